@@ -1,0 +1,124 @@
+"""The adapter contract: one file per agent describes how to launch it and translates its frames, without side effects.
+
+An adapter never starts a process, reads a clock or touches the store. The runner calls `prepare` once per start,
+then feeds a fresh translator every frame in order and writes whatever the translator wants sent. Because a
+translator is pure, feeding it the same frames again rebuilds the same state and the same ids.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from ostler.wire.agents import Capabilities, Mode, Model
+from ostler.wire.events import TurnOutcome
+from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
+
+
+class Info(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts about an agent that hold before it is started."""
+
+    id: str
+    name: str
+    capabilities: Capabilities
+    modes: tuple[Mode, ...] = ()
+    models: tuple[Model, ...] = ()
+    aliases: tuple[str, ...] = ()
+    settings_schema: dict[str, Any] = {}
+
+
+class Installation(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an agent's program was found."""
+
+    path: str
+    version: str | None = None
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """How to start the agent: argv, the variables it needs, and files to write into its home first."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = {}
+    files: dict[str, str] = {}
+    """Path below the session's home -> content."""
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Write this frame to the agent (without its line end)."""
+
+    frame: bytes
+
+
+class Emit(msgspec.Struct, frozen=True):
+    """Append this event to the session's log."""
+
+    draft: Draft
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """The agent takes prompts now."""
+
+    native_session_id: str | None = None
+    agent_version: str | None = None
+    model: str | None = None
+    mode: str | None = None
+
+
+class TurnDone(msgspec.Struct, frozen=True, kw_only=True):
+    """The agent says its turn is over; the guard makes sure the log gets exactly one end."""
+
+    outcome: TurnOutcome
+    stop_reason: str | None = None
+
+
+Output = Send | Emit | Ready | TurnDone
+
+
+class Translator(Protocol):
+    """One agent process's dialogue as a pure state machine; every method returns what should happen now, in order.
+
+    Ids of items and asks must be unique in the session: build them from `spec.start` and native ids.
+    """
+
+    def open(self) -> Sequence[Output]:
+        """The process has started: the handshake to send, if any. `Ready` follows here or from `feed`."""
+
+    def feed(self, frame: bytes) -> Sequence[Output]:
+        """One frame of the agent. Raise Unreadable for one that makes no sense; the runner records it."""
+
+    def prompt(self, prompt: Prompt) -> Sequence[Output]:
+        """Begin a turn."""
+
+    def steer(self, prompt: Prompt) -> Sequence[Output] | None:
+        """Add to the running turn; None if this agent cannot."""
+
+    def interrupt(self) -> Sequence[Output]:
+        """Ask the agent to end its turn."""
+
+    def answer(self, answer: Answer) -> Sequence[Output]:
+        """Hand over a decision."""
+
+
+class Unreadable(ValueError):
+    """A frame the translator cannot understand: what is wrong, and where in the frame."""
+
+    def __init__(self, error: str, location: str) -> None:
+        super().__init__(error)
+        self.location = location
+
+
+class Adapter(Protocol):
+    """One agent. Stateless; registered in `agents/__init__.py`."""
+
+    @property
+    def info(self) -> Info:
+        """Facts about the agent."""
+
+    def find(self, search: Sequence[str]) -> Installation | None:
+        """Look for the program in these folders; must not run it."""
+
+    def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
+        """Describe the start; raises Unprocessable for a model, mode or variant the agent cannot do."""
+
+    def translator(self, spec: AgentSpec) -> Translator:
+        """A fresh translator for one process."""

@@ -1,0 +1,1 @@
+"""Small things everything stands on: errors, ids, time, settings, logs."""

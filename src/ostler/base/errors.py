@@ -1,0 +1,241 @@
+"""Every error Ostler raises on purpose: a stable code, an HTTP status, and a sentence with the next step."""
+
+from typing import Any, ClassVar
+
+
+class OstlerError(Exception):
+    """Base of our own errors; subclasses are the table that the API, the CLI and the docs are made from."""
+
+    code: ClassVar[str]
+    status: ClassVar[int]
+    title: ClassVar[str]
+    template: ClassVar[str]
+
+    def __init__(self, *, errors: dict[str, list[str]] | None = None, **fields: Any) -> None:
+        self.fields = fields
+        self.errors = errors
+        super().__init__(self.template.format(**fields))
+
+
+class InvalidRequest(OstlerError):
+    """The request does not have the shape the operation needs."""
+
+    code, status, title = "invalid_request", 400, "Invalid request"
+    template = "{reason}"
+
+
+class Unauthorized(OstlerError):
+    """No token, or a wrong one."""
+
+    code, status, title = "token_invalid", 401, "Token missing or wrong"
+    template = "{reason} Send `Authorization: Bearer <token>`; the token is the one given to `ostler serve --token`."
+
+
+class ForeignHost(OstlerError):
+    """The Host or Origin header names a site this server does not answer for."""
+
+    code, status, title = "foreign_origin", 403, "Foreign host or origin"
+    template = "The {header} header names '{value}', which this server does not answer for. {hint}"
+
+
+class NotFound(OstlerError):
+    """No such route."""
+
+    code, status, title = "not_found", 404, "Not found"
+    template = "There is no {what} '{value}'. {hint}"
+
+
+class SessionNotFound(OstlerError):
+    """No such session in this project."""
+
+    code, status, title = "session_not_found", 404, "Session not found"
+    template = "There is no session '{session}'. List sessions with `ostler sessions list`."
+
+
+class AskNotFound(OstlerError):
+    """The session never asked that."""
+
+    code, status, title = "ask_not_found", 404, "Ask not found"
+    template = "Session '{session}' has no {kind} '{ask}'. List open asks with `ostler asks list`."
+
+
+class QueueEntryNotFound(OstlerError):
+    """The prompt is not waiting any more, or never was."""
+
+    code, status, title = "queue_entry_not_found", 404, "Not in the queue"
+    template = "No waiting prompt '{prompt}' in session '{session}'; it may have started already."
+
+
+class UnsupportedAgent(OstlerError):
+    """No agent of that name is known."""
+
+    code, status, title = "unsupported_agent", 404, "Unknown agent"
+    template = "There is no agent '{agent}'. Known agents: {known}."
+
+
+class MethodNotAllowed(OstlerError):
+    """The route exists, the method does not."""
+
+    code, status, title = "method_not_allowed", 405, "Method not allowed"
+    template = "{method} is not possible on {path}."
+
+
+class NotAcceptable(OstlerError):
+    """The client accepts none of the formats on offer."""
+
+    code, status, title = "not_acceptable", 406, "Not acceptable"
+    template = "Cannot answer in '{accept}'. Possible: {possible}."
+
+
+class RequestTimeout(OstlerError):
+    """The request's body did not arrive in time."""
+
+    code, status, title = "request_timeout", 408, "Request timed out"
+    template = "The request was not complete within {seconds} seconds. Send it again."
+
+
+class SessionEndedError(OstlerError):
+    """The session is over."""
+
+    code, status, title = "session_ended", 409, "Session ended"
+    template = "Session '{session}' is {status}; it takes no more {what}. Create a new session."
+
+
+class SessionBusy(OstlerError):
+    """A turn is under way and the client asked not to wait."""
+
+    code, status, title = "session_busy", 409, "Session busy"
+    template = "Session '{session}' is working on turn {turn}. Use when_busy queue, steer or interrupt, or wait."
+
+
+class InvalidTransition(OstlerError):
+    """The session's status does not allow this."""
+
+    code, status, title = "invalid_transition", 409, "Not possible now"
+    template = "Session '{session}' is {status}; it cannot {verb}."
+
+
+class SessionAlreadyExists(OstlerError):
+    """The key is taken by a session of another agent."""
+
+    code, status, title = "session_already_exists", 409, "Key already used"
+    template = "Key '{key}' belongs to a session of agent '{agent}'. Choose another key."
+
+
+class AskResolved(OstlerError):
+    """Somebody else answered first."""
+
+    code, status, title = "ask_resolved", 409, "Already answered"
+    template = "The {kind} '{ask}' was already decided: {outcome}."
+
+
+class TooLarge(OstlerError):
+    """The body is larger than the server takes."""
+
+    code, status, title = "too_large", 413, "Request too large"
+    template = "The body is larger than {limit} bytes. Send less, or raise the setting `{setting}`."
+
+
+class UnsupportedMedia(OstlerError):
+    """The body's content type is not one the operation reads."""
+
+    code, status, title = "unsupported_media_type", 415, "Unsupported media type"
+    template = "Cannot read a body of type '{given}'. Send {possible}."
+
+
+class Unprocessable(OstlerError):
+    """The request is well formed but asks for something impossible."""
+
+    code, status, title = "unprocessable", 422, "Cannot be done"
+    template = "{reason}"
+
+
+class IdempotencyConflict(OstlerError):
+    """An Idempotency-Key came back with another body."""
+
+    code, status, title = "idempotency_conflict", 422, "Idempotency key reused"
+    template = "Idempotency-Key '{key}' was used before with another request. Use a new key."
+
+
+class AgentNotInstalled(OstlerError):
+    """The agent's program is not there."""
+
+    code, status, title = "agent_not_installed", 424, "Agent not installed"
+    template = "Agent '{agent}' is not installed (looked in {looked_in}). Install it with `ostler agents install {agent}`."
+
+
+class InstallFailed(OstlerError):
+    """Installing an agent did not work."""
+
+    code, status, title = "install_failed", 502, "Installation failed"
+    template = "Could not install '{agent}': {reason}"
+
+
+class AgentStartFailed(OstlerError):
+    """The agent's process did not come up."""
+
+    code, status, title = "agent_start_failed", 502, "Agent did not start"
+    template = "Agent '{agent}' did not start: {reason}"
+
+
+class AgentExited(OstlerError):
+    """The agent's process ended in the middle of its work."""
+
+    code, status, title = "agent_process_exited", 502, "Agent exited"
+    template = "Agent '{agent}' exited with {exit} during a turn. The next prompt starts it again."
+
+
+class StoreUnavailable(OstlerError):
+    """Nothing can be written now."""
+
+    code, status, title = "store_unavailable", 503, "Cannot write"
+    template = "The event log cannot be written: {reason}. Nothing was changed; try again."
+
+
+class Stopping(OstlerError):
+    """The server is going down."""
+
+    code, status, title = "stopping", 503, "Server is stopping"
+    template = "The server is stopping. Try again in a moment."
+
+
+class TimedOut(OstlerError):
+    """Something did not answer in time."""
+
+    code, status, title = "timeout", 504, "Timed out"
+    template = "{what} did not answer within {seconds} seconds. {hint}"
+
+
+class InternalError(OstlerError):
+    """A bug of ours."""
+
+    code, status, title = "internal_error", 500, "Internal error"
+    template = "Something went wrong in the server (reference {reference}). The server's log has the details."
+
+
+class SettingsError(OstlerError):
+    """A setting has a value that cannot work."""
+
+    code, status, title = "settings_error", 500, "Bad setting"
+    template = "Setting {name}={value}: {reason}"
+
+
+class DatabaseInUse(OstlerError):
+    """Another server has the database."""
+
+    code, status, title = "database_in_use", 500, "Database in use"
+    template = "Another Ostler server{holder} uses {path}. Stop it, or choose another folder with --state-dir."
+
+
+class DatabaseTooNew(OstlerError):
+    """The database was written by a newer version."""
+
+    code, status, title = "database_too_new", 500, "Database too new"
+    template = "{path} has schema {found}, this version knows {known}. Install a newer Ostler, or use another --state-dir."
+
+
+def _subclasses(kind: type[OstlerError]) -> list[type[OstlerError]]:
+    return [kind, *(found for child in kind.__subclasses__() for found in _subclasses(child))]
+
+
+ERRORS: tuple[type[OstlerError], ...] = tuple(_subclasses(OstlerError)[1:])

@@ -1,0 +1,154 @@
+"""Every setting: its type, default and meaning, read from flags, OSTLER_* variables and a config file, in that order."""
+
+import ipaddress
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ostler.base.errors import SettingsError
+
+ENV_PREFIX = "OSTLER_"
+
+
+def _about(description: str) -> Meta:
+    return Meta(description=description)
+
+
+Seconds = Annotated[float, Meta(ge=0)]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a server behaves."""
+
+    state_dir: Annotated[Path, _about("Folder where everything lives: database, sessions, logs.")]
+    host: Annotated[str, _about("Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks a free one.")] = 2468
+    token: Annotated[str | None, _about("Clients must send this token.")] = None
+    no_token: Annotated[bool, _about("Ignore any configured token: everyone who reaches the port may do everything.")] = False
+    allow_open_network: Annotated[
+        bool, _about("Permit listening without a token on an address other machines can reach.")
+    ] = False
+    allowed_hosts: Annotated[
+        tuple[str, ...], _about("More names this server answers to, beside loopback and `host`.")
+    ] = ()
+    cors_origins: Annotated[tuple[str, ...], _about("Web origins that may call the API; none by default.")] = ()
+    cors_methods: Annotated[tuple[str, ...], _about("Methods allowed from those origins.")] = (
+        "GET",
+        "POST",
+        "PATCH",
+        "DELETE",
+    )
+    cors_headers: Annotated[tuple[str, ...], _about("Request headers allowed from those origins.")] = (
+        "authorization",
+        "content-type",
+        "idempotency-key",
+        "last-event-id",
+    )
+    cors_credentials: Annotated[bool, _about("Allow cookies and credentials from those origins.")] = False
+    default_agent: Annotated[str, _about("Agent of a session that names none, where that is possible.")] = "mock"
+    max_body_bytes: Annotated[int, Meta(ge=1024, description="Largest request body.")] = 16 * 2**20
+    max_upload_bytes: Annotated[
+        int, Meta(ge=1024, description="Largest body where files are sent, such as messages with images.")
+    ] = 256 * 2**20
+    request_timeout_seconds: Annotated[float, Meta(gt=0, description="Time a request's body may take to arrive.")] = 60.0
+    heartbeat_seconds: Annotated[float, Meta(gt=0, description="Pause between comments on a quiet event stream.")] = 15.0
+    stream_buffer_bytes: Annotated[
+        int, Meta(ge=4096, description="Newest events of a live session kept in memory; older ones come from the store.")
+    ] = 2**20
+    database_sync: Annotated[
+        Literal["full", "normal"], _about("`full` survives a power cut; `normal` may lose the last moments.")
+    ] = "full"
+    agent_start_timeout_seconds: Annotated[Seconds, _about("Time an agent may take to be ready.")] = 60.0
+    turn_timeout_seconds: Annotated[Seconds, _about("Longest turn before it is ended as failed; 0 for no limit.")] = 14400.0
+    interrupt_grace_seconds: Annotated[
+        Seconds, _about("Time an agent may take to end an interrupted turn before it is stopped.")
+    ] = 10.0
+    stop_grace_seconds: Annotated[Seconds, _about("Pause between INT, TERM and KILL when an agent is stopped.")] = 1.5
+    max_frame_bytes: Annotated[
+        int, Meta(ge=65536, description="Longest message taken from an agent; a longer one becomes agent.unparsed.")
+    ] = 64 * 2**20
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], _about("How much is logged.")] = "info"
+    log_format: Annotated[Literal["text", "json"], _about("How it is logged.")] = "text"
+
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def effective_token(self) -> str | None:
+        """The token clients must send, or None if the server is open."""
+        return None if self.no_token else self.token
+
+
+def setting_help() -> dict[str, str]:
+    """The description of each setting."""
+    described = msgspec.json.schema(Settings)["$defs"]["Settings"]["properties"]
+    return {name: str(schema["description"]) for name, schema in described.items()}
+
+
+def load_settings(*, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+    """Merge flags over environment over file over defaults, and check the result."""
+    names = {field.name for field in msgspec.structs.fields(Settings)}
+    from_env = {name: environ[ENV_PREFIX + name.upper()] for name in names if environ.get(ENV_PREFIX + name.upper())}
+    from_file = _read_config(flags.get("config") or environ.get("OSTLER_CONFIG"), environ)
+    given = {name: value for name, value in flags.items() if name in names and value is not None}
+    merged: dict[str, Any] = {"state_dir": _default_state_dir(environ), **from_file, **_typed(from_env), **given}
+    return _checked(_converted(merged))
+
+
+def _default_state_dir(environ: Mapping[str, str]) -> str:
+    data_home = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".local/share")
+    return str(Path(data_home) / "ostler")
+
+
+def _read_config(path: str | Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
+    config_home = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".config")
+    file = Path(path) if path else Path(config_home) / "ostler" / "config.toml"
+    if path is None and not file.exists():
+        return {}
+    try:
+        return tomllib.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise SettingsError(name="config", value=str(file), reason=f"cannot be read ({error}).") from error
+
+
+def _typed(from_env: dict[str, str]) -> dict[str, Any]:
+    defaults = {field.name: field.default for field in msgspec.structs.fields(Settings)}
+    return {
+        name: tuple(filter(None, value.split(","))) if isinstance(defaults[name], tuple) else value
+        for name, value in from_env.items()
+    }
+
+
+def _converted(merged: dict[str, Any]) -> Settings:
+    values = {name: str(value) if isinstance(value, Path) else value for name, value in merged.items()}
+    try:
+        return msgspec.convert(values, Settings, strict=False, dec_hook=lambda kind, value: kind(value))
+    except msgspec.ValidationError as error:
+        name = _named_in(str(error), values)
+        raise SettingsError(name=name, value=values.get(name, ""), reason=f"{error}.") from error
+
+
+def _named_in(message: str, values: dict[str, Any]) -> str:
+    return next((name for name in values if f"$.{name}" in message or f"`{name}`" in message), "?")
+
+
+def _checked(settings: Settings) -> Settings:
+    if not settings.is_loopback() and settings.effective_token() is None and not settings.allow_open_network:
+        raise SettingsError(
+            name="host",
+            value=settings.host,
+            reason="other machines can reach this address and there is no token. "
+            "Give one with --token, or accept the risk with --no-token --allow-open-network.",
+        )
+    if "*" in settings.cors_origins and settings.effective_token() is None:
+        raise SettingsError(name="cors_origins", value="*", reason="needs a token; give one with --token.")
+    return settings

@@ -1,0 +1,1 @@
+"""Agents that ship with Ostler; each is a separate program."""

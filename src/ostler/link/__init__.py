@@ -1,0 +1,1 @@
+"""The seam between the server, which remembers, and a runner, which runs agents."""

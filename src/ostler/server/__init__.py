@@ -1,0 +1,1 @@
+"""The server: answers, remembers, decides. It never imports an adapter."""

@@ -1,0 +1,1 @@
+"""Wire types: every struct that crosses a process boundary, and nothing else."""

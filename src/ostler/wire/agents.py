@@ -1,0 +1,97 @@
+"""What the server tells about agents."""
+
+from typing import Any
+
+from ostler.wire.struct import Request, Wire
+
+
+class Capabilities(Wire, kw_only=True):
+    """What an agent can do through Ostler; every flag is always sent."""
+
+    command_execution: bool
+    error_events: bool
+    file_attachments: bool
+    file_changes: bool
+    images: bool
+    item_started: bool
+    mcp_tools: bool
+    permissions: bool
+    plan_mode: bool
+    questions: bool
+    reasoning: bool
+    session_lifecycle: bool
+    shared_process: bool
+    status: bool
+    streaming_deltas: bool
+    text_messages: bool
+    tool_calls: bool
+    tool_results: bool
+    variants: bool
+
+
+class Mode(Wire, kw_only=True):
+    """A way of working that the agent offers."""
+
+    id: str
+    name: str
+    description: str
+
+
+class Model(Wire, kw_only=True):
+    """A model that the agent offers."""
+
+    id: str
+    name: str
+    variants: tuple[str, ...] = ()
+
+
+class Agent(Wire, kw_only=True):
+    """One agent of the catalogue."""
+
+    id: str
+    type: str
+    name: str
+    installed: bool
+    versions: tuple[str, ...]
+    capabilities: Capabilities
+    modes: tuple[Mode, ...]
+    models: tuple[Model, ...]
+    settings_schema_ref: str
+    credentials_available: tuple[str, ...]
+    version: str | None = None
+    path: str | None = None
+    install_hint: str | None = None
+    unparsed_frames: int | None = None
+
+
+class AgentList(Wire, kw_only=True):
+    """All agents."""
+
+    items: tuple[Agent, ...]
+
+
+class ModeList(Wire, kw_only=True):
+    """The modes of one agent."""
+
+    modes: tuple[Mode, ...]
+
+
+class ModelList(Wire, kw_only=True):
+    """The models of one agent."""
+
+    models: tuple[Model, ...]
+
+
+class InstallAgent(Request, kw_only=True):
+    """Install an agent; without a version the newest known to work."""
+
+    version: str | None = None
+
+
+class Installed(Wire, kw_only=True):
+    """The result of an installation."""
+
+    agent: str
+    version: str | None = None
+    path: str | None = None
+    metadata: dict[str, Any] | None = None

@@ -1,0 +1,473 @@
+"""The universal event schema: every event type, its data, and the table of all of them."""
+
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from ostler.wire.items import Item
+from ostler.wire.parts import ContentPart, PromptPart
+from ostler.wire.struct import Wire
+
+EventSource = Literal["agent", "daemon"]
+SessionStatus = Literal[
+    "queued",
+    "provisioning",
+    "running",
+    "pausing",
+    "paused",
+    "resuming",
+    "stopping",
+    "stopped",
+    "completed",
+    "failed",
+    "cancelled",
+]
+TurnOutcome = Literal["completed", "interrupted", "failed"]
+PermissionStatus = Literal["requested", "accept", "accept_for_session", "reject"]
+QuestionStatus = Literal["requested", "answered", "rejected"]
+
+
+class StderrOutput(Wire, kw_only=True):
+    """What an agent wrote to stderr: all of it, or its first 20 and last 50 lines."""
+
+    truncated: bool
+    head: str | None = None
+    tail: str | None = None
+    total_lines: int | None = None
+
+
+class SessionStartedData(Wire, kw_only=True):
+    """The session exists."""
+
+    metadata: dict[str, Any] | None = None
+
+
+class SessionEndedData(Wire, kw_only=True):
+    """The session is over; message, exit_code and stderr only when the reason is error."""
+
+    reason: Literal["completed", "error", "terminated"]
+    terminated_by: Literal["agent", "daemon"]
+    message: str | None = None
+    exit_code: int | None = None
+    stderr: StderrOutput | None = None
+
+
+class SessionStatusData(Wire, kw_only=True):
+    """The session's status changed."""
+
+    status: SessionStatus
+    reason: str | None = None
+
+
+class SessionInfoData(Wire, kw_only=True):
+    """Something about the session became known or changed; absent fields did not change."""
+
+    title: str | None = None
+    labels: dict[str, str] | None = None
+    native_session_id: str | None = None
+    agent_version: str | None = None
+    model: str | None = None
+    mode: str | None = None
+    variant: str | None = None
+    start: int | None = None
+    """How often the agent's process has been started for this session, present when it just was."""
+
+
+class TurnStartedData(Wire, kw_only=True):
+    """A turn began."""
+
+    phase: Literal["started"]
+    turn_id: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class TurnEndedData(Wire, kw_only=True):
+    """A turn is over; there is exactly one for each turn.started."""
+
+    phase: Literal["ended"]
+    outcome: TurnOutcome
+    turn_id: str | None = None
+    stop_reason: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class ItemStartedData(Wire, kw_only=True):
+    """An item opened."""
+
+    item: Item
+
+
+class ItemDeltaData(Wire, kw_only=True):
+    """An open item grew."""
+
+    item_id: str
+    delta: ContentPart
+    native_item_id: str | None = None
+
+
+class ItemCompletedData(Wire, kw_only=True):
+    """An item is final; its content replaces all deltas."""
+
+    item: Item
+
+
+class PermissionData(Wire, kw_only=True):
+    """A permission ask, open or decided."""
+
+    permission_id: str
+    action: str
+    status: PermissionStatus
+    tool: str | None = None
+    item_id: str | None = None
+    message: str | None = None
+    """Why it was rejected; reaches the agent."""
+    metadata: dict[str, Any] | None = None
+
+
+class QuestionOption(Wire, kw_only=True):
+    """One answer on offer."""
+
+    label: str
+    description: str | None = None
+
+
+class Question(Wire, kw_only=True):
+    """One question of an ask."""
+
+    question: str
+    options: tuple[QuestionOption, ...]
+    multi_select: bool
+    free_text: bool
+    header: str | None = None
+
+
+class QuestionData(Wire, kw_only=True):
+    """A question ask; prompt, options and response show its first question."""
+
+    question_id: str
+    prompt: str
+    options: tuple[str, ...]
+    status: QuestionStatus
+    response: str | None = None
+    questions: tuple[Question, ...] = ()
+    answers: tuple[tuple[str, ...], ...] | None = None
+    item_id: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class ErrorData(Wire, kw_only=True):
+    """Something went wrong; the message is for people, the code for programs."""
+
+    message: str
+    code: str | None = None
+    details: dict[str, Any] | None = None
+
+
+class AgentUnparsedData(Wire, kw_only=True):
+    """A frame nobody understood; treat it as a bug of the adapter."""
+
+    error: str
+    location: str
+    raw_hash: str | None = None
+
+
+class PlanEntry(Wire, kw_only=True):
+    """One step of the agent's plan."""
+
+    content: str
+    status: Literal["pending", "in_progress", "completed"]
+    priority: Literal["high", "medium", "low"] | None = None
+
+
+class PlanUpdatedData(Wire, kw_only=True):
+    """The whole plan, resent at every change."""
+
+    entries: tuple[PlanEntry, ...]
+
+
+class Cost(Wire, kw_only=True):
+    """Money."""
+
+    amount: float
+    currency: str
+
+
+class UsageUpdatedData(Wire, kw_only=True):
+    """Tokens and cost so far in this turn, as far as the agent tells."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost: Cost | None = None
+    context_used: int | None = None
+    context_window: int | None = None
+
+
+class TerminalOutputData(Wire, kw_only=True):
+    """Output of a command while it runs."""
+
+    stream: Literal["stdout", "stderr"]
+    data: str
+    item_id: str | None = None
+
+
+class FileChangedData(Wire, kw_only=True):
+    """The agent changed a file."""
+
+    path: str
+    action: Literal["created", "modified", "deleted", "moved"]
+    diff: str | None = None
+    item_id: str | None = None
+
+
+class ArtifactCreatedData(Wire, kw_only=True):
+    """The agent produced a file worth showing."""
+
+    path: str
+    action: Literal["write", "edit"]
+    artifact_type: str
+    item_id: str | None = None
+
+
+class QueueEntry(Wire, kw_only=True):
+    """A prompt that waits for the current turn to end."""
+
+    prompt_id: str
+    parts: tuple[PromptPart, ...]
+    queued_at: str
+
+
+class QueueUpdatedData(Wire, kw_only=True):
+    """The whole queue, resent at every change."""
+
+    entries: tuple[QueueEntry, ...]
+
+
+class LogData(Wire, kw_only=True):
+    """A line for operators."""
+
+    level: Literal["debug", "info", "warning", "error"]
+    message: str
+    fields: dict[str, Any] | None = None
+
+
+class NoticeData(Wire, kw_only=True):
+    """Something the people in the session should know."""
+
+    severity: Literal["info", "warning", "error"]
+    message: str
+    code: str | None = None
+
+
+class Event(Wire, kw_only=True, tag_field="type"):
+    """The envelope of every event; `data` depends on the type."""
+
+    event_id: str
+    sequence: int
+    time: str
+    session_id: str
+    source: EventSource
+    synthetic: bool
+    native_session_id: str | None = None
+    raw: Any = None
+    """The agent's own frame, only when asked for with include_raw."""
+
+    @property
+    def type(self) -> str:
+        """The event's type as it stands on the wire."""
+        return str(self.__struct_config__.tag)
+
+
+class SessionStarted(Event, kw_only=True, tag="session.started"):
+    """The session exists."""
+
+    data: SessionStartedData
+
+
+class SessionEnded(Event, kw_only=True, tag="session.ended"):
+    """The session is over; nothing follows."""
+
+    data: SessionEndedData
+
+
+class SessionStatusChanged(Event, kw_only=True, tag="session.status"):
+    """The session's status changed."""
+
+    data: SessionStatusData
+
+
+class SessionInfo(Event, kw_only=True, tag="session.info"):
+    """Title, labels, model, native session id or process start became known."""
+
+    data: SessionInfoData
+
+
+class TurnStarted(Event, kw_only=True, tag="turn.started"):
+    """A prompt was accepted and a turn began."""
+
+    data: TurnStartedData
+
+
+class TurnEnded(Event, kw_only=True, tag="turn.ended"):
+    """The turn is over: completed, interrupted or failed."""
+
+    data: TurnEndedData
+
+
+class ItemStarted(Event, kw_only=True, tag="item.started"):
+    """An item opened."""
+
+    data: ItemStartedData
+
+
+class ItemDelta(Event, kw_only=True, tag="item.delta"):
+    """An open item grew."""
+
+    data: ItemDeltaData
+
+
+class ItemCompleted(Event, kw_only=True, tag="item.completed"):
+    """An item is final."""
+
+    data: ItemCompletedData
+
+
+class PermissionRequested(Event, kw_only=True, tag="permission.requested"):
+    """The agent asks for permission."""
+
+    data: PermissionData
+
+
+class PermissionResolved(Event, kw_only=True, tag="permission.resolved"):
+    """A permission ask was decided."""
+
+    data: PermissionData
+
+
+class QuestionRequested(Event, kw_only=True, tag="question.requested"):
+    """The agent asks a question."""
+
+    data: QuestionData
+
+
+class QuestionResolved(Event, kw_only=True, tag="question.resolved"):
+    """A question was answered or rejected."""
+
+    data: QuestionData
+
+
+class ErrorRaised(Event, kw_only=True, tag="error"):
+    """Something went wrong in the agent or around it."""
+
+    data: ErrorData
+
+
+class AgentUnparsed(Event, kw_only=True, tag="agent.unparsed"):
+    """A frame of the agent was not understood; the session goes on."""
+
+    data: AgentUnparsedData
+
+
+class PlanUpdated(Event, kw_only=True, tag="plan.updated"):
+    """The agent's plan changed."""
+
+    data: PlanUpdatedData
+
+
+class UsageUpdated(Event, kw_only=True, tag="usage.updated"):
+    """Tokens or cost changed."""
+
+    data: UsageUpdatedData
+
+
+class TerminalOutput(Event, kw_only=True, tag="terminal.output"):
+    """A running command printed something."""
+
+    data: TerminalOutputData
+
+
+class FileChanged(Event, kw_only=True, tag="file.changed"):
+    """The agent changed a file."""
+
+    data: FileChangedData
+
+
+class ArtifactCreated(Event, kw_only=True, tag="artifact.created"):
+    """The agent produced a file worth showing."""
+
+    data: ArtifactCreatedData
+
+
+class QueueUpdated(Event, kw_only=True, tag="queue.updated"):
+    """The list of waiting prompts changed."""
+
+    data: QueueUpdatedData
+
+
+class Log(Event, kw_only=True, tag="log"):
+    """A line for operators."""
+
+    data: LogData
+
+
+class Notice(Event, kw_only=True, tag="notice"):
+    """Something people should know."""
+
+    data: NoticeData
+
+
+AnyEvent = (
+    SessionStarted
+    | SessionEnded
+    | SessionStatusChanged
+    | SessionInfo
+    | TurnStarted
+    | TurnEnded
+    | ItemStarted
+    | ItemDelta
+    | ItemCompleted
+    | PermissionRequested
+    | PermissionResolved
+    | QuestionRequested
+    | QuestionResolved
+    | ErrorRaised
+    | AgentUnparsed
+    | PlanUpdated
+    | UsageUpdated
+    | TerminalOutput
+    | FileChanged
+    | ArtifactCreated
+    | QueueUpdated
+    | Log
+    | Notice
+)
+
+EVENTS: dict[str, type[Event]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyEvent)}
+
+
+class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event from a newer server; everything it carried is kept."""
+
+    event_id: str
+    sequence: int
+    time: str
+    session_id: str
+    type: str
+    data: Any = None
+    source: str = "daemon"
+    synthetic: bool = False
+    native_session_id: str | None = None
+    raw: Any = None
+
+
+_known = msgspec.json.Decoder(AnyEvent)
+_unknown = msgspec.json.Decoder(UnknownEvent)
+
+
+def decode_event(data: bytes | str) -> AnyEvent | UnknownEvent:
+    """Read one event; a type or a value from the future gives an UnknownEvent, never an exception."""
+    try:
+        return _known.decode(data)
+    except msgspec.ValidationError:
+        return _unknown.decode(data)

@@ -1,0 +1,22 @@
+"""Items: the entries of a transcript."""
+
+from typing import Literal
+
+from ostler.wire.parts import ContentPart
+from ostler.wire.struct import Wire
+
+ItemKind = Literal["message", "tool_call", "tool_result", "system", "status", "unknown"]
+ItemRole = Literal["user", "assistant", "system", "tool"]
+ItemStatus = Literal["in_progress", "completed", "failed"]
+
+
+class Item(Wire, kw_only=True):
+    """One entry of a transcript: a message, a tool call, a tool result, a status line."""
+
+    item_id: str
+    kind: ItemKind
+    status: ItemStatus
+    content: tuple[ContentPart, ...]
+    role: ItemRole | None = None
+    native_item_id: str | None = None
+    parent_id: str | None = None

@@ -1,0 +1,90 @@
+"""Content parts: the pieces of an item."""
+
+from typing import Any, Literal
+
+from ostler.wire.struct import Request, Wire
+
+
+class TextPart(Wire, kw_only=True, tag_field="type", tag="text"):
+    """Plain text."""
+
+    text: str
+
+
+class JsonPart(Wire, kw_only=True, tag_field="type", tag="json"):
+    """Structured content."""
+
+    json: Any
+
+
+class ToolCallPart(Wire, kw_only=True, tag_field="type", tag="tool_call"):
+    """A tool invocation; `arguments` is a JSON document as text."""
+
+    name: str
+    arguments: str
+    call_id: str
+
+
+class ToolResultPart(Wire, kw_only=True, tag_field="type", tag="tool_result"):
+    """What a tool answered."""
+
+    call_id: str
+    output: str
+
+
+class FileRefPart(Wire, kw_only=True, tag_field="type", tag="file_ref"):
+    """A file that was read, written or patched."""
+
+    path: str
+    action: Literal["read", "write", "patch"]
+    diff: str | None = None
+
+
+class ImagePart(Wire, kw_only=True, tag_field="type", tag="image"):
+    """An image on the server's disk."""
+
+    path: str
+    mime: str | None = None
+
+
+class ReasoningPart(Wire, kw_only=True, tag_field="type", tag="reasoning"):
+    """What the model thought."""
+
+    text: str
+    visibility: Literal["public", "private"]
+
+
+class StatusPart(Wire, kw_only=True, tag_field="type", tag="status"):
+    """A short status line."""
+
+    label: str
+    detail: str | None = None
+
+
+ContentPart = (
+    TextPart | JsonPart | ToolCallPart | ToolResultPart | FileRefPart | ImagePart | ReasoningPart | StatusPart
+)
+
+
+class TextInput(Request, kw_only=True, tag_field="type", tag="text"):
+    """Text of a prompt."""
+
+    text: str
+
+
+class ImageInput(Request, kw_only=True, tag_field="type", tag="image"):
+    """An image of a prompt: base64 `data`, or a `path` on the server's machine."""
+
+    data: str | None = None
+    path: str | None = None
+    mime: str | None = None
+
+
+class FileInput(Request, kw_only=True, tag_field="type", tag="file_ref"):
+    """A file on the server's machine that the prompt refers to."""
+
+    path: str
+
+
+InputPart = TextInput | ImageInput | FileInput
+PromptPart = TextPart | ImagePart | FileRefPart

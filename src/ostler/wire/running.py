@@ -1,0 +1,74 @@
+"""What a server and a runner say to each other about one agent."""
+
+import msgspec
+
+from ostler.wire.events import EventSource, StderrOutput
+from ostler.wire.parts import PromptPart
+from ostler.wire.sessions import PermissionMode
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """An event that has no sequence number yet; `type` is a key of wire.events.EVENTS and `data` its struct."""
+
+    type: str
+    data: msgspec.Struct
+    source: EventSource = "agent"
+    synthetic: bool = False
+    raw: bytes | None = None
+    """The native frame, as JSON."""
+
+
+class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a runner needs to start an agent for a session."""
+
+    session_id: str
+    agent: str
+    start: int
+    """1 for the first process of this session, 2 for the next; makes ids unique across restarts."""
+    cwd: str
+    home: str
+    """A private folder for the agent's HOME and temporary files."""
+    env: dict[str, str]
+    permission_mode: PermissionMode
+    model: str | None = None
+    variant: str | None = None
+    mode: str | None = None
+    resume: str | None = None
+    """The native session id to go on with."""
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sent to the agent."""
+
+    prompt_id: str
+    turn_id: str
+    parts: tuple[PromptPart, ...]
+
+
+class PermissionAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="permission"):
+    """The decision on a permission ask; an agent only ever hears yes or no for this once."""
+
+    ask_id: str
+    allow: bool
+    message: str | None = None
+
+
+class QuestionAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="question"):
+    """The answers to a question ask; None means the person declined."""
+
+    ask_id: str
+    answers: tuple[tuple[str, ...], ...] | None
+    message: str | None = None
+
+
+Answer = PermissionAnswer | QuestionAnswer
+
+
+class AgentExit(msgspec.Struct, frozen=True, kw_only=True):
+    """How an agent's process ended."""
+
+    expected: bool
+    """Whether we stopped it ourselves."""
+    exit_code: int | None = None
+    signal: int | None = None
+    stderr: StderrOutput | None = None

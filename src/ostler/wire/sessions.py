@@ -1,0 +1,210 @@
+"""Sessions, prompts, turns and asks as the API shows them."""
+
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from ostler.wire.events import PermissionData, QuestionData, QueueEntry, SessionStatus, TurnOutcome
+from ostler.wire.items import Item
+from ostler.wire.parts import InputPart
+from ostler.wire.struct import Request, Wire
+
+Activity = Literal["idle", "working", "waiting"]
+PermissionMode = Literal["default", "plan", "bypass"]
+WhenBusy = Literal["queue", "steer", "interrupt", "reject"]
+PermissionReply = Literal["once", "always", "reject"]
+T = TypeVar("T")
+
+
+class CreateSession(Request, kw_only=True):
+    """What a new session needs; only the agent is required."""
+
+    agent: str
+    key: str | None = None
+    """Your own id for the session, unique in the project. Creating the same key again returns the same session."""
+    title: str | None = None
+    model: str | None = None
+    variant: str | None = None
+    mode: str | None = None
+    permission_mode: PermissionMode = "default"
+    env: dict[str, str] = {}
+    """Variables for the agent's process; values are never shown again."""
+    cwd: str | None = None
+    """Absolute folder the agent works in; by default a new empty one."""
+    labels: dict[str, str] = {}
+    turn_timeout_seconds: float | None = None
+
+
+class UpdateSession(Request, kw_only=True):
+    """What can be changed later; absent fields stay."""
+
+    title: str | None = None
+    labels: dict[str, str] | None = None
+
+
+class Session(Wire, kw_only=True):
+    """A session as it is now."""
+
+    id: str
+    key: str
+    project_id: str
+    agent: str
+    status: SessionStatus
+    activity: Activity
+    permission_mode: PermissionMode
+    cwd: str
+    labels: dict[str, str]
+    env_names: tuple[str, ...]
+    created_at: str
+    updated_at: str
+    last_sequence: int
+    turn_count: int
+    queue_length: int
+    open_asks: int
+    links: dict[str, str]
+    title: str | None = None
+    model: str | None = None
+    variant: str | None = None
+    mode: str | None = None
+    turn_id: str | None = None
+    native_session_id: str | None = None
+    ended_at: str | None = None
+    error: str | None = None
+    """The last error's message, while nothing has succeeded since."""
+
+
+class Page(Wire, Generic[T], kw_only=True):
+    """One page of a collection."""
+
+    items: tuple[T, ...]
+    page: int
+    per_page: int
+    total: int
+    next_page: int | None = None
+
+
+class SendMessage(Request, kw_only=True):
+    """A prompt: `message` for plain text or `parts` for more, not both."""
+
+    message: str | None = None
+    parts: tuple[InputPart, ...] | None = None
+    when_busy: WhenBusy = "queue"
+
+
+class PromptReceipt(Wire, kw_only=True):
+    """What became of a prompt: a turn started, it waits in the queue, or it went into the running turn."""
+
+    prompt_id: str
+    disposition: Literal["started", "queued", "steered"]
+    turn_id: str | None = None
+    position: int | None = None
+
+
+class Queue(Wire, kw_only=True):
+    """The prompts that wait."""
+
+    entries: tuple[QueueEntry, ...]
+
+
+class Turn(Wire, kw_only=True):
+    """One turn of a session."""
+
+    turn_id: str
+    number: int
+    started_at: str
+    first_sequence: int
+    ended_at: str | None = None
+    last_sequence: int | None = None
+    outcome: TurnOutcome | None = None
+    stop_reason: str | None = None
+
+
+class TurnList(Wire, kw_only=True):
+    """All turns of a session."""
+
+    turns: tuple[Turn, ...]
+
+
+class Message(Wire, kw_only=True):
+    """A folded item with the sequence numbers it came from."""
+
+    item: Item
+    first_sequence: int
+    last_sequence: int
+    turn_id: str | None = None
+
+
+class MessageList(Wire, kw_only=True):
+    """The folded transcript."""
+
+    messages: tuple[Message, ...]
+    has_more: bool
+
+
+class EventPage(Wire, kw_only=True):
+    """Events with a sequence above the offset, in order."""
+
+    events: tuple[msgspec.Raw, ...]
+    has_more: bool
+
+
+class LogLine(Wire, kw_only=True):
+    """One line of a session's log."""
+
+    type: Literal["log"]
+    level: str
+    message: str
+    ts: str
+
+
+class LogList(Wire, kw_only=True):
+    """The newest log lines, oldest first."""
+
+    logs: tuple[LogLine, ...]
+
+
+class Ask(Wire, kw_only=True):
+    """Something that waits, or waited, for a human."""
+
+    ask_id: str
+    kind: Literal["permission", "question"]
+    session_id: str
+    agent: str
+    status: str
+    requested_at: str
+    turn_id: str | None = None
+    resolved_at: str | None = None
+    permission: PermissionData | None = None
+    question: QuestionData | None = None
+
+
+class AskList(Wire, kw_only=True):
+    """The inbox: asks of all sessions, oldest first."""
+
+    items: tuple[Ask, ...]
+
+
+class ReplyPermission(Request, kw_only=True):
+    """Allow once, allow for the rest of the session, or reject with a reason the agent hears."""
+
+    reply: PermissionReply
+    message: str | None = None
+
+
+class ReplyQuestion(Request, kw_only=True):
+    """For each question the chosen option labels or free text."""
+
+    answers: tuple[tuple[str, ...], ...]
+
+
+class RejectQuestion(Request, kw_only=True):
+    """Decline to answer, optionally with a reason the agent hears."""
+
+    message: str | None = None
+
+
+class Interrupted(Wire, kw_only=True):
+    """Whether there was a turn to end."""
+
+    interrupted: bool
+    turn_id: str | None = None
