@@ -24,7 +24,7 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     modes: tuple[Mode, ...] = ()
     models: tuple[Model, ...] = ()
     aliases: tuple[str, ...] = ()
-    settings_schema: dict[str, Any] = {}
+    settings_schema: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Installation(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,8 +38,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """How to start the agent: argv, the variables it needs, and files to write into its home first."""
 
     argv: tuple[str, ...]
-    env: dict[str, str] = {}
-    files: dict[str, str] = {}
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    files: dict[str, str] = msgspec.field(default_factory=dict)
     """Path below the session's home -> content."""
 
 

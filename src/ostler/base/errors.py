@@ -161,7 +161,9 @@ class AgentNotInstalled(OstlerError):
     """The agent's program is not there."""
 
     code, status, title = "agent_not_installed", 424, "Agent not installed"
-    template = "Agent '{agent}' is not installed (looked in {looked_in}). Install it with `ostler agents install {agent}`."
+    template = (
+        "Agent '{agent}' is not installed (looked in {looked_in}). Install it with `ostler agents install {agent}`."
+    )
 
 
 class InstallFailed(OstlerError):
@@ -231,7 +233,9 @@ class DatabaseTooNew(OstlerError):
     """The database was written by a newer version."""
 
     code, status, title = "database_too_new", 500, "Database too new"
-    template = "{path} has schema {found}, this version knows {known}. Install a newer Ostler, or use another --state-dir."
+    template = (
+        "{path} has schema {found}, this version knows {known}. Install a newer Ostler, or use another --state-dir."
+    )
 
 
 def _subclasses(kind: type[OstlerError]) -> list[type[OstlerError]]:

@@ -7,18 +7,23 @@ import time
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _KEY = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_lock = threading.Lock()
-_last = 0
 
 
-def ulid() -> str:
-    """A new ULID; two made by one process always sort in the order they were made."""
-    global _last
-    with _lock:
-        value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
-        _last = max(value, _last + 1)
-        value = _last
-    return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -5, -5))
+class _Ulids:
+    """Makes ULIDs that sort in the order they were made, also within a millisecond or when the clock steps back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def next(self) -> str:
+        with self._lock:
+            fresh = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
+            value = self._last = max(fresh, self._last + 1)
+        return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -5, -5))
+
+
+ulid = _Ulids().next
 
 
 def new_id(prefix: str) -> str:

@@ -1,4 +1,4 @@
-"""Every setting: its type, default and meaning, read from flags, OSTLER_* variables and a config file, in that order."""
+"""Every setting: its type, default and meaning, read from flags, then OSTLER_* variables, then a config file."""
 
 import ipaddress
 import tomllib
@@ -28,7 +28,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     host: Annotated[str, _about("Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="Port to listen on; 0 picks a free one.")] = 2468
     token: Annotated[str | None, _about("Clients must send this token.")] = None
-    no_token: Annotated[bool, _about("Ignore any configured token: everyone who reaches the port may do everything.")] = False
+    no_token: Annotated[
+        bool, _about("Ignore any configured token: everyone who reaches the port may do everything.")
+    ] = False
     allow_open_network: Annotated[
         bool, _about("Permit listening without a token on an address other machines can reach.")
     ] = False
@@ -54,16 +56,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_upload_bytes: Annotated[
         int, Meta(ge=1024, description="Largest body where files are sent, such as messages with images.")
     ] = 256 * 2**20
-    request_timeout_seconds: Annotated[float, Meta(gt=0, description="Time a request's body may take to arrive.")] = 60.0
-    heartbeat_seconds: Annotated[float, Meta(gt=0, description="Pause between comments on a quiet event stream.")] = 15.0
+    request_timeout_seconds: Annotated[float, Meta(gt=0, description="Time a request's body may take to arrive.")] = (
+        60.0
+    )
+    heartbeat_seconds: Annotated[float, Meta(gt=0, description="Pause between comments on a quiet event stream.")] = (
+        15.0
+    )
     stream_buffer_bytes: Annotated[
-        int, Meta(ge=4096, description="Newest events of a live session kept in memory; older ones come from the store.")
+        int,
+        Meta(ge=4096, description="Newest events of a live session kept in memory; older ones come from the store."),
     ] = 2**20
     database_sync: Annotated[
         Literal["full", "normal"], _about("`full` survives a power cut; `normal` may lose the last moments.")
     ] = "full"
     agent_start_timeout_seconds: Annotated[Seconds, _about("Time an agent may take to be ready.")] = 60.0
-    turn_timeout_seconds: Annotated[Seconds, _about("Longest turn before it is ended as failed; 0 for no limit.")] = 14400.0
+    turn_timeout_seconds: Annotated[Seconds, _about("Longest turn before it is ended as failed; 0 for no limit.")] = (
+        14400.0
+    )
     interrupt_grace_seconds: Annotated[
         Seconds, _about("Time an agent may take to end an interrupted turn before it is stopped.")
     ] = 10.0

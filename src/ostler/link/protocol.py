@@ -1,4 +1,4 @@
-"""What a server asks of a runner and what a runner reports; one process or a cluster differ only in who implements it."""
+"""What a server asks of a runner, and what a runner reports; a cluster differs only in who implements it."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol

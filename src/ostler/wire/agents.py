@@ -5,7 +5,7 @@ from typing import Any
 from ostler.wire.struct import Request, Wire
 
 
-class Capabilities(Wire, kw_only=True):
+class Capabilities(Wire, frozen=True, kw_only=True):
     """What an agent can do through Ostler; every flag is always sent."""
 
     command_execution: bool
@@ -29,7 +29,7 @@ class Capabilities(Wire, kw_only=True):
     variants: bool
 
 
-class Mode(Wire, kw_only=True):
+class Mode(Wire, frozen=True, kw_only=True):
     """A way of working that the agent offers."""
 
     id: str
@@ -37,7 +37,7 @@ class Mode(Wire, kw_only=True):
     description: str
 
 
-class Model(Wire, kw_only=True):
+class Model(Wire, frozen=True, kw_only=True):
     """A model that the agent offers."""
 
     id: str
@@ -45,7 +45,7 @@ class Model(Wire, kw_only=True):
     variants: tuple[str, ...] = ()
 
 
-class Agent(Wire, kw_only=True):
+class Agent(Wire, frozen=True, kw_only=True):
     """One agent of the catalogue."""
 
     id: str
@@ -64,31 +64,31 @@ class Agent(Wire, kw_only=True):
     unparsed_frames: int | None = None
 
 
-class AgentList(Wire, kw_only=True):
+class AgentList(Wire, frozen=True, kw_only=True):
     """All agents."""
 
     items: tuple[Agent, ...]
 
 
-class ModeList(Wire, kw_only=True):
+class ModeList(Wire, frozen=True, kw_only=True):
     """The modes of one agent."""
 
     modes: tuple[Mode, ...]
 
 
-class ModelList(Wire, kw_only=True):
+class ModelList(Wire, frozen=True, kw_only=True):
     """The models of one agent."""
 
     models: tuple[Model, ...]
 
 
-class InstallAgent(Request, kw_only=True):
+class InstallAgent(Request, frozen=True, kw_only=True):
     """Install an agent; without a version the newest known to work."""
 
     version: str | None = None
 
 
-class Installed(Wire, kw_only=True):
+class Installed(Wire, frozen=True, kw_only=True):
     """The result of an installation."""
 
     agent: str

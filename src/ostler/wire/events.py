@@ -27,7 +27,7 @@ PermissionStatus = Literal["requested", "accept", "accept_for_session", "reject"
 QuestionStatus = Literal["requested", "answered", "rejected"]
 
 
-class StderrOutput(Wire, kw_only=True):
+class StderrOutput(Wire, frozen=True, kw_only=True):
     """What an agent wrote to stderr: all of it, or its first 20 and last 50 lines."""
 
     truncated: bool
@@ -36,13 +36,13 @@ class StderrOutput(Wire, kw_only=True):
     total_lines: int | None = None
 
 
-class SessionStartedData(Wire, kw_only=True):
+class SessionStartedData(Wire, frozen=True, kw_only=True):
     """The session exists."""
 
     metadata: dict[str, Any] | None = None
 
 
-class SessionEndedData(Wire, kw_only=True):
+class SessionEndedData(Wire, frozen=True, kw_only=True):
     """The session is over; message, exit_code and stderr only when the reason is error."""
 
     reason: Literal["completed", "error", "terminated"]
@@ -52,14 +52,14 @@ class SessionEndedData(Wire, kw_only=True):
     stderr: StderrOutput | None = None
 
 
-class SessionStatusData(Wire, kw_only=True):
+class SessionStatusData(Wire, frozen=True, kw_only=True):
     """The session's status changed."""
 
     status: SessionStatus
     reason: str | None = None
 
 
-class SessionInfoData(Wire, kw_only=True):
+class SessionInfoData(Wire, frozen=True, kw_only=True):
     """Something about the session became known or changed; absent fields did not change."""
 
     title: str | None = None
@@ -73,7 +73,7 @@ class SessionInfoData(Wire, kw_only=True):
     """How often the agent's process has been started for this session, present when it just was."""
 
 
-class TurnStartedData(Wire, kw_only=True):
+class TurnStartedData(Wire, frozen=True, kw_only=True):
     """A turn began."""
 
     phase: Literal["started"]
@@ -81,7 +81,7 @@ class TurnStartedData(Wire, kw_only=True):
     metadata: dict[str, Any] | None = None
 
 
-class TurnEndedData(Wire, kw_only=True):
+class TurnEndedData(Wire, frozen=True, kw_only=True):
     """A turn is over; there is exactly one for each turn.started."""
 
     phase: Literal["ended"]
@@ -91,13 +91,13 @@ class TurnEndedData(Wire, kw_only=True):
     metadata: dict[str, Any] | None = None
 
 
-class ItemStartedData(Wire, kw_only=True):
+class ItemStartedData(Wire, frozen=True, kw_only=True):
     """An item opened."""
 
     item: Item
 
 
-class ItemDeltaData(Wire, kw_only=True):
+class ItemDeltaData(Wire, frozen=True, kw_only=True):
     """An open item grew."""
 
     item_id: str
@@ -105,13 +105,13 @@ class ItemDeltaData(Wire, kw_only=True):
     native_item_id: str | None = None
 
 
-class ItemCompletedData(Wire, kw_only=True):
+class ItemCompletedData(Wire, frozen=True, kw_only=True):
     """An item is final; its content replaces all deltas."""
 
     item: Item
 
 
-class PermissionData(Wire, kw_only=True):
+class PermissionData(Wire, frozen=True, kw_only=True):
     """A permission ask, open or decided."""
 
     permission_id: str
@@ -124,14 +124,14 @@ class PermissionData(Wire, kw_only=True):
     metadata: dict[str, Any] | None = None
 
 
-class QuestionOption(Wire, kw_only=True):
+class QuestionOption(Wire, frozen=True, kw_only=True):
     """One answer on offer."""
 
     label: str
     description: str | None = None
 
 
-class Question(Wire, kw_only=True):
+class Question(Wire, frozen=True, kw_only=True):
     """One question of an ask."""
 
     question: str
@@ -141,7 +141,7 @@ class Question(Wire, kw_only=True):
     header: str | None = None
 
 
-class QuestionData(Wire, kw_only=True):
+class QuestionData(Wire, frozen=True, kw_only=True):
     """A question ask; prompt, options and response show its first question."""
 
     question_id: str
@@ -155,7 +155,7 @@ class QuestionData(Wire, kw_only=True):
     metadata: dict[str, Any] | None = None
 
 
-class ErrorData(Wire, kw_only=True):
+class ErrorData(Wire, frozen=True, kw_only=True):
     """Something went wrong; the message is for people, the code for programs."""
 
     message: str
@@ -163,7 +163,7 @@ class ErrorData(Wire, kw_only=True):
     details: dict[str, Any] | None = None
 
 
-class AgentUnparsedData(Wire, kw_only=True):
+class AgentUnparsedData(Wire, frozen=True, kw_only=True):
     """A frame nobody understood; treat it as a bug of the adapter."""
 
     error: str
@@ -171,7 +171,7 @@ class AgentUnparsedData(Wire, kw_only=True):
     raw_hash: str | None = None
 
 
-class PlanEntry(Wire, kw_only=True):
+class PlanEntry(Wire, frozen=True, kw_only=True):
     """One step of the agent's plan."""
 
     content: str
@@ -179,20 +179,20 @@ class PlanEntry(Wire, kw_only=True):
     priority: Literal["high", "medium", "low"] | None = None
 
 
-class PlanUpdatedData(Wire, kw_only=True):
+class PlanUpdatedData(Wire, frozen=True, kw_only=True):
     """The whole plan, resent at every change."""
 
     entries: tuple[PlanEntry, ...]
 
 
-class Cost(Wire, kw_only=True):
+class Cost(Wire, frozen=True, kw_only=True):
     """Money."""
 
     amount: float
     currency: str
 
 
-class UsageUpdatedData(Wire, kw_only=True):
+class UsageUpdatedData(Wire, frozen=True, kw_only=True):
     """Tokens and cost so far in this turn, as far as the agent tells."""
 
     input_tokens: int | None = None
@@ -204,7 +204,7 @@ class UsageUpdatedData(Wire, kw_only=True):
     context_window: int | None = None
 
 
-class TerminalOutputData(Wire, kw_only=True):
+class TerminalOutputData(Wire, frozen=True, kw_only=True):
     """Output of a command while it runs."""
 
     stream: Literal["stdout", "stderr"]
@@ -212,7 +212,7 @@ class TerminalOutputData(Wire, kw_only=True):
     item_id: str | None = None
 
 
-class FileChangedData(Wire, kw_only=True):
+class FileChangedData(Wire, frozen=True, kw_only=True):
     """The agent changed a file."""
 
     path: str
@@ -221,7 +221,7 @@ class FileChangedData(Wire, kw_only=True):
     item_id: str | None = None
 
 
-class ArtifactCreatedData(Wire, kw_only=True):
+class ArtifactCreatedData(Wire, frozen=True, kw_only=True):
     """The agent produced a file worth showing."""
 
     path: str
@@ -230,7 +230,7 @@ class ArtifactCreatedData(Wire, kw_only=True):
     item_id: str | None = None
 
 
-class QueueEntry(Wire, kw_only=True):
+class QueueEntry(Wire, frozen=True, kw_only=True):
     """A prompt that waits for the current turn to end."""
 
     prompt_id: str
@@ -238,13 +238,13 @@ class QueueEntry(Wire, kw_only=True):
     queued_at: str
 
 
-class QueueUpdatedData(Wire, kw_only=True):
+class QueueUpdatedData(Wire, frozen=True, kw_only=True):
     """The whole queue, resent at every change."""
 
     entries: tuple[QueueEntry, ...]
 
 
-class LogData(Wire, kw_only=True):
+class LogData(Wire, frozen=True, kw_only=True):
     """A line for operators."""
 
     level: Literal["debug", "info", "warning", "error"]
@@ -252,7 +252,7 @@ class LogData(Wire, kw_only=True):
     fields: dict[str, Any] | None = None
 
 
-class NoticeData(Wire, kw_only=True):
+class NoticeData(Wire, frozen=True, kw_only=True):
     """Something the people in the session should know."""
 
     severity: Literal["info", "warning", "error"]
@@ -260,7 +260,7 @@ class NoticeData(Wire, kw_only=True):
     code: str | None = None
 
 
-class Event(Wire, kw_only=True, tag_field="type"):
+class Event(Wire, frozen=True, kw_only=True, tag_field="type"):
     """The envelope of every event; `data` depends on the type."""
 
     event_id: str
@@ -279,139 +279,139 @@ class Event(Wire, kw_only=True, tag_field="type"):
         return str(self.__struct_config__.tag)
 
 
-class SessionStarted(Event, kw_only=True, tag="session.started"):
+class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
     """The session exists."""
 
     data: SessionStartedData
 
 
-class SessionEnded(Event, kw_only=True, tag="session.ended"):
+class SessionEnded(Event, frozen=True, kw_only=True, tag="session.ended"):
     """The session is over; nothing follows."""
 
     data: SessionEndedData
 
 
-class SessionStatusChanged(Event, kw_only=True, tag="session.status"):
+class SessionStatusChanged(Event, frozen=True, kw_only=True, tag="session.status"):
     """The session's status changed."""
 
     data: SessionStatusData
 
 
-class SessionInfo(Event, kw_only=True, tag="session.info"):
+class SessionInfo(Event, frozen=True, kw_only=True, tag="session.info"):
     """Title, labels, model, native session id or process start became known."""
 
     data: SessionInfoData
 
 
-class TurnStarted(Event, kw_only=True, tag="turn.started"):
+class TurnStarted(Event, frozen=True, kw_only=True, tag="turn.started"):
     """A prompt was accepted and a turn began."""
 
     data: TurnStartedData
 
 
-class TurnEnded(Event, kw_only=True, tag="turn.ended"):
+class TurnEnded(Event, frozen=True, kw_only=True, tag="turn.ended"):
     """The turn is over: completed, interrupted or failed."""
 
     data: TurnEndedData
 
 
-class ItemStarted(Event, kw_only=True, tag="item.started"):
+class ItemStarted(Event, frozen=True, kw_only=True, tag="item.started"):
     """An item opened."""
 
     data: ItemStartedData
 
 
-class ItemDelta(Event, kw_only=True, tag="item.delta"):
+class ItemDelta(Event, frozen=True, kw_only=True, tag="item.delta"):
     """An open item grew."""
 
     data: ItemDeltaData
 
 
-class ItemCompleted(Event, kw_only=True, tag="item.completed"):
+class ItemCompleted(Event, frozen=True, kw_only=True, tag="item.completed"):
     """An item is final."""
 
     data: ItemCompletedData
 
 
-class PermissionRequested(Event, kw_only=True, tag="permission.requested"):
+class PermissionRequested(Event, frozen=True, kw_only=True, tag="permission.requested"):
     """The agent asks for permission."""
 
     data: PermissionData
 
 
-class PermissionResolved(Event, kw_only=True, tag="permission.resolved"):
+class PermissionResolved(Event, frozen=True, kw_only=True, tag="permission.resolved"):
     """A permission ask was decided."""
 
     data: PermissionData
 
 
-class QuestionRequested(Event, kw_only=True, tag="question.requested"):
+class QuestionRequested(Event, frozen=True, kw_only=True, tag="question.requested"):
     """The agent asks a question."""
 
     data: QuestionData
 
 
-class QuestionResolved(Event, kw_only=True, tag="question.resolved"):
+class QuestionResolved(Event, frozen=True, kw_only=True, tag="question.resolved"):
     """A question was answered or rejected."""
 
     data: QuestionData
 
 
-class ErrorRaised(Event, kw_only=True, tag="error"):
+class ErrorRaised(Event, frozen=True, kw_only=True, tag="error"):
     """Something went wrong in the agent or around it."""
 
     data: ErrorData
 
 
-class AgentUnparsed(Event, kw_only=True, tag="agent.unparsed"):
+class AgentUnparsed(Event, frozen=True, kw_only=True, tag="agent.unparsed"):
     """A frame of the agent was not understood; the session goes on."""
 
     data: AgentUnparsedData
 
 
-class PlanUpdated(Event, kw_only=True, tag="plan.updated"):
+class PlanUpdated(Event, frozen=True, kw_only=True, tag="plan.updated"):
     """The agent's plan changed."""
 
     data: PlanUpdatedData
 
 
-class UsageUpdated(Event, kw_only=True, tag="usage.updated"):
+class UsageUpdated(Event, frozen=True, kw_only=True, tag="usage.updated"):
     """Tokens or cost changed."""
 
     data: UsageUpdatedData
 
 
-class TerminalOutput(Event, kw_only=True, tag="terminal.output"):
+class TerminalOutput(Event, frozen=True, kw_only=True, tag="terminal.output"):
     """A running command printed something."""
 
     data: TerminalOutputData
 
 
-class FileChanged(Event, kw_only=True, tag="file.changed"):
+class FileChanged(Event, frozen=True, kw_only=True, tag="file.changed"):
     """The agent changed a file."""
 
     data: FileChangedData
 
 
-class ArtifactCreated(Event, kw_only=True, tag="artifact.created"):
+class ArtifactCreated(Event, frozen=True, kw_only=True, tag="artifact.created"):
     """The agent produced a file worth showing."""
 
     data: ArtifactCreatedData
 
 
-class QueueUpdated(Event, kw_only=True, tag="queue.updated"):
+class QueueUpdated(Event, frozen=True, kw_only=True, tag="queue.updated"):
     """The list of waiting prompts changed."""
 
     data: QueueUpdatedData
 
 
-class Log(Event, kw_only=True, tag="log"):
+class Log(Event, frozen=True, kw_only=True, tag="log"):
     """A line for operators."""
 
     data: LogData
 
 
-class Notice(Event, kw_only=True, tag="notice"):
+class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     """Something people should know."""
 
     data: NoticeData
@@ -461,7 +461,7 @@ class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
     raw: Any = None
 
 
-_known = msgspec.json.Decoder(AnyEvent)
+_known: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _unknown = msgspec.json.Decoder(UnknownEvent)
 
 

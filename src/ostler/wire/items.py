@@ -10,7 +10,7 @@ ItemRole = Literal["user", "assistant", "system", "tool"]
 ItemStatus = Literal["in_progress", "completed", "failed"]
 
 
-class Item(Wire, kw_only=True):
+class Item(Wire, frozen=True, kw_only=True):
     """One entry of a transcript: a message, a tool call, a tool result, a status line."""
 
     item_id: str

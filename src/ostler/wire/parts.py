@@ -5,19 +5,28 @@ from typing import Any, Literal
 from ostler.wire.struct import Request, Wire
 
 
-class TextPart(Wire, kw_only=True, tag_field="type", tag="text"):
+class Part(Wire, frozen=True, kw_only=True, tag_field="type"):
+    """Base of all content parts."""
+
+    @property
+    def type(self) -> str:
+        """The part's type as it stands on the wire."""
+        return str(self.__struct_config__.tag)
+
+
+class TextPart(Part, frozen=True, kw_only=True, tag="text"):
     """Plain text."""
 
     text: str
 
 
-class JsonPart(Wire, kw_only=True, tag_field="type", tag="json"):
+class JsonPart(Part, frozen=True, kw_only=True, tag="json"):
     """Structured content."""
 
     json: Any
 
 
-class ToolCallPart(Wire, kw_only=True, tag_field="type", tag="tool_call"):
+class ToolCallPart(Part, frozen=True, kw_only=True, tag="tool_call"):
     """A tool invocation; `arguments` is a JSON document as text."""
 
     name: str
@@ -25,14 +34,14 @@ class ToolCallPart(Wire, kw_only=True, tag_field="type", tag="tool_call"):
     call_id: str
 
 
-class ToolResultPart(Wire, kw_only=True, tag_field="type", tag="tool_result"):
+class ToolResultPart(Part, frozen=True, kw_only=True, tag="tool_result"):
     """What a tool answered."""
 
     call_id: str
     output: str
 
 
-class FileRefPart(Wire, kw_only=True, tag_field="type", tag="file_ref"):
+class FileRefPart(Part, frozen=True, kw_only=True, tag="file_ref"):
     """A file that was read, written or patched."""
 
     path: str
@@ -40,39 +49,37 @@ class FileRefPart(Wire, kw_only=True, tag_field="type", tag="file_ref"):
     diff: str | None = None
 
 
-class ImagePart(Wire, kw_only=True, tag_field="type", tag="image"):
+class ImagePart(Part, frozen=True, kw_only=True, tag="image"):
     """An image on the server's disk."""
 
     path: str
     mime: str | None = None
 
 
-class ReasoningPart(Wire, kw_only=True, tag_field="type", tag="reasoning"):
+class ReasoningPart(Part, frozen=True, kw_only=True, tag="reasoning"):
     """What the model thought."""
 
     text: str
     visibility: Literal["public", "private"]
 
 
-class StatusPart(Wire, kw_only=True, tag_field="type", tag="status"):
+class StatusPart(Part, frozen=True, kw_only=True, tag="status"):
     """A short status line."""
 
     label: str
     detail: str | None = None
 
 
-ContentPart = (
-    TextPart | JsonPart | ToolCallPart | ToolResultPart | FileRefPart | ImagePart | ReasoningPart | StatusPart
-)
+ContentPart = TextPart | JsonPart | ToolCallPart | ToolResultPart | FileRefPart | ImagePart | ReasoningPart | StatusPart
 
 
-class TextInput(Request, kw_only=True, tag_field="type", tag="text"):
+class TextInput(Request, frozen=True, kw_only=True, tag_field="type", tag="text"):
     """Text of a prompt."""
 
     text: str
 
 
-class ImageInput(Request, kw_only=True, tag_field="type", tag="image"):
+class ImageInput(Request, frozen=True, kw_only=True, tag_field="type", tag="image"):
     """An image of a prompt: base64 `data`, or a `path` on the server's machine."""
 
     data: str | None = None
@@ -80,7 +87,7 @@ class ImageInput(Request, kw_only=True, tag_field="type", tag="image"):
     mime: str | None = None
 
 
-class FileInput(Request, kw_only=True, tag_field="type", tag="file_ref"):
+class FileInput(Request, frozen=True, kw_only=True, tag_field="type", tag="file_ref"):
     """A file on the server's machine that the prompt refers to."""
 
     path: str

@@ -5,7 +5,7 @@ from typing import Any
 from ostler.wire.struct import Wire
 
 
-class Problem(Wire, kw_only=True):
+class Problem(Wire, frozen=True, kw_only=True):
     """What went wrong, with which value, and what to do next."""
 
     type: str

@@ -35,6 +35,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     mode: str | None = None
     resume: str | None = None
     """The native session id to go on with."""
+    turn_timeout_seconds: float | None = None
+    """Overrides the runner's longest turn."""
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ PermissionReply = Literal["once", "always", "reject"]
 T = TypeVar("T")
 
 
-class CreateSession(Request, kw_only=True):
+class CreateSession(Request, frozen=True, kw_only=True):
     """What a new session needs; only the agent is required."""
 
     agent: str
@@ -27,22 +27,22 @@ class CreateSession(Request, kw_only=True):
     variant: str | None = None
     mode: str | None = None
     permission_mode: PermissionMode = "default"
-    env: dict[str, str] = {}
+    env: dict[str, str] = msgspec.field(default_factory=dict)
     """Variables for the agent's process; values are never shown again."""
     cwd: str | None = None
     """Absolute folder the agent works in; by default a new empty one."""
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
     turn_timeout_seconds: float | None = None
 
 
-class UpdateSession(Request, kw_only=True):
+class UpdateSession(Request, frozen=True, kw_only=True):
     """What can be changed later; absent fields stay."""
 
     title: str | None = None
     labels: dict[str, str] | None = None
 
 
-class Session(Wire, kw_only=True):
+class Session(Wire, frozen=True, kw_only=True):
     """A session as it is now."""
 
     id: str
@@ -73,7 +73,7 @@ class Session(Wire, kw_only=True):
     """The last error's message, while nothing has succeeded since."""
 
 
-class Page(Wire, Generic[T], kw_only=True):
+class Page(Wire, Generic[T], frozen=True, kw_only=True):
     """One page of a collection."""
 
     items: tuple[T, ...]
@@ -83,7 +83,7 @@ class Page(Wire, Generic[T], kw_only=True):
     next_page: int | None = None
 
 
-class SendMessage(Request, kw_only=True):
+class SendMessage(Request, frozen=True, kw_only=True):
     """A prompt: `message` for plain text or `parts` for more, not both."""
 
     message: str | None = None
@@ -91,7 +91,7 @@ class SendMessage(Request, kw_only=True):
     when_busy: WhenBusy = "queue"
 
 
-class PromptReceipt(Wire, kw_only=True):
+class PromptReceipt(Wire, frozen=True, kw_only=True):
     """What became of a prompt: a turn started, it waits in the queue, or it went into the running turn."""
 
     prompt_id: str
@@ -100,13 +100,13 @@ class PromptReceipt(Wire, kw_only=True):
     position: int | None = None
 
 
-class Queue(Wire, kw_only=True):
+class Queue(Wire, frozen=True, kw_only=True):
     """The prompts that wait."""
 
     entries: tuple[QueueEntry, ...]
 
 
-class Turn(Wire, kw_only=True):
+class Turn(Wire, frozen=True, kw_only=True):
     """One turn of a session."""
 
     turn_id: str
@@ -119,13 +119,13 @@ class Turn(Wire, kw_only=True):
     stop_reason: str | None = None
 
 
-class TurnList(Wire, kw_only=True):
+class TurnList(Wire, frozen=True, kw_only=True):
     """All turns of a session."""
 
     turns: tuple[Turn, ...]
 
 
-class Message(Wire, kw_only=True):
+class Message(Wire, frozen=True, kw_only=True):
     """A folded item with the sequence numbers it came from."""
 
     item: Item
@@ -134,21 +134,21 @@ class Message(Wire, kw_only=True):
     turn_id: str | None = None
 
 
-class MessageList(Wire, kw_only=True):
+class MessageList(Wire, frozen=True, kw_only=True):
     """The folded transcript."""
 
     messages: tuple[Message, ...]
     has_more: bool
 
 
-class EventPage(Wire, kw_only=True):
+class EventPage(Wire, frozen=True, kw_only=True):
     """Events with a sequence above the offset, in order."""
 
     events: tuple[msgspec.Raw, ...]
     has_more: bool
 
 
-class LogLine(Wire, kw_only=True):
+class LogLine(Wire, frozen=True, kw_only=True):
     """One line of a session's log."""
 
     type: Literal["log"]
@@ -157,13 +157,13 @@ class LogLine(Wire, kw_only=True):
     ts: str
 
 
-class LogList(Wire, kw_only=True):
+class LogList(Wire, frozen=True, kw_only=True):
     """The newest log lines, oldest first."""
 
     logs: tuple[LogLine, ...]
 
 
-class Ask(Wire, kw_only=True):
+class Ask(Wire, frozen=True, kw_only=True):
     """Something that waits, or waited, for a human."""
 
     ask_id: str
@@ -178,32 +178,32 @@ class Ask(Wire, kw_only=True):
     question: QuestionData | None = None
 
 
-class AskList(Wire, kw_only=True):
+class AskList(Wire, frozen=True, kw_only=True):
     """The inbox: asks of all sessions, oldest first."""
 
     items: tuple[Ask, ...]
 
 
-class ReplyPermission(Request, kw_only=True):
+class ReplyPermission(Request, frozen=True, kw_only=True):
     """Allow once, allow for the rest of the session, or reject with a reason the agent hears."""
 
     reply: PermissionReply
     message: str | None = None
 
 
-class ReplyQuestion(Request, kw_only=True):
+class ReplyQuestion(Request, frozen=True, kw_only=True):
     """For each question the chosen option labels or free text."""
 
     answers: tuple[tuple[str, ...], ...]
 
 
-class RejectQuestion(Request, kw_only=True):
+class RejectQuestion(Request, frozen=True, kw_only=True):
     """Decline to answer, optionally with a reason the agent hears."""
 
     message: str | None = None
 
 
-class Interrupted(Wire, kw_only=True):
+class Interrupted(Wire, frozen=True, kw_only=True):
     """Whether there was a turn to end."""
 
     interrupted: bool

@@ -1,0 +1,49 @@
+# Needs git, make and Python 3.11 or newer; everything else is set up below .venv and .cache.
+
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+OSTLER_STATE_DIR ?= $(CURDIR)/.ostler
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test check bench schema format lock setup setup-runtime clean
+
+help: ## show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+serve: setup-runtime ## run the server; state in .ostler (ARGS="--port 0" for more)
+	@OSTLER_STATE_DIR="$(OSTLER_STATE_DIR)" exec $(BIN)/ostler serve $(ARGS)
+
+test: check ## run the checks and all tests (ARGS="tests/server -k name" for some)
+	@echo "test: pytest"
+	@$(BIN)/python -m pytest -q --durations=10 $(ARGS)
+
+check: setup ## format, lint, types, architecture, freshness of generated files
+	@echo "check: ruff format, ruff check"
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
+	@echo "check: mypy"
+	@$(BIN)/mypy
+	@echo "check: architecture"
+	@$(BIN)/python -m pytest -q tests/architecture
+
+bench: setup ## measure against the peer; writes bench/RESULTS.md
+	@$(BIN)/python bench/run.py $(ARGS)
+
+schema: setup ## write schema/ and docs/reference/ anew from the code
+	@$(BIN)/python -m tools.generate
+
+format: setup ## format the code and mend what can be mended
+	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
+
+lock: ## write the locks anew, keeping versions (ARGS=--upgrade for new ones)
+	@$(PYTHON) tools/setup.py lock $(ARGS)
+
+setup: ## install everything into .venv
+	@$(PYTHON) tools/setup.py dev
+
+setup-runtime:
+	@$(PYTHON) tools/setup.py runtime
+
+clean: ## remove what was installed and cached, not your state in .ostler
+	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/.work dist build
+	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

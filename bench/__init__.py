@@ -1,0 +1,1 @@
+"""The benchmark: Ostler and its peer, measured in one run with the same agent and the same clients."""

@@ -1,0 +1,166 @@
+"""The composition root: the only module that sees everything, and the life of a server process."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Iterator
+
+import uvicorn
+import uvloop
+
+from ostler import __version__
+from ostler.agents import ADAPTERS
+from ostler.base.clock import SystemClock
+from ostler.base.errors import OstlerError, SettingsError
+from ostler.base.logs import Log, configure_logs
+from ostler.base.settings import Settings
+from ostler.runner.connection import Limits
+from ostler.runner.local import LocalRunner
+from ostler.server.api.app import build_app
+from ostler.server.api.services import Counters, Services
+from ostler.server.sessions.service import Sessions
+from ostler.server.store import queries
+from ostler.server.store.store import Store
+
+log = Log(__name__)
+_STOP_AGENTS_SECONDS = 3.5
+_STOP_REQUESTS_SECONDS = 0.7
+
+
+def serve(settings: Settings) -> int:
+    """Run a server until it is told to stop; returns the exit code."""
+    configure_logs(level=settings.log_level, form=settings.log_format)
+    try:
+        uvloop.run(_serve(settings))
+    except OstlerError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _serve(settings: Settings) -> None:
+    listener = _listen(settings)
+    store = await Store.open(settings.state_dir / "ostler.db", sync=settings.database_sync)
+    runner = _runner(settings)
+    try:
+        services = await _assemble(settings, store, runner)
+        await services.sessions.recover()
+        await _answer_requests(services, listener)
+    finally:
+        await _bounded(runner.close(), _STOP_AGENTS_SECONDS, "runner")
+        await store.close()
+
+
+def _runner(settings: Settings) -> LocalRunner:
+    limits = Limits(
+        start_timeout=settings.agent_start_timeout_seconds,
+        turn_timeout=settings.turn_timeout_seconds,
+        interrupt_grace=settings.interrupt_grace_seconds,
+        stop_grace=settings.stop_grace_seconds,
+        max_frame_bytes=settings.max_frame_bytes,
+    )
+    search = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    runner = LocalRunner(ADAPTERS, environ=dict(os.environ), search=search, limits=limits)
+    runner.start()
+    return runner
+
+
+async def _assemble(settings: Settings, store: Store, runner: LocalRunner) -> Services:
+    clock = SystemClock()
+    sessions = Sessions(
+        store=store,
+        runner=runner,
+        clock=clock,
+        state_dir=settings.state_dir,
+        buffer_bytes=settings.stream_buffer_bytes,
+        last_position=await store.read(queries.last_position),
+    )
+    return Services(settings=settings, sessions=sessions, runner=runner, clock=clock, counters=Counters())
+
+
+def _listen(settings: Settings) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        reason = f"cannot listen on {settings.host} ({error.strerror or error}). Choose another with --port or --host."
+        raise SettingsError(name="port", value=settings.port, reason=reason) from error
+    listener.setblocking(False)
+    return listener
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own signal handling: we stop agents first."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _answer_requests(services: Services, listener: socket.socket) -> None:
+    config = uvicorn.Config(
+        build_app(services),
+        http="httptools",
+        lifespan="off",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=1,
+    )
+    server = _Server(config)
+    stop = _stop_event()
+    answering = asyncio.create_task(server.serve(sockets=[listener]))
+    _announce(services.settings, listener)
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait({answering, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    await _wind_down(services, server, answering)
+
+
+async def _wind_down(services: Services, server: uvicorn.Server, answering: "asyncio.Task[None]") -> None:
+    log.info("server.stopping")
+    services.counters.stopping = True
+    await _bounded(services.sessions.close(), _STOP_AGENTS_SECONDS, "sessions")
+    server.should_exit = True
+    await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
+    server.force_exit = True
+    await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
+
+
+def _stop_event() -> asyncio.Event:
+    """Set by the first Ctrl-C or SIGTERM; a second one ends the process at once, keepers clean up behind it."""
+    stop = asyncio.Event()
+
+    def on_signal(number: int) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
+    return stop
+
+
+def _announce(settings: Settings, listener: socket.socket) -> None:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    print(f"Ostler {__version__} is listening on http://{shown}:{port}", flush=True)
+    guard = "a token is needed" if settings.effective_token() else "no token: everyone on this machine may use it"
+    print(f"State: {settings.state_dir} ({guard}). Stop with Ctrl-C.", flush=True)
+
+
+async def _bounded(work: Awaitable[None], seconds: float, what: str) -> None:
+    """Wait for clean-up, but not for ever."""
+    try:
+        await asyncio.wait_for(work, seconds)
+    except TimeoutError:
+        log.warning("server.stop_timed_out", what=what, seconds=seconds)

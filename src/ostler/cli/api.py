@@ -1,0 +1,65 @@
+"""What every command that talks to a server shares."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ostler.cli.root import Target
+from ostler.client import AsyncClient, Client
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class ApiCommand(click.Command):
+    """A command that takes --endpoint and --token in its own place too."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in Target._fields:
+            option = click.Option([f"--{name}"], expose_value=False, hidden=True, callback=_override)
+            self.params.append(option)
+
+
+class Noun(click.Group):
+    """A group with one verb per operation of the API."""
+
+    command_class = ApiCommand
+
+
+def _override(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value is not None and option.name is not None:
+        top = ctx.find_root()
+        top.obj = top.obj._replace(**{option.name: value})
+        ctx.obj = top.obj
+
+
+def connect(target: Target) -> Client:
+    """A client for the chosen server."""
+    return Client(_address(target), target.token)
+
+
+def connect_async(target: Target) -> AsyncClient:
+    """An asynchronous client for the chosen server."""
+    return AsyncClient(_address(target), target.token)
+
+
+def _address(target: Target) -> str:
+    address = target.endpoint if "://" in target.endpoint else f"http://{target.endpoint}"
+    scheme, _, rest = address.partition("://")
+    if scheme not in {"http", "https"} or not rest.strip("/"):
+        raise click.UsageError(f"'{target.endpoint}' is not an address. Give one such as http://127.0.0.1:2468.")
+    return address
+
+
+def json_option(command: Command) -> Command:
+    """Give a command the --json flag."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text for people.")(command)
+
+
+def pairs(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Read NAME=VALUE options."""
+    wrong = [value for value in values if not value.partition("=")[1] or value.startswith("=")]
+    if wrong:
+        raise click.BadParameter(f"'{wrong[0]}' is not NAME=VALUE.", param=option)
+    return {name: text for name, _, text in (value.partition("=") for value in values)}

@@ -1,0 +1,53 @@
+"""What each kind of failure says and which exit code it gives."""
+
+import click
+
+from ostler.base.errors import OstlerError, SettingsError
+from ostler.client.errors import BadName, ClientError, ConnectionLost, NoAnswer, OstlerApiError, ServerUnreachable
+
+FAILED, USAGE, UNREACHABLE, NOT_FOUND = 1, 2, 3, 4
+
+
+def explain(error: Exception) -> tuple[str, int]:
+    """One line for people, and the exit code for scripts."""
+    return " ".join(_sentence(error).split()), _exit_code(error)
+
+
+def _exit_code(error: Exception) -> int:
+    match error:
+        case click.ClickException():
+            return error.exit_code
+        case ServerUnreachable() | ConnectionLost() | NoAnswer():
+            return UNREACHABLE
+        case SettingsError() | BadName():
+            return USAGE
+        case OstlerApiError(status=404):
+            return NOT_FOUND
+        case _:
+            return FAILED
+
+
+def _sentence(error: Exception) -> str:
+    match error:
+        case click.UsageError():
+            return _usage(error)
+        case click.ClickException():
+            return error.format_message()
+        case OstlerApiError():
+            return _api(error)
+        case OstlerError() | ClientError():
+            return str(error)
+        case _:
+            said = str(error) or "no message"
+            return f"{type(error).__name__}: {said} (unexpected; run `ostler --debug ...` for the details)"
+
+
+def _usage(error: click.UsageError) -> str:
+    said = error.format_message().rstrip(".")
+    command = error.ctx.command_path if error.ctx else "ostler"
+    return f"{said}. Try `{command} --help`."
+
+
+def _api(error: OstlerApiError) -> str:
+    fields = "; ".join(f"{name}: {' '.join(said)}" for name, said in error.errors.items() if name not in error.detail)
+    return f"{error.detail} ({fields})" if fields else error.detail

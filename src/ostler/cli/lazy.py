@@ -1,0 +1,44 @@
+"""A command group that knows names and one line of help, and imports a command only to run it."""
+
+from importlib import import_module
+
+import click
+from click.shell_completion import CompletionItem
+
+COMMANDS = {
+    "serve": "Start the server.",
+    "run": "Give an agent one prompt and watch it work.",
+    "attach": "Follow a session and talk to its agent.",
+    "sessions": "Create, steer and end sessions.",
+    "agents": "See and install agents.",
+    "events": "Read what happened in sessions.",
+    "asks": "Answer what agents ask.",
+    "system": "Look at the server itself.",
+    "doctor": "Check that everything is in place.",
+    "completion": "Print the completion script for a shell.",
+}
+
+
+class LazyGroup(click.Group):
+    """Command `name` is the attribute `command` of the module `ostler.cli.name`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order people need them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"ostler.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer the names without importing them."""
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]

@@ -1,0 +1,68 @@
+"""Options that `run` and `sessions create` share."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar, cast
+
+import click
+
+from ostler.cli.api import pairs
+from ostler.wire.sessions import PermissionMode
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--key", help="Your own name for the session; an existing one is continued."),
+    click.option("--title", help="What people call the session."),
+    click.option("--model", help="Model the agent uses."),
+    click.option("--variant", help="Effort of the model."),
+    click.option("--mode", help="Way of working, such as plan."),
+    click.option(
+        "--permission-mode",
+        type=click.Choice(["default", "plan", "bypass"]),
+        default="default",
+        show_default=True,
+        help="What the agent may do without asking.",
+    ),
+    click.option("--env", multiple=True, callback=pairs, metavar="NAME=VALUE", help="Variable for the agent."),
+    click.option("--cwd", metavar="FOLDER", help="Folder to work in; a new empty one by default."),
+    click.option("--label", "labels", multiple=True, callback=pairs, metavar="NAME=VALUE", help="Label to find it by."),
+    click.option("--turn-timeout", "turn_timeout_seconds", type=float, metavar="SECONDS", help="Longest turn."),
+)
+
+
+class Arguments(TypedDict):
+    """Arguments of `sessions.create` besides the agent."""
+
+    key: str | None
+    title: str | None
+    model: str | None
+    variant: str | None
+    mode: str | None
+    permission_mode: PermissionMode
+    env: dict[str, str]
+    cwd: str | None
+    labels: dict[str, str]
+    turn_timeout_seconds: float | None
+
+
+def session_options(command: Command) -> Command:
+    """Give a command the options of a new session."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def session_arguments(given: dict[str, Any]) -> Arguments:
+    """The options as `sessions.create` takes them; a relative folder counts from here."""
+    cwd = None if given["cwd"] is None else str(Path(given["cwd"]).expanduser().absolute())
+    return cast(Arguments, {**given, "cwd": cwd})
+
+
+def prompt_text(prompt: str) -> str:
+    """The prompt itself, or standard input for `-`."""
+    text = sys.stdin.read() if prompt == "-" else prompt
+    if not text.strip():
+        raise click.UsageError("The prompt is empty")
+    return text

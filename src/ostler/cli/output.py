@@ -1,0 +1,66 @@
+"""Tables and JSON on standard output."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def show(value: Any, as_json: bool, people: Callable[[], str]) -> None:
+    """Print a result as JSON for programs or as text for people."""
+    click.echo(json_text(value) if as_json else people())
+
+
+def json_text(value: Any) -> str:
+    """Indented JSON, as the API sent it."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def json_line(value: Any) -> str:
+    """JSON on one line."""
+    return msgspec.json.encode(value).decode()
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> str:
+    """Columns as wide as they need to be; one sentence when there is nothing."""
+    cells = [[cell(value) for value in row] for row in rows]
+    if not cells:
+        return empty
+    widths = [max(len(text) for text in column) for column in zip(headings, *cells, strict=True)]
+    lines = [_aligned(headings, widths), *(_aligned(row, widths) for row in cells)]
+    return "\n".join(lines)
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> str:
+    """One name and value per line; what is empty is left out."""
+    known = [(name, cell(value)) for name, value in pairs if value not in (None, "", (), {})]
+    width = max((len(name) for name, _ in known), default=0)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in known)
+
+
+def clean(text: str) -> str:
+    """Text of an agent without anything that could command the terminal."""
+    return _CONTROL.sub("", text)
+
+
+def cell(value: object) -> str:
+    """A value as one line of text."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case dict():
+            return ", ".join(f"{name}={cell(each)}" for name, each in value.items())
+        case tuple() | list():
+            return ", ".join(cell(each) for each in value)
+        case _:
+            return " ".join(clean(str(value)).split())
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip()

@@ -1,0 +1,61 @@
+"""The top of the command tree: global options, and every failure as one line and an exit code."""
+
+import os
+import sys
+from importlib import import_module
+from traceback import print_exc
+from typing import NamedTuple
+
+import click
+
+from ostler import __version__
+from ostler.cli.lazy import LazyGroup
+
+DEFAULT_PORT = "2468"
+INTERRUPTED = 130
+
+
+class Target(NamedTuple):
+    """Which server a command talks to."""
+
+    endpoint: str
+    token: str | None
+
+
+def default_endpoint(port: str | None) -> str:
+    """The server on this machine."""
+    return f"http://127.0.0.1:{port or DEFAULT_PORT}"
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="ostler %(version)s")
+@click.option("--endpoint", envvar="OSTLER_ENDPOINT", metavar="URL", help="Server to talk to.")
+@click.option("--token", envvar="OSTLER_TOKEN", metavar="TOKEN", help="Token the server wants.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")
+@click.pass_context
+def root(ctx: click.Context, endpoint: str | None, token: str | None, debug: bool) -> None:
+    """One server for every coding agent."""
+    ctx.obj = Target(endpoint or default_endpoint(os.environ.get("OSTLER_PORT")), token or None)
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; never shows a traceback unless asked to."""
+    try:
+        code = root.main(arguments, prog_name="ostler", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - the reader left; nothing may fail at exit
+        return 1
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the edge: everything becomes one line
+        return _failed(error, arguments)
+    return code if isinstance(code, int) else 0
+
+
+def _failed(error: Exception, arguments: list[str]) -> int:
+    message, code = import_module("ostler.cli.failures").explain(error)
+    if "--debug" in arguments:
+        print_exc()
+    click.echo(f"{click.style('Error:', fg='red')} {message}", err=True)
+    return int(code)

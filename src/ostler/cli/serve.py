@@ -1,0 +1,39 @@
+"""`ostler serve`: flags are made from the settings, so none can be forgotten."""
+
+import os
+from typing import Any
+
+import click
+import msgspec
+
+from ostler.base.settings import ENV_PREFIX, Settings, load_settings, setting_help
+
+
+def _option(field: msgspec.structs.FieldInfo, text: str) -> click.Option:
+    flag = "--" + field.name.replace("_", "-")
+    text = f"{text} [{ENV_PREFIX}{field.name.upper()}]"
+    if isinstance(field.default, bool):
+        return click.Option([flag, field.name], is_flag=True, default=None, help=text)
+    if isinstance(field.default, tuple):
+        return click.Option([flag.removesuffix("s"), field.name], multiple=True, help=f"{text} Repeatable.")
+    shown = None if field.default in (None, msgspec.NODEFAULT) else str(field.default)
+    return click.Option([flag, field.name], metavar="VALUE", help=f"{text} Default: {shown}." if shown else text)
+
+
+def _options() -> list[click.Parameter]:
+    texts = setting_help()
+    made: list[click.Parameter] = [_option(field, texts[field.name]) for field in msgspec.structs.fields(Settings)]
+    return [
+        *made,
+        click.Option(["--config"], metavar="FILE", help=f"Read settings from this file. [{ENV_PREFIX}CONFIG]"),
+    ]
+
+
+def _serve(**flags: Any) -> int:
+    from ostler.app import serve  # noqa: PLC0415 - only this command may see the server
+
+    given = {name: value for name, value in flags.items() if value not in (None, ())}
+    return serve(load_settings(flags=given, environ=os.environ))
+
+
+command = click.Command("serve", callback=_serve, params=_options(), help="Start the server.")

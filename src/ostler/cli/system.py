@@ -1,0 +1,74 @@
+"""`ostler system`: the server itself."""
+
+import click
+
+from ostler.cli.api import Noun, connect, json_option
+from ostler.cli.output import facts, json_text, show
+from ostler.cli.root import Target
+from ostler.wire.system import Ready
+
+
+@click.group(cls=Noun)
+def command() -> None:
+    """Look at the server itself."""
+
+
+@command.command()
+@json_option
+@click.pass_obj
+def health(target: Target, as_json: bool) -> None:
+    """Tell whether the server's process answers."""
+    with connect(target) as client:
+        answer = client.system.health()
+    show(answer, as_json, lambda: answer.status)
+
+
+@command.command()
+@json_option
+@click.pass_context
+def ready(ctx: click.Context, as_json: bool) -> None:
+    """Tell whether the server takes work; exit code 1 if not."""
+    with connect(ctx.obj) as client:
+        answer = client.system.ready()
+    show(answer, as_json, lambda: _readiness(answer))
+    ctx.exit(0 if answer.status == "ready" else 1)
+
+
+@command.command()
+@json_option
+@click.pass_obj
+def version(target: Target, as_json: bool) -> None:
+    """Tell which server this is."""
+    with connect(target) as client:
+        answer = client.system.version()
+    pairs = [("version", answer.version), ("api", answer.api), ("schema", answer.schema), ("python", answer.python)]
+    show(answer, as_json, lambda: facts(pairs))
+
+
+@command.command()
+@click.pass_obj
+def openapi(target: Target) -> None:
+    """Print the OpenAPI document."""
+    with connect(target) as client:
+        click.echo(json_text(client.system.openapi()))
+
+
+@command.command()
+@click.pass_obj
+def metrics(target: Target) -> None:
+    """Print numbers in Prometheus' text format."""
+    with connect(target) as client:
+        click.echo(client.system.metrics(), nl=False)
+
+
+@command.command()
+@click.argument("path")
+@click.pass_obj
+def schema(target: Target, path: str) -> None:
+    """Print a JSON Schema, such as wire.json or agents/mock.json."""
+    with connect(target) as client:
+        click.echo(json_text(client.system.schema(path)))
+
+
+def _readiness(answer: Ready) -> str:
+    return facts([("status", answer.status), *answer.checks.items()])

@@ -1,0 +1,283 @@
+"""The asynchronous client."""
+
+import asyncio
+import functools
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from ostler.client import operations as op
+from ostler.client.calls import Call, answer, api_error, headers_of
+from ostler.client.errors import ClientError
+from ostler.client.events import Cursor, SessionEvent, Stream, check_stream, closed, project_stream, session_stream
+from ostler.client.http import (
+    ANSWER_SECONDS,
+    DEFAULT_ADDRESS,
+    SILENCE_SECONDS,
+    is_reset,
+    limit,
+    options,
+    translated,
+)
+from ostler.wire.sessions import Session
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Async = Coroutine[Any, Any, T]
+
+
+class AsyncTransport:
+    """Sends calls and reads streams."""
+
+    def __init__(self, base_url: str, token: str | None, timeout: float, silence: float) -> None:
+        self.address = base_url
+        self.reached = False
+        self._silence = silence
+        self._http = httpx.AsyncClient(**options(base_url, token, timeout))
+
+    async def run(self, call: Call[T]) -> T:
+        """Send a call, once more if the connection breaks under it."""
+        own = headers_of(call)
+        try:
+            return await self._send(call, own)
+        except ClientError as error:
+            if not (is_reset(error) and call.repeatable):
+                raise
+        return await self._send(call, own)
+
+    async def _send(self, call: Call[T], own: dict[str, str]) -> T:
+        timeout = httpx.USE_CLIENT_DEFAULT if call.timeout is None else limit(call.timeout)
+        with translated(self.address):
+            response = await self._http.request(
+                call.method, call.path, params=call.params, content=call.body, headers=own, timeout=timeout
+            )
+        self.reached = True
+        return answer(call, response.status_code, response.headers.get("content-type", ""), response.content)
+
+    async def follow(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
+        """Each event once, over as many connections as it takes."""
+        cursor = Cursor(stream)
+        while not cursor.ended:
+            try:
+                async with self._connected(stream, cursor) as response:
+                    async for chunk in response.aiter_bytes():
+                        for event in cursor.feed(chunk):
+                            yield event
+                        if cursor.ended:
+                            return
+                raise closed(self.address)
+            except ClientError as error:
+                delay = cursor.delay_after(error, reached=self.reached)
+            await asyncio.sleep(delay)
+
+    @asynccontextmanager
+    async def _connected(self, stream: Stream, cursor: Cursor) -> AsyncIterator[httpx.Response]:
+        cursor.connected()
+        position = cursor.position
+        with translated(self.address):
+            async with self._http.stream(
+                "GET",
+                stream.path,
+                params=stream.params(position),
+                headers=stream.headers(position),
+                timeout=limit(self._silence),
+            ) as response:
+                self.reached = True
+                kind = response.headers.get("content-type", "")
+                if not response.is_success:
+                    raise api_error(response.status_code, kind, await response.aread())
+                check_stream(response.status_code, kind)
+                yield response
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._http.aclose()
+
+
+class AsyncGroup:
+    """Operations on one noun."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+
+def _verb(build: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncGroup, P], Async[T]]:
+    @functools.wraps(build)
+    async def run(group: AsyncGroup, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await group._transport.run(build(*args, **kwargs))
+
+    return run
+
+
+def _opening(build: Callable[P, Call[Session]]) -> Callable[Concatenate[AsyncGroup, P], Async["AsyncSession"]]:
+    @functools.wraps(build)
+    async def run(group: AsyncGroup, /, *args: P.args, **kwargs: P.kwargs) -> "AsyncSession":
+        return AsyncSession(group._transport, await group._transport.run(build(*args, **kwargs)))
+
+    return run
+
+
+def _own(build: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate["AsyncSession", P], Async[T]]:
+    @functools.wraps(build)
+    async def run(session: "AsyncSession", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return session._noted(await session._transport.run(build(session.id, *args, **kwargs)))
+
+    return run
+
+
+class AsyncSystem(AsyncGroup):
+    """The server itself."""
+
+    health = _verb(op.health)
+    ready = _verb(op.ready)
+    version = _verb(op.version)
+    openapi = _verb(op.openapi)
+    metrics = _verb(op.metrics)
+    schema = _verb(op.schema)
+
+
+class AsyncAgents(AsyncGroup):
+    """What can be run."""
+
+    list = _verb(op.list_agents)
+    get = _verb(op.get_agent)
+    install = _verb(op.install_agent)
+    modes = _verb(op.agent_modes)
+    models = _verb(op.agent_models)
+
+
+class AsyncSessions(AsyncGroup):
+    """Conversations with agents; `create` and `open` give a handle."""
+
+    create = _opening(op.create_session)
+    open = _opening(op.get_session)
+    list = _verb(op.list_sessions)
+    get = _verb(op.get_session)
+    update = _verb(op.update_session)
+    delete = _verb(op.delete_session)
+    stop = _verb(op.stop_session)
+    cancel = _verb(op.cancel_session)
+    pause = _verb(op.pause_session)
+    resume = _verb(op.resume_session)
+    interrupt = _verb(op.interrupt_session)
+    send = _verb(op.send_message)
+    messages = _verb(op.list_messages)
+    queue = _verb(op.get_queue)
+    unqueue = _verb(op.unqueue_prompt)
+    clear_queue = _verb(op.clear_queue)
+    turns = _verb(op.list_turns)
+
+
+class AsyncEvents(AsyncGroup):
+    """Logs of sessions."""
+
+    list = _verb(op.list_events)
+    logs = _verb(op.list_logs)
+    project = _verb(op.project_events)
+
+    def stream(
+        self, session: str, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
+    ) -> AsyncGenerator[SessionEvent, None]:
+        """Every event of a session once, past and future, until the session ends."""
+        return self._transport.follow(
+            session_stream(session, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for)
+        )
+
+    def stream_project(
+        self, *, offset: int | None = None, reconnect_for: float | None = None
+    ) -> AsyncGenerator[SessionEvent, None]:
+        """Every event of all sessions once; without an offset those from now on."""
+        return self._transport.follow(project_stream(offset=offset, reconnect_for=reconnect_for))
+
+
+class AsyncAsks(AsyncGroup):
+    """What waits for a person."""
+
+    list = _verb(op.list_asks)
+    permission = _verb(op.reply_permission)
+    answer = _verb(op.answer_question)
+    reject = _verb(op.reject_question)
+
+
+class AsyncSession:
+    """A handle on one session; `info` is the newest state this handle has seen."""
+
+    def __init__(self, transport: AsyncTransport, info: Session) -> None:
+        self._transport = transport
+        self.info = info
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.info.id
+
+    @property
+    def key(self) -> str:
+        """The name its creator gave it."""
+        return self.info.key
+
+    def _noted(self, result: T) -> T:
+        if isinstance(result, Session):
+            self.info = result
+        return result
+
+    refresh = _own(op.get_session)
+    update = _own(op.update_session)
+    delete = _own(op.delete_session)
+    stop = _own(op.stop_session)
+    cancel = _own(op.cancel_session)
+    pause = _own(op.pause_session)
+    resume = _own(op.resume_session)
+    interrupt = _own(op.interrupt_session)
+    send = _own(op.send_message)
+    messages = _own(op.list_messages)
+    queue = _own(op.get_queue)
+    unqueue = _own(op.unqueue_prompt)
+    clear_queue = _own(op.clear_queue)
+    turns = _own(op.list_turns)
+    logs = _own(op.list_logs)
+    reply = _own(op.reply_permission)
+    answer = _own(op.answer_question)
+    reject = _own(op.reject_question)
+
+    def events(
+        self, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
+    ) -> AsyncGenerator[SessionEvent, None]:
+        """Every event once, past and future, until the session ends."""
+        return self._transport.follow(
+            session_stream(self.id, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for)
+        )
+
+
+class AsyncClient:
+    """A server's operations by noun; use it with `async with`."""
+
+    def __init__(
+        self,
+        base_url: str = DEFAULT_ADDRESS,
+        token: str | None = None,
+        *,
+        timeout: float = ANSWER_SECONDS,
+        silence: float = SILENCE_SECONDS,
+    ) -> None:
+        self._transport = AsyncTransport(base_url, token, timeout, silence)
+        self.system = AsyncSystem(self._transport)
+        self.agents = AsyncAgents(self._transport)
+        self.sessions = AsyncSessions(self._transport)
+        self.events = AsyncEvents(self._transport)
+        self.asks = AsyncAsks(self._transport)
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()

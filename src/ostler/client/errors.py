@@ -1,0 +1,83 @@
+"""What can go wrong between a client and a server."""
+
+from ostler.wire.problems import Problem
+
+
+class ClientError(Exception):
+    """Base of everything the SDK raises on purpose."""
+
+
+class OstlerApiError(ClientError):
+    """The server answered with a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.problem.status
+
+    @property
+    def code(self) -> str:
+        """The stable code that programs compare."""
+        return self.problem.code
+
+    @property
+    def detail(self) -> str:
+        """What happened, for people."""
+        return self.problem.detail
+
+    @property
+    def errors(self) -> dict[str, list[str]]:
+        """For bad input: what is wrong with each field."""
+        return self.problem.errors or {}
+
+
+class ServerUnreachable(ClientError):
+    """Nobody listens at the address."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"No Ostler server answers at {address}. Start one with `ostler serve`.")
+        self.address = address
+
+
+class ConnectionLost(ClientError):
+    """The connection broke before the answer was complete."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"The connection to {address} broke: {reason or 'it was closed'}.")
+        self.address = address
+
+
+class NoAnswer(ClientError):
+    """The server took the request and stayed silent."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"The server at {address} did not answer in time.")
+        self.address = address
+
+
+class BadAnswer(ClientError):
+    """Something answered that does not speak Ostler's API."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The answer makes no sense: {reason}. Is this an Ostler server of a matching version?")
+
+
+class BadName(ClientError):
+    """An id that could never be part of an address."""
+
+    def __init__(self, value: str) -> None:
+        super().__init__(f"'{value}' cannot be an id.")
+
+
+class MissingEvents(ClientError):
+    """The log has a hole; final once reading it again did not help."""
+
+    def __init__(self, *, expected: int, found: int, final: bool) -> None:
+        super().__init__(f"Event {expected} is missing: the server sent {found} instead.")
+        self.expected = expected
+        self.found = found
+        self.final = final

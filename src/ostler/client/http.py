@@ -1,0 +1,62 @@
+"""What both clients need from httpx: its options, and its errors as ours."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypedDict
+
+import httpx
+
+from ostler.client.calls import headers
+from ostler.client.errors import ClientError, ConnectionLost, NoAnswer, ServerUnreachable
+
+DEFAULT_ADDRESS = "http://127.0.0.1:2468"
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 120.0
+SILENCE_SECONDS = 45.0
+
+
+class Options(TypedDict):
+    """Arguments of httpx.Client and httpx.AsyncClient."""
+
+    base_url: str
+    headers: dict[str, str]
+    timeout: httpx.Timeout
+    limits: httpx.Limits
+    verify: bool
+    trust_env: bool
+
+
+def options(base_url: str, token: str | None, timeout: float) -> Options:
+    """How to reach a server."""
+    address = httpx.URL(base_url)
+    return Options(
+        base_url=base_url.rstrip("/"),
+        headers=headers(token),
+        timeout=limit(timeout),
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),  # a stream holds one for good
+        verify=address.scheme == "https",  # loading certificates takes longer than a plain request
+        trust_env=address.host not in {"127.0.0.1", "localhost", "::1"},  # no proxy leads to this machine
+    )
+
+
+def limit(seconds: float) -> httpx.Timeout:
+    """How long one request may take to answer, or one stream may stay silent."""
+    return httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+
+
+def is_reset(error: ClientError) -> bool:
+    """Whether the connection broke under a request, so that it is worth sending again."""
+    return isinstance(error, ConnectionLost)
+
+
+@contextmanager
+def translated(address: str) -> Iterator[None]:
+    """Raise our own errors instead of httpx's."""
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise ServerUnreachable(address) from error
+    except httpx.TimeoutException as error:
+        raise NoAnswer(address) from error
+    except httpx.TransportError as error:
+        raise ConnectionLost(address, str(error)) from error

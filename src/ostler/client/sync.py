@@ -1,0 +1,283 @@
+"""The synchronous client."""
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from ostler.client import operations as op
+from ostler.client.calls import Call, answer, api_error, headers_of
+from ostler.client.errors import ClientError
+from ostler.client.events import Cursor, SessionEvent, Stream, check_stream, closed, project_stream, session_stream
+from ostler.client.http import (
+    ANSWER_SECONDS,
+    DEFAULT_ADDRESS,
+    SILENCE_SECONDS,
+    is_reset,
+    limit,
+    options,
+    translated,
+)
+from ostler.wire.sessions import Session
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SyncTransport:
+    """Sends calls and reads streams."""
+
+    def __init__(self, base_url: str, token: str | None, timeout: float, silence: float) -> None:
+        self.address = base_url
+        self.reached = False
+        self._silence = silence
+        self._http = httpx.Client(**options(base_url, token, timeout))
+
+    def run(self, call: Call[T]) -> T:
+        """Send a call, once more if the connection breaks under it."""
+        own = headers_of(call)
+        try:
+            return self._send(call, own)
+        except ClientError as error:
+            if not (is_reset(error) and call.repeatable):
+                raise
+        return self._send(call, own)
+
+    def _send(self, call: Call[T], own: dict[str, str]) -> T:
+        timeout = httpx.USE_CLIENT_DEFAULT if call.timeout is None else limit(call.timeout)
+        with translated(self.address):
+            response = self._http.request(
+                call.method, call.path, params=call.params, content=call.body, headers=own, timeout=timeout
+            )
+        self.reached = True
+        return answer(call, response.status_code, response.headers.get("content-type", ""), response.content)
+
+    def follow(self, stream: Stream) -> Iterator[SessionEvent]:
+        """Each event once, over as many connections as it takes."""
+        cursor = Cursor(stream)
+        while not cursor.ended:
+            try:
+                with self._connected(stream, cursor) as response:
+                    for chunk in response.iter_bytes():
+                        yield from cursor.feed(chunk)
+                        if cursor.ended:
+                            return
+                raise closed(self.address)
+            except ClientError as error:
+                delay = cursor.delay_after(error, reached=self.reached)
+            time.sleep(delay)
+
+    @contextmanager
+    def _connected(self, stream: Stream, cursor: Cursor) -> Iterator[httpx.Response]:
+        cursor.connected()
+        position = cursor.position
+        with (
+            translated(self.address),
+            self._http.stream(
+                "GET",
+                stream.path,
+                params=stream.params(position),
+                headers=stream.headers(position),
+                timeout=limit(self._silence),
+            ) as response,
+        ):
+            self.reached = True
+            kind = response.headers.get("content-type", "")
+            if not response.is_success:
+                raise api_error(response.status_code, kind, response.read())
+            check_stream(response.status_code, kind)
+            yield response
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+
+class SyncGroup:
+    """Operations on one noun."""
+
+    def __init__(self, transport: SyncTransport) -> None:
+        self._transport = transport
+
+
+def _verb(build: Callable[P, Call[T]]) -> Callable[Concatenate[SyncGroup, P], T]:
+    @functools.wraps(build)
+    def run(group: SyncGroup, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return group._transport.run(build(*args, **kwargs))
+
+    return run
+
+
+def _opening(build: Callable[P, Call[Session]]) -> Callable[Concatenate[SyncGroup, P], "SyncSession"]:
+    @functools.wraps(build)
+    def run(group: SyncGroup, /, *args: P.args, **kwargs: P.kwargs) -> "SyncSession":
+        return SyncSession(group._transport, group._transport.run(build(*args, **kwargs)))
+
+    return run
+
+
+def _own(build: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate["SyncSession", P], T]:
+    @functools.wraps(build)
+    def run(session: "SyncSession", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return session._noted(session._transport.run(build(session.id, *args, **kwargs)))
+
+    return run
+
+
+class SyncSystem(SyncGroup):
+    """The server itself."""
+
+    health = _verb(op.health)
+    ready = _verb(op.ready)
+    version = _verb(op.version)
+    openapi = _verb(op.openapi)
+    metrics = _verb(op.metrics)
+    schema = _verb(op.schema)
+
+
+class SyncAgents(SyncGroup):
+    """What can be run."""
+
+    list = _verb(op.list_agents)
+    get = _verb(op.get_agent)
+    install = _verb(op.install_agent)
+    modes = _verb(op.agent_modes)
+    models = _verb(op.agent_models)
+
+
+class SyncSessions(SyncGroup):
+    """Conversations with agents; `create` and `open` give a handle."""
+
+    create = _opening(op.create_session)
+    open = _opening(op.get_session)
+    list = _verb(op.list_sessions)
+    get = _verb(op.get_session)
+    update = _verb(op.update_session)
+    delete = _verb(op.delete_session)
+    stop = _verb(op.stop_session)
+    cancel = _verb(op.cancel_session)
+    pause = _verb(op.pause_session)
+    resume = _verb(op.resume_session)
+    interrupt = _verb(op.interrupt_session)
+    send = _verb(op.send_message)
+    messages = _verb(op.list_messages)
+    queue = _verb(op.get_queue)
+    unqueue = _verb(op.unqueue_prompt)
+    clear_queue = _verb(op.clear_queue)
+    turns = _verb(op.list_turns)
+
+
+class SyncEvents(SyncGroup):
+    """Logs of sessions."""
+
+    list = _verb(op.list_events)
+    logs = _verb(op.list_logs)
+    project = _verb(op.project_events)
+
+    def stream(
+        self, session: str, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
+    ) -> Iterator[SessionEvent]:
+        """Every event of a session once, past and future, until the session ends."""
+        return self._transport.follow(
+            session_stream(session, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for)
+        )
+
+    def stream_project(
+        self, *, offset: int | None = None, reconnect_for: float | None = None
+    ) -> Iterator[SessionEvent]:
+        """Every event of all sessions once; without an offset those from now on."""
+        return self._transport.follow(project_stream(offset=offset, reconnect_for=reconnect_for))
+
+
+class SyncAsks(SyncGroup):
+    """What waits for a person."""
+
+    list = _verb(op.list_asks)
+    permission = _verb(op.reply_permission)
+    answer = _verb(op.answer_question)
+    reject = _verb(op.reject_question)
+
+
+class SyncSession:
+    """A handle on one session; `info` is the newest state this handle has seen."""
+
+    def __init__(self, transport: SyncTransport, info: Session) -> None:
+        self._transport = transport
+        self.info = info
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.info.id
+
+    @property
+    def key(self) -> str:
+        """The name its creator gave it."""
+        return self.info.key
+
+    def _noted(self, result: T) -> T:
+        if isinstance(result, Session):
+            self.info = result
+        return result
+
+    refresh = _own(op.get_session)
+    update = _own(op.update_session)
+    delete = _own(op.delete_session)
+    stop = _own(op.stop_session)
+    cancel = _own(op.cancel_session)
+    pause = _own(op.pause_session)
+    resume = _own(op.resume_session)
+    interrupt = _own(op.interrupt_session)
+    send = _own(op.send_message)
+    messages = _own(op.list_messages)
+    queue = _own(op.get_queue)
+    unqueue = _own(op.unqueue_prompt)
+    clear_queue = _own(op.clear_queue)
+    turns = _own(op.list_turns)
+    logs = _own(op.list_logs)
+    reply = _own(op.reply_permission)
+    answer = _own(op.answer_question)
+    reject = _own(op.reject_question)
+
+    def events(
+        self, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
+    ) -> Iterator[SessionEvent]:
+        """Every event once, past and future, until the session ends."""
+        return self._transport.follow(
+            session_stream(self.id, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for)
+        )
+
+
+class Client:
+    """A server's operations by noun; use it with `with`."""
+
+    def __init__(
+        self,
+        base_url: str = DEFAULT_ADDRESS,
+        token: str | None = None,
+        *,
+        timeout: float = ANSWER_SECONDS,
+        silence: float = SILENCE_SECONDS,
+    ) -> None:
+        self._transport = SyncTransport(base_url, token, timeout, silence)
+        self.system = SyncSystem(self._transport)
+        self.agents = SyncAgents(self._transport)
+        self.sessions = SyncSessions(self._transport)
+        self.events = SyncEvents(self._transport)
+        self.asks = SyncAsks(self._transport)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,188 @@
+"""One agent's dialogue without its process: bytes to frames, frames to drafts, prompts to frames to send."""
+
+import hashlib
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import assert_never
+
+import msgspec
+
+from ostler.agents.adapter import Emit, Output, Ready, Send, Translator, TurnDone, Unreadable
+from ostler.base.logs import Log
+from ostler.runner.frames import FrameSplitter, Overlong
+from ostler.runner.guard import TurnGuard
+from ostler.wire.events import AgentUnparsedData, PermissionData, QuestionData, SessionInfoData
+from ostler.wire.running import Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
+
+log = Log(__name__)
+RAW_BYTES = 65536
+_MOST_LOGGED = 10
+_ERROR_LENGTH = 500
+
+
+class Counts:
+    """How many frames an agent's processes sent, and how many of them nobody understood."""
+
+    def __init__(self) -> None:
+        self.frames = 0
+        self.unparsed = 0
+
+
+class Dialogue:
+    """Runs the translator behind the guard; what should be sent and logged piles up in `sends` and `drafts`."""
+
+    def __init__(self, translator: Translator, *, start: int, max_frame_bytes: int, counts: Counts) -> None:
+        self._translator = translator
+        self._start = start
+        self._splitter = FrameSplitter(max_frame_bytes)
+        self._counts = counts
+        self._failures = 0
+        self.guard = TurnGuard()
+        self.sends: list[bytes] = []
+        self.drafts: list[Draft] = []
+        self.ready: Ready | None = None
+        self.forced_end: TurnDone | None = None
+        """What every end of the running turn is replaced by, when we have decided how it ends."""
+
+    def take_drafts(self) -> list[Draft]:
+        """The drafts so far, once."""
+        drafts, self.drafts = self.drafts, []
+        return drafts
+
+    def take_sends(self) -> list[bytes]:
+        """The frames to send so far, once."""
+        sends, self.sends = self.sends, []
+        return sends
+
+    # What the agent says
+
+    def feed(self, chunk: bytes) -> None:
+        """Take output of the agent, cut anywhere."""
+        for frame in self._splitter.feed(chunk):
+            self._on_frame(frame)
+
+    def end(self) -> None:
+        """The agent's output is over; what stands without a line end is a frame."""
+        for frame in self._splitter.end():
+            self._on_frame(frame)
+
+    def _on_frame(self, frame: bytes | Overlong) -> None:
+        self._counts.frames += 1
+        if isinstance(frame, Overlong):
+            self._unparsed(f"Frame is longer than {frame.size} bytes", "frame", frame.head, frame.sha256)
+        elif not _is_utf8(frame):
+            self._unparsed("Frame is not valid UTF-8", "frame", frame)
+        else:
+            self._run(lambda: self._translator.feed(frame), frame)
+
+    # What we say
+
+    def open(self) -> bool:
+        """Begin the handshake; False if the translator failed."""
+        return self._run(self._translator.open)
+
+    def prompt(self, prompt: Prompt) -> None:
+        """Begin a turn; a translator that fails ends it."""
+        self.forced_end = None
+        self.guard.begin(prompt.turn_id)
+        if not self._run(lambda: self._translator.prompt(prompt)):
+            self.drafts += self.guard.end_turn("failed", "adapter_error")
+
+    def steer(self, prompt: Prompt) -> bool:
+        """Add to the running turn; False if the agent cannot."""
+        outputs: Sequence[Output] | None = None
+
+        def steer() -> Sequence[Output]:
+            nonlocal outputs
+            outputs = self._translator.steer(prompt)
+            return outputs or ()
+
+        return self._run(steer) and outputs is not None
+
+    def answer(self, answer: Answer) -> None:
+        """Hand over a decision."""
+        self.guard.answered(answer.ask_id)
+        self._run(lambda: self._translator.answer(answer))
+
+    def interrupt(self, reason: str) -> None:
+        """Cancel open asks first (some agents hang otherwise), then ask the agent to end its turn."""
+        for ask in self.guard.open_asks:
+            self._run(partial(self._translator.answer, _refusal(ask)))
+        self.drafts += self.guard.cancel_asks(reason)
+        self._run(self._translator.interrupt)
+
+    # The translator's outputs
+
+    def _run(self, step: Callable[[], Sequence[Output]], frame: bytes | None = None) -> bool:
+        """Let the translator do one step; whatever goes wrong in it is recorded and never raised."""
+        try:
+            for output in step():
+                self._apply(output, frame)
+        except Unreadable as error:
+            self._unparsed(str(error), error.location, frame)
+            return False
+        except Exception as error:
+            self._failures += 1
+            if self._failures <= _MOST_LOGGED:
+                log.error("translator.failed", exc_info=error)
+            self._unparsed(f"{type(error).__name__}: {error}", _place(error), frame)
+            return False
+        return True
+
+    def _apply(self, output: Output, frame: bytes | None) -> None:
+        match output:
+            case Emit():
+                self.drafts += self.guard.take(output)
+            case Send(frame=data):
+                self.sends.append(data)
+            case TurnDone():
+                self.drafts += self.guard.take(self.forced_end or output, frame)
+            case Ready():
+                self._on_ready(output)
+            case _:
+                assert_never(output)
+
+    def _on_ready(self, ready: Ready) -> None:
+        data = SessionInfoData(
+            native_session_id=ready.native_session_id,
+            agent_version=ready.agent_version,
+            model=ready.model,
+            mode=ready.mode,
+            start=self._start if self.ready is None else None,
+        )
+        self.ready = ready
+        self.drafts.append(Draft("session.info", data, source="daemon", synthetic=True))
+
+    def _unparsed(self, error: str, location: str, frame: bytes | None, sha256: str | None = None) -> None:
+        self._counts.unparsed += 1
+        raw = None
+        if frame is not None:
+            sha256 = sha256 or hashlib.sha256(frame).hexdigest()
+            raw = msgspec.json.encode(frame[:RAW_BYTES].decode(errors="replace"))
+        data = AgentUnparsedData(error=error[:_ERROR_LENGTH], location=location, raw_hash=sha256)
+        self.drafts.append(Draft("agent.unparsed", data, source="daemon", synthetic=True, raw=raw))
+
+
+def _is_utf8(frame: bytes) -> bool:
+    if frame.isascii():
+        return True
+    try:
+        frame.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _place(error: Exception) -> str:
+    """The line of code that failed."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "translator"
+
+
+def _refusal(ask: PermissionData | QuestionData) -> Answer:
+    message = "The turn was interrupted."
+    if isinstance(ask, PermissionData):
+        return PermissionAnswer(ask_id=ask.permission_id, allow=False, message=message)
+    return QuestionAnswer(ask_id=ask.question_id, answers=None, message=message)

@@ -1,0 +1,48 @@
+"""The private home and the scrubbed environment an agent starts with."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ostler.agents.adapter import Launch
+from ostler.wire.running import AgentSpec
+
+_INHERITED = frozenset({"PATH", "LANG", "TERM", "TZ"})
+_FOLDERS = {
+    "TMPDIR": "tmp",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_RUNTIME_DIR": ".run",
+}
+
+
+def environment(spec: AgentSpec, launch: Launch, environ: Mapping[str, str]) -> dict[str, str]:
+    """All variables of the agent: a few of ours, its own folders, what the adapter needs, what the client gave."""
+    ours = {name: value for name, value in environ.items() if name in _INHERITED or name.startswith("LC_")}
+    folders = {name: str(Path(spec.home) / folder) for name, folder in _FOLDERS.items()}
+    return {**ours, "HOME": spec.home, **folders, **launch.env, **spec.env}
+
+
+def prepare_home(home: str, files: Mapping[str, str]) -> None:
+    """Make the folders and write the files; nothing is ever written outside the home, whatever links lie in it."""
+    root = Path(home)
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in _FOLDERS.values():
+        (root / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, content in files.items():
+        _write(root.resolve(), name, content)
+
+
+def _write(root: Path, name: str, content: str) -> None:
+    folder = (root / name).parent
+    if not folder.resolve().is_relative_to(root) or ".." in Path(name).parts:
+        raise PermissionError(13, "lies outside the agent's home", name)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = folder / f".{Path(name).name}.new"
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(content)
+    fresh.replace(folder / Path(name).name)

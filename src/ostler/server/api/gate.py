@@ -1,0 +1,145 @@
+"""The gate in front of every request: who may call, from where, with how large a body, and how long it may take."""
+
+import asyncio
+import hmac
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ostler.base.errors import ForeignHost, OstlerError, RequestTimeout, Stopping, TooLarge, Unauthorized
+from ostler.base.settings import Settings
+from ostler.server.api.asgi import App, Message, Receive, Scope, Send
+from ostler.server.api.problems import PROBLEM_JSON, problem_of
+from ostler.server.api.services import Counters
+
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_OPEN = frozenset({"/healthz", "/readyz", "/api/v1/healthz", "/api/v1/readyz", "/", "/welcome.css", "/welcome.js"})
+_UPLOADS = re.compile(r"/api/v1/sessions/[^/]+/messages")
+_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+
+
+class Gate:
+    """ASGI application around the API; refuses early and in one shape."""
+
+    def __init__(self, app: App, settings: Settings, counters: Counters) -> None:
+        self._app = app
+        self._settings = settings
+        self._counters = counters
+        self._token = (settings.effective_token() or "").encode()
+        self._hosts = _LOOPBACK | {settings.host.lower(), *map(str.lower, settings.allowed_hosts)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request and pass it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        self._counters.requests += 1
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            self._check(scope, headers)
+            limited = self._limited(scope, headers, receive)
+        except OstlerError as error:
+            await refuse(scope, send, error)
+            return
+        _snake_case_query(scope)
+        await self._guarded(scope, limited, send)
+
+    def _check(self, scope: Scope, headers: dict[bytes, str]) -> None:
+        self._check_host(headers.get(b"host", ""))
+        if origin := headers.get(b"origin"):
+            self._check_origin(origin, headers.get(b"host", ""))
+        if self._counters.stopping and scope["path"] not in _OPEN:
+            raise Stopping
+        preflight = scope["method"] == "OPTIONS" and b"access-control-request-method" in headers
+        if self._token and scope["path"] not in _OPEN and not preflight:
+            self._check_token(headers.get(b"authorization"))
+
+    def _check_host(self, host: str) -> None:
+        """A page on another site can make a browser call 127.0.0.1 under its own name; such names are refused."""
+        name = urlsplit(f"//{host}").hostname or ""
+        if name not in self._hosts and self._settings.host not in {"0.0.0.0", "::"}:  # noqa: S104  compared, not bound
+            raise ForeignHost(header="Host", value=host, hint="Add it with --allowed-host if it is yours.")
+
+    def _check_origin(self, origin: str, host: str) -> None:
+        allowed = self._settings.cors_origins
+        if origin in allowed or "*" in allowed or urlsplit(origin).netloc == host:
+            return
+        raise ForeignHost(header="Origin", value=origin, hint="Allow it with --cors-origin if it is yours.")
+
+    def _check_token(self, header: str | None) -> None:
+        scheme, _, given = (header or "").partition(" ")
+        if scheme.lower() not in {"bearer", "apikey"}:
+            raise Unauthorized(reason="This server needs a token.")
+        if not hmac.compare_digest(given.strip().encode(), self._token):
+            raise Unauthorized(reason="The token is wrong.")
+
+    def _limited(self, scope: Scope, headers: dict[bytes, str], receive: Receive) -> Receive:
+        uploads = _UPLOADS.fullmatch(scope["path"]) is not None
+        setting = "max_upload_bytes" if uploads else "max_body_bytes"
+        limit: int = getattr(self._settings, setting)
+        if headers.get(b"content-length", "0").isdigit() and int(headers.get(b"content-length", "0")) > limit:
+            raise TooLarge(limit=limit, setting=setting)
+        return _limited_body(receive, limit, setting, self._settings.request_timeout_seconds)
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Problems that appear while the body is read become answers, if none has begun."""
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except (TooLarge, RequestTimeout) as error:
+            if not begun:
+                await refuse(scope, send, error)
+
+
+def _limited_body(receive: Receive, limit: int, setting: str, timeout: float) -> Receive:
+    seen = 0
+    complete = False
+
+    async def limited() -> Any:
+        nonlocal seen, complete
+        if complete:  # nothing is left but the client's leaving, which may take as long as it likes
+            return await receive()
+        try:
+            message = await asyncio.wait_for(receive(), timeout)
+        except TimeoutError:
+            raise RequestTimeout(seconds=timeout) from None
+        if message["type"] == "http.request":
+            seen += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            if seen > limit:
+                raise TooLarge(limit=limit, setting=setting)
+        return message
+
+    return limited
+
+
+def _snake_case_query(scope: Scope) -> None:
+    """Let clients write perPage for per_page."""
+    query: bytes = scope["query_string"]
+    if not any(64 < byte < 91 for byte in query):
+        return
+    pairs = (pair.partition("=") for pair in query.decode("latin-1").split("&"))
+    renamed = (_CAMEL.sub(lambda found: f"_{found[1].lower()}", name) + equals + value for name, equals, value in pairs)
+    scope["query_string"] = "&".join(renamed).encode("latin-1")
+
+
+async def refuse(scope: Scope, send: Send, error: OstlerError) -> None:
+    """Answer with a problem without asking the application."""
+    body = msgspec.json.encode(problem_of(error, instance=scope["path"]))
+    headers = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", str(len(body)).encode())]
+    if error.status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="ostler", ApiKey realm="ostler"'))
+    if error.status == 503:
+        headers.append((b"retry-after", b"1"))
+    if error.status in {408, 413}:  # the rest of the body is not read
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

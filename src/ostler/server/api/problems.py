@@ -1,0 +1,103 @@
+"""Every error becomes one RFC 7807 document, whatever raised it."""
+
+import re
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+
+from ostler.base.errors import (
+    InternalError,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    OstlerError,
+    TooLarge,
+    UnsupportedMedia,
+)
+from ostler.base.ids import new_id
+from ostler.base.logs import Log
+from ostler.wire.problems import Problem
+
+log = Log(__name__)
+PROBLEM_JSON = "application/problem+json"
+_DETAIL_FIELDS = ("exit_code", "signal", "stderr", "outcome")
+_AT = re.compile(r" - at `\$\.?([^`]*)`$")
+
+
+def problem_of(error: OstlerError, *, instance: str) -> Problem:
+    """The document for one of our errors."""
+    details = {name: error.fields[name] for name in _DETAIL_FIELDS if error.fields.get(name) is not None}
+    return Problem(
+        type=f"urn:ostler:error:{error.code}",
+        title=error.title,
+        status=error.status,
+        code=error.code,
+        detail=str(error),
+        instance=instance,
+        errors=error.errors,
+        details=details or None,
+    )
+
+
+def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """Litestar's one exception handler."""
+    ours = _ours(request, error)
+    body = msgspec.json.encode(problem_of(ours, instance=request.url.path))
+    headers = {"retry-after": "1"} if ours.status == 503 else {}
+    if ours.status == 401:
+        headers["www-authenticate"] = 'Bearer realm="ostler", ApiKey realm="ostler"'
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        headers |= {name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
+    return Response(body, status_code=ours.status, media_type=PROBLEM_JSON, headers=headers)
+
+
+def _ours(request: Request[Any, Any, Any], error: Exception) -> OstlerError:
+    if isinstance(error, OstlerError):
+        return error
+    if isinstance(error, ValidationException):
+        return _invalid(error)
+    if isinstance(error, HTTPException):
+        return _of_status(request, error)
+    reference = new_id("err")
+    log.error("request.crashed", path=request.url.path, reference=reference, exc_info=error)
+    return InternalError(reference=reference)
+
+
+def _of_status(request: Request[Any, Any, Any], error: HTTPException) -> OstlerError:
+    match error.status_code:
+        case 404:
+            hint = "The API is described at /api/v1/openapi.json."
+            return NotFound(what="path", value=request.url.path, hint=hint)
+        case 405:
+            return MethodNotAllowed(method=request.method, path=request.url.path)
+        case 413:
+            return TooLarge(limit=request.app.state.services.settings.max_body_bytes, setting="max_body_bytes")
+        case 415:
+            given = request.headers.get("content-type", "none")
+            return UnsupportedMedia(given=given, possible="application/json")
+        case _:
+            return InvalidRequest(reason=error.detail)
+
+
+def _invalid(error: ValidationException) -> InvalidRequest:
+    extra = error.extra if isinstance(error.extra, list) else []
+    errors: dict[str, list[str]] = {}
+    for found in extra:
+        field, message = _field_and_message(found if isinstance(found, dict) else {"message": str(found)})
+        errors.setdefault(field, []).append(message)
+    told = "; ".join(f"{field}: {', '.join(messages)}" for field, messages in errors.items())
+    return InvalidRequest(reason=f"{told or error.detail}.", errors=errors or None)
+
+
+def _field_and_message(found: dict[str, Any]) -> tuple[str, str]:
+    message = str(found.get("message", "is not valid"))
+    field = str(found.get("key") or "body")
+    if at := _AT.search(message):
+        message, field = message[: at.start()], at.group(1) or field
+    if unknown := re.search(r"unknown field `([^`]*)`", message):
+        field, message = unknown.group(1), "is not a known field"
+    if missing := re.search(r"missing required field `([^`]*)`", message):
+        field, message = missing.group(1), "is required"
+    return field, message

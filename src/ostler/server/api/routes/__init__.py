@@ -1,0 +1,1 @@
+"""Routes by group; a handler only translates."""

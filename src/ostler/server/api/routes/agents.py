@@ -1,0 +1,50 @@
+"""The catalogue of agents."""
+
+from litestar import get, post
+
+from ostler.base.errors import UnsupportedAgent
+from ostler.server.api.services import Services
+from ostler.wire.agents import Agent, AgentList, InstallAgent, Installed, ModeList, ModelList
+
+_TAGS = ["agents"]
+
+
+async def _find(services: Services, name: str) -> Agent:
+    catalogue = await services.runner.catalogue()
+    for agent in catalogue:
+        if name in {agent.id, agent.type}:
+            return agent
+    raise UnsupportedAgent(agent=name, known=", ".join(agent.id for agent in catalogue))
+
+
+@get("/agents", operation_id="agents.list", tags=_TAGS)
+async def list_agents(services: Services) -> AgentList:
+    """Every agent this server can run."""
+    return AgentList(items=tuple(await services.runner.catalogue()))
+
+
+@get("/agents/{agent:str}", operation_id="agents.get", tags=_TAGS)
+async def get_agent(agent: str, services: Services) -> Agent:
+    """One agent."""
+    return await _find(services, agent)
+
+
+@post("/agents/{agent:str}/install", operation_id="agents.install", tags=_TAGS, status_code=200)
+async def install_agent(agent: str, services: Services, data: InstallAgent | None = None) -> Installed:
+    """Install an agent, or find that it is there already."""
+    return await services.runner.install(agent, data.version if data else None)
+
+
+@get("/agents/{agent:str}/modes", operation_id="agents.modes", tags=_TAGS)
+async def agent_modes(agent: str, services: Services) -> ModeList:
+    """What the agent can be told to do."""
+    return ModeList(modes=(await _find(services, agent)).modes)
+
+
+@get("/agents/{agent:str}/models", operation_id="agents.models", tags=_TAGS)
+async def agent_models(agent: str, services: Services) -> ModelList:
+    """Which models the agent offers."""
+    return ModelList(models=(await _find(services, agent)).models)
+
+
+HANDLERS = (list_agents, get_agent, install_agent, agent_modes, agent_models)

@@ -1,0 +1,67 @@
+"""The inbox: what waits for a human, and the answers."""
+
+from typing import Annotated, Literal
+
+from litestar import get, post
+from litestar.params import Parameter
+
+from ostler.server.api.services import Services
+from ostler.wire.sessions import Ask, AskList, RejectQuestion, ReplyPermission, ReplyQuestion
+
+_TAGS = ["asks"]
+
+
+@get("/asks", operation_id="asks.list", tags=_TAGS)
+async def list_asks(
+    services: Services,
+    project: str,
+    status: Literal["open", "all"] = "open",
+    session: Annotated[str | None, Parameter(description="Only asks of this session.")] = None,
+) -> AskList:
+    """Everything that waits for a human, oldest first."""
+    session_id = (await services.sessions.find(project, session)).id if session else None
+    return AskList(items=tuple(await services.sessions.asks(project, session_id, only_open=status == "open")))
+
+
+@post(
+    "/sessions/{session:str}/permissions/{permission_id:str}/reply",
+    operation_id="asks.permission",
+    tags=_TAGS,
+    status_code=200,
+)
+async def reply_permission(
+    session: str, permission_id: str, services: Services, project: str, data: ReplyPermission
+) -> Ask:
+    """Allow once, allow for the session, or reject."""
+    live = await services.sessions.live(project, session)
+    return await services.sessions.reply_permission(live, permission_id, data.reply, data.message)
+
+
+@post(
+    "/sessions/{session:str}/questions/{question_id:str}/reply",
+    operation_id="asks.answer",
+    tags=_TAGS,
+    status_code=200,
+)
+async def answer_question(session: str, question_id: str, services: Services, project: str, data: ReplyQuestion) -> Ask:
+    """Answer a question."""
+    live = await services.sessions.live(project, session)
+    return await services.sessions.answer_question(live, question_id, data.answers, None)
+
+
+@post(
+    "/sessions/{session:str}/questions/{question_id:str}/reject",
+    operation_id="asks.reject",
+    tags=_TAGS,
+    status_code=200,
+)
+async def reject_question(
+    session: str, question_id: str, services: Services, project: str, data: RejectQuestion | None = None
+) -> Ask:
+    """Decline to answer a question."""
+    live = await services.sessions.live(project, session)
+    message = data.message if data else None
+    return await services.sessions.answer_question(live, question_id, None, message)
+
+
+HANDLERS = (list_asks, reply_permission, answer_question, reject_question)

@@ -1,0 +1,90 @@
+"""Prompts, transcript, queue and turns."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, delete, get, post
+from litestar.params import Parameter
+
+from ostler.server.api.idempotency import RECEIPT_HEADER
+from ostler.server.api.routes.events import session_stream, wants_stream
+from ostler.server.api.services import Services
+from ostler.wire.sessions import MessageList, PromptReceipt, Queue, SendMessage, TurnList
+
+_TAGS = ["conversation"]
+
+
+@post("/sessions/{session:str}/messages", operation_id="sessions.send", tags=_TAGS, status_code=202)
+async def send_message(
+    session: str, services: Services, project: str, request: Request[Any, Any, Any], data: SendMessage
+) -> Response[Any]:
+    """Send a prompt; with `Accept: text/event-stream` the answer is the stream of its turn."""
+    live = await services.sessions.live(project, session)
+    before = live.log.last
+    receipt = await services.sessions.send(live, data)
+    if not wants_stream(request):
+        return Response(receipt, status_code=202)
+    headers = {RECEIPT_HEADER.decode(): msgspec.json.encode(receipt).decode()}
+    return session_stream(services, live, offset=before, headers=headers, until=_ends_turn(receipt))
+
+
+def _ends_turn(receipt: PromptReceipt) -> Any:
+    """Whether bytes of the stream hold the end of the turn that this prompt started or, once queued, will start."""
+    turn_mark = f'"turn_id":"{receipt.turn_id}"'.encode() if receipt.turn_id else None
+    prompt_mark = f'"item_id":"itm_{receipt.prompt_id}"'.encode()
+    begun = receipt.turn_id is not None
+
+    def ended(chunk: bytes) -> bool:
+        nonlocal begun
+        if not begun and prompt_mark not in chunk:
+            return b'"type":"session.ended"' in chunk
+        tail = chunk if begun else chunk[chunk.index(prompt_mark) :]
+        begun = True
+        ends = [line for line in tail.split(b"\n") if b'"type":"turn.ended"' in line]
+        return any(turn_mark is None or turn_mark in line for line in ends) or b'"type":"session.ended"' in tail
+
+    return ended
+
+
+@get("/sessions/{session:str}/messages", operation_id="sessions.messages", tags=_TAGS)
+async def list_messages(
+    session: str,
+    services: Services,
+    project: str,
+    offset: Annotated[int, Parameter(ge=0, le=2**53, description="How many messages to skip.")] = 0,
+    limit: Annotated[int, Parameter(ge=1, le=10_000)] = 200,
+) -> MessageList:
+    """The folded transcript: items with their final content."""
+    record = await services.sessions.find(project, session)
+    messages = await services.sessions.messages(record)
+    return MessageList(messages=tuple(messages[offset : offset + limit]), has_more=len(messages) > offset + limit)
+
+
+@get("/sessions/{session:str}/queue", operation_id="sessions.queue", tags=_TAGS)
+async def get_queue(session: str, services: Services, project: str) -> Queue:
+    """Prompts that wait for the current turn to end."""
+    record = await services.sessions.find(project, session)
+    state, _ = services.sessions.state_of(record)
+    return Queue(entries=state.queue)
+
+
+@delete("/sessions/{session:str}/queue/{prompt_id:str}", operation_id="sessions.unqueue", tags=_TAGS)
+async def delete_queued(session: str, prompt_id: str, services: Services, project: str) -> None:
+    """Take a waiting prompt back."""
+    await (await services.sessions.live(project, session)).unqueue(prompt_id)
+
+
+@delete("/sessions/{session:str}/queue", operation_id="sessions.clear-queue", tags=_TAGS)
+async def clear_queue(session: str, services: Services, project: str) -> None:
+    """Take all waiting prompts back."""
+    await (await services.sessions.live(project, session)).clear_queue()
+
+
+@get("/sessions/{session:str}/turns", operation_id="sessions.turns", tags=_TAGS)
+async def list_turns(session: str, services: Services, project: str) -> TurnList:
+    """All turns with their outcome."""
+    record = await services.sessions.find(project, session)
+    return TurnList(turns=tuple(await services.sessions.turns(record.id)))
+
+
+HANDLERS = (send_message, list_messages, get_queue, delete_queued, clear_queue, list_turns)

@@ -1,0 +1,137 @@
+"""Sessions: create, find, change, end."""
+
+from typing import Annotated, get_args
+
+from litestar import Response, delete, get, patch, post
+from litestar.params import Parameter
+
+from ostler.base.errors import InvalidRequest
+from ostler.server.api.services import Services
+from ostler.server.api.views import live_view, session_view
+from ostler.server.store.records import SessionFilter
+from ostler.wire.events import SessionStatus
+from ostler.wire.sessions import CreateSession, Interrupted, Page, Session, UpdateSession
+
+_TAGS = ["sessions"]
+
+
+@get("/sessions", operation_id="sessions.list", tags=_TAGS)
+async def list_sessions(
+    services: Services,
+    project: str,
+    status: Annotated[str | None, Parameter(description="One status, or several separated by commas.")] = None,
+    agent: str | None = None,
+    label: Annotated[str | None, Parameter(description="name=value; several separated by commas.")] = None,
+    q: Annotated[str | None, Parameter(description="Text in the title or key.")] = None,
+    page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
+    per_page: Annotated[int, Parameter(ge=1, le=500)] = 20,
+) -> Page[Session]:
+    """Sessions, newest first."""
+    wanted = SessionFilter(
+        project=project,
+        page=page,
+        per_page=per_page,
+        statuses=_statuses(status),
+        agent=agent,
+        labels=_labels(label),
+        text=q,
+    )
+    records, total = await services.sessions.page(wanted)
+    items = tuple(session_view(record, *services.sessions.state_of(record)) for record in records)
+    following = page + 1 if page * per_page < total else None
+    return Page(items=items, page=page, per_page=per_page, total=total, next_page=following)
+
+
+def _statuses(given: str | None) -> tuple[str, ...]:
+    statuses = tuple(filter(None, (given or "").split(",")))
+    for status in statuses:
+        if status not in get_args(SessionStatus):
+            reason = f"'{status}' is not one of {', '.join(get_args(SessionStatus))}"
+            raise InvalidRequest(reason=f"status: {reason}.", errors={"status": [reason]})
+    return statuses
+
+
+def _labels(given: str | None) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in filter(None, (given or "").split(","))]
+    if any(not equals for _, equals, _ in pairs):
+        raise InvalidRequest(reason="label: write name=value.", errors={"label": ["must be name=value"]})
+    return {name: value for name, _, value in pairs}
+
+
+@post("/sessions", operation_id="sessions.create", tags=_TAGS)
+async def create_session(services: Services, project: str, data: CreateSession) -> Response[Session]:
+    """A new session; 200 with the existing one if the key is known."""
+    live, is_new = await services.sessions.create(project, data)
+    view = live_view(live)
+    return Response(view, status_code=201 if is_new else 200, headers={"location": view.links["self"]})
+
+
+@get("/sessions/{session:str}", operation_id="sessions.get", tags=_TAGS)
+async def get_session(session: str, services: Services, project: str) -> Session:
+    """One session, by id or key."""
+    record = await services.sessions.find(project, session)
+    return session_view(record, *services.sessions.state_of(record))
+
+
+@patch("/sessions/{session:str}", operation_id="sessions.update", tags=_TAGS)
+async def update_session(session: str, services: Services, project: str, data: UpdateSession) -> Session:
+    """Change title or labels."""
+    return live_view(await services.sessions.update(project, session, data))
+
+
+@delete("/sessions/{session:str}", operation_id="sessions.delete", tags=_TAGS)
+async def delete_session(session: str, services: Services, project: str) -> None:
+    """End the session at once and remove everything of it."""
+    await services.sessions.delete(project, session)
+
+
+@post("/sessions/{session:str}/stop", operation_id="sessions.stop", tags=_TAGS, status_code=200)
+async def stop_session(session: str, services: Services, project: str) -> Session:
+    """Ask the agent to wrap up, then end the session."""
+    live = await services.sessions.live(project, session)
+    await live.stop()
+    return live_view(live)
+
+
+@post("/sessions/{session:str}/cancel", operation_id="sessions.cancel", tags=_TAGS, status_code=200)
+async def cancel_session(session: str, services: Services, project: str) -> Session:
+    """End the session at once, by force."""
+    live = await services.sessions.live(project, session)
+    await live.cancel()
+    return live_view(live)
+
+
+@post("/sessions/{session:str}/pause", operation_id="sessions.pause", tags=_TAGS, status_code=200)
+async def pause_session(session: str, services: Services, project: str) -> Session:
+    """Freeze the agent where it stands."""
+    live = await services.sessions.live(project, session)
+    await live.pause()
+    return live_view(live)
+
+
+@post("/sessions/{session:str}/resume", operation_id="sessions.resume", tags=_TAGS, status_code=200)
+async def resume_session(session: str, services: Services, project: str) -> Session:
+    """Let a paused session go on."""
+    live = await services.sessions.live(project, session)
+    await live.resume()
+    return live_view(live)
+
+
+@post("/sessions/{session:str}/interrupt", operation_id="sessions.interrupt", tags=_TAGS, status_code=200)
+async def interrupt_session(session: str, services: Services, project: str) -> Interrupted:
+    """End the turn under way; the session goes on."""
+    return await (await services.sessions.live(project, session)).interrupt()
+
+
+HANDLERS = (
+    list_sessions,
+    create_session,
+    get_session,
+    update_session,
+    delete_session,
+    stop_session,
+    cancel_session,
+    pause_session,
+    resume_session,
+    interrupt_session,
+)

@@ -1,0 +1,96 @@
+"""Health, version, metrics and schemas."""
+
+import platform
+from typing import Any
+
+import msgspec
+from litestar import MediaType, Response, get
+
+from ostler import __version__
+from ostler.base.errors import NotFound
+from ostler.server.api.services import Services
+from ostler.server.store import queries
+from ostler.server.store.schema import SCHEMA_VERSION
+from ostler.wire.events import AnyEvent
+from ostler.wire.system import Health, Ready, Version
+
+
+@get("/api/v1/healthz", operation_id="system.health", tags=["system"], sync_to_thread=False)
+def health() -> Health:
+    """Whether the process answers."""
+    return Health(status="ok")
+
+
+@get("/healthz", include_in_schema=False, sync_to_thread=False)
+def root_health() -> Health:
+    """The same at the place where orchestrators look."""
+    return Health(status="ok")
+
+
+@get("/api/v1/readyz", operation_id="system.ready", tags=["system"])
+async def ready(services: Services) -> Response[Ready]:
+    """Whether the server can take work: 200, or 503 with what is missing."""
+    return await _readiness(services)
+
+
+async def _readiness(services: Services) -> Response[Ready]:
+    if services.counters.stopping:
+        return Response(Ready(status="stopping", checks={}), status_code=503)
+    counted = await services.sessions.store.read(queries.count_by_status)
+    return Response(Ready(status="ready", checks={"store": "ok", "sessions": str(sum(counted.values()))}))
+
+
+@get("/readyz", include_in_schema=False)
+async def root_ready(services: Services) -> Response[Ready]:
+    """The same at the place where orchestrators look."""
+    return await _readiness(services)
+
+
+@get("/api/v1/version", operation_id="system.version", tags=["system"], sync_to_thread=False)
+def version() -> Version:
+    """Which server this is."""
+    return Version(
+        name="ostler", version=__version__, api="v1", schema=SCHEMA_VERSION, python=platform.python_version()
+    )
+
+
+@get("/api/v1/metrics", operation_id="system.metrics", tags=["system"], media_type=MediaType.TEXT)
+async def metrics(services: Services) -> str:
+    """Numbers in Prometheus text format."""
+    by_status = await services.sessions.store.read(queries.count_by_status)
+    position = await services.sessions.store.read(queries.last_position)
+    lines = [
+        "# TYPE ostler_requests_total counter",
+        f"ostler_requests_total {services.counters.requests}",
+        "# TYPE ostler_open_streams gauge",
+        f"ostler_open_streams {services.counters.open_streams}",
+        "# TYPE ostler_events_total counter",
+        f"ostler_events_total {position}",
+        "# TYPE ostler_sessions gauge",
+        *(f'ostler_sessions{{status="{status}"}} {count}' for status, count in sorted(by_status.items())),
+    ]
+    for name, value in sorted(services.runner.stats().items()):
+        if isinstance(value, int | float):
+            lines += [f"# TYPE ostler_runner_{name} gauge", f"ostler_runner_{name} {value}"]
+    return "\n".join(lines) + "\n"
+
+
+@get("/api/v1/openapi.json", operation_id="system.openapi", tags=["system"], sync_to_thread=False)
+def openapi_document(openapi: dict[str, Any]) -> dict[str, Any]:
+    """The description of this API."""
+    return openapi
+
+
+@get("/api/v1/schemas/{name:path}", operation_id="system.schema", tags=["system"])
+async def schema(name: str, services: Services) -> dict[str, Any]:
+    """A JSON Schema: `wire.json` for events, `agents/<agent>.json` for an agent's settings."""
+    wanted = name.strip("/")
+    if wanted == "wire.json":
+        return msgspec.json.schema(AnyEvent)
+    for agent in await services.runner.catalogue():
+        if wanted == f"agents/{agent.id}.json":
+            return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": agent.name, "type": "object"}
+    raise NotFound(what="schema", value=wanted, hint="Try wire.json.")
+
+
+HANDLERS = (health, root_health, ready, root_ready, version, metrics, openapi_document, schema)

@@ -1,0 +1,28 @@
+"""What handlers work with."""
+
+import msgspec
+
+from ostler.base.clock import Clock
+from ostler.base.settings import Settings
+from ostler.link.protocol import Runner
+from ostler.server.sessions.service import Sessions
+
+DEFAULT_PROJECT = "default"
+
+
+class Services(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a running server, given to every handler."""
+
+    settings: Settings
+    sessions: Sessions
+    runner: Runner
+    clock: Clock
+    counters: "Counters"
+
+
+class Counters(msgspec.Struct):
+    """Numbers that only grow or say what is going on now."""
+
+    requests: int = 0
+    open_streams: int = 0
+    stopping: bool = False

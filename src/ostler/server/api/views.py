@@ -1,0 +1,51 @@
+"""How stored things look on the wire."""
+
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.state import SessionState
+from ostler.server.store.records import SessionRecord
+from ostler.wire.sessions import Session
+
+API = "/api/v1"
+
+
+def session_view(record: SessionRecord, state: SessionState, last: int) -> Session:
+    """A session as clients see it; values of env never leave the server."""
+    self_link = f"{API}/sessions/{record.id}"
+    return Session(
+        id=record.id,
+        key=record.key,
+        project_id=record.project,
+        agent=record.agent,
+        status=state.status,
+        activity=state.activity,
+        permission_mode=record.spec.permission_mode,
+        cwd=record.spec.cwd,
+        labels=state.labels,
+        env_names=tuple(sorted(record.spec.env)),
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        last_sequence=last,
+        turn_count=state.turn_count,
+        queue_length=len(state.queue),
+        open_asks=len(state.asks),
+        links={
+            "self": self_link,
+            "events": f"{self_link}/events",
+            "stream": f"{self_link}/events/sse",
+            "messages": f"{self_link}/messages",
+            "logs": f"{self_link}/logs",
+        },
+        title=state.title,
+        model=state.model or record.spec.model,
+        variant=state.variant or record.spec.variant,
+        mode=state.mode or record.spec.mode,
+        turn_id=state.turn.turn_id if state.turn else None,
+        native_session_id=state.native_session_id,
+        ended_at=state.ended_at,
+        error=state.error,
+    )
+
+
+def live_view(live: LiveSession) -> Session:
+    """A session that is in memory."""
+    return session_view(live.record, live.log.state, live.log.last)

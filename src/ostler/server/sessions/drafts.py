@@ -1,0 +1,158 @@
+"""Events that the server itself writes."""
+
+from collections.abc import Sequence
+
+from ostler.base.errors import OstlerError
+from ostler.wire.events import (
+    ErrorData,
+    ItemCompletedData,
+    ItemStartedData,
+    PermissionData,
+    PermissionStatus,
+    QuestionData,
+    QueueEntry,
+    QueueUpdatedData,
+    SessionEndedData,
+    SessionInfoData,
+    SessionStartedData,
+    SessionStatus,
+    SessionStatusData,
+    StderrOutput,
+    TurnEndedData,
+    TurnOutcome,
+    TurnStartedData,
+)
+from ostler.wire.items import Item
+from ostler.wire.parts import PromptPart
+from ostler.wire.running import Draft
+from ostler.wire.sessions import Ask
+
+
+def _draft(kind: str, data: object) -> Draft:
+    return Draft(kind, data, source="daemon", synthetic=True)  # type: ignore[arg-type]  # every caller gives a struct
+
+
+def started(metadata: dict[str, object]) -> Draft:
+    """The session exists."""
+    return _draft("session.started", SessionStartedData(metadata=metadata))
+
+
+def status(value: SessionStatus, reason: str | None = None) -> Draft:
+    """The status changed."""
+    return _draft("session.status", SessionStatusData(status=value, reason=reason))
+
+
+def info(*, title: str | None = None, labels: dict[str, str] | None = None) -> Draft:
+    """Title or labels changed."""
+    return _draft("session.info", SessionInfoData(title=title, labels=labels))
+
+
+def ended_by_us() -> Draft:
+    """The session was stopped or cancelled."""
+    return _draft("session.ended", SessionEndedData(reason="terminated", terminated_by="daemon"))
+
+
+def ended_by_error(error: OstlerError) -> Draft:
+    """The agent never came up."""
+    data = SessionEndedData(
+        reason="error",
+        terminated_by="agent",
+        message=str(error),
+        exit_code=error.fields.get("exit_code"),
+        stderr=_stderr(error),
+    )
+    return _draft("session.ended", data)
+
+
+def _stderr(error: OstlerError) -> StderrOutput | None:
+    found = error.fields.get("stderr")
+    return StderrOutput(**found) if found else None
+
+
+def error_of(error: OstlerError) -> Draft:
+    """Something went wrong on our side of the agent."""
+    shown = {
+        name: error.fields[name] for name in ("exit_code", "signal", "stderr") if error.fields.get(name) is not None
+    }
+    return _draft("error", ErrorData(message=str(error), code=error.code, details=shown or None))
+
+
+def turn_started(turn_id: str) -> Draft:
+    """A prompt was accepted."""
+    return _draft("turn.started", TurnStartedData(phase="started", turn_id=turn_id))
+
+
+def turn_ended(turn_id: str, outcome: TurnOutcome, stop_reason: str) -> Draft:
+    """A turn ended without the agent's help."""
+    data = TurnEndedData(phase="ended", turn_id=turn_id, outcome=outcome, stop_reason=stop_reason)
+    return _draft("turn.ended", data)
+
+
+def user_message(prompt_id: str, parts: Sequence[PromptPart]) -> list[Draft]:
+    """The transcript entry of a prompt."""
+    open_item = Item(
+        item_id=f"itm_{prompt_id}", kind="message", role="user", status="in_progress", content=tuple(parts)
+    )
+    done_item = Item(item_id=f"itm_{prompt_id}", kind="message", role="user", status="completed", content=tuple(parts))
+    return [
+        _draft("item.started", ItemStartedData(item=open_item)),
+        _draft("item.completed", ItemCompletedData(item=done_item)),
+    ]
+
+
+def item_failed(item: Item) -> Draft:
+    """An item that nobody will finish."""
+    failed = Item(
+        item_id=item.item_id,
+        native_item_id=item.native_item_id,
+        parent_id=item.parent_id,
+        kind=item.kind,
+        role=item.role,
+        status="failed",
+        content=item.content,
+    )
+    return _draft("item.completed", ItemCompletedData(item=failed))
+
+
+def queue(entries: Sequence[QueueEntry]) -> Draft:
+    """The queue changed."""
+    return _draft("queue.updated", QueueUpdatedData(entries=tuple(entries)))
+
+
+def permission_resolved(asked: PermissionData, outcome: PermissionStatus, message: str | None, by: str) -> Draft:
+    """A permission was decided."""
+    data = PermissionData(
+        permission_id=asked.permission_id,
+        action=asked.action,
+        status=outcome,
+        tool=asked.tool,
+        item_id=asked.item_id,
+        message=message,
+        metadata={**(asked.metadata or {}), "resolved_by": by},
+    )
+    return _draft("permission.resolved", data)
+
+
+def question_resolved(asked: QuestionData, answers: tuple[tuple[str, ...], ...] | None, by: str) -> Draft:
+    """A question was answered, or rejected when there are no answers."""
+    data = QuestionData(
+        question_id=asked.question_id,
+        prompt=asked.prompt,
+        options=asked.options,
+        status="rejected" if answers is None else "answered",
+        response=", ".join(answers[0]) if answers else None,
+        questions=asked.questions,
+        answers=answers,
+        item_id=asked.item_id,
+        metadata={**(asked.metadata or {}), "resolved_by": by},
+    )
+    return _draft("question.resolved", data)
+
+
+def ask_dropped(ask: Ask, by: str) -> Draft:
+    """An open ask that nobody can answer any more."""
+    if ask.permission is not None:
+        return permission_resolved(ask.permission, "reject", None, by)
+    if ask.question is not None:
+        return question_resolved(ask.question, None, by)
+    raise ValueError(f"ask {ask.ask_id} has neither permission nor question")

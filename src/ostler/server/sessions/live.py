@@ -1,0 +1,424 @@
+"""A session that is being used: decides what may happen, writes it to the log, and talks to the agent.
+
+Every decision is taken and put into the log's queue without an await in between, so two clients can never both win.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import msgspec
+
+from ostler.base.errors import (
+    AgentExited,
+    AskNotFound,
+    InternalError,
+    InvalidTransition,
+    OstlerError,
+    QueueEntryNotFound,
+    SessionBusy,
+    SessionEndedError,
+    StoreUnavailable,
+)
+from ostler.base.ids import new_id
+from ostler.base.logs import Log
+from ostler.link.protocol import Connection, Runner
+from ostler.server.sessions import drafts
+from ostler.server.sessions.log import SessionLog
+from ostler.server.sessions.policy import vet
+from ostler.server.sessions.state import TRANSITIONS
+from ostler.server.store.records import SessionRecord
+from ostler.wire.events import PermissionStatus, QueueEntry, SessionStatus
+from ostler.wire.parts import PromptPart, TextPart
+from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
+from ostler.wire.sessions import Ask, Interrupted, PermissionReply, PromptReceipt, WhenBusy
+
+log = Log(__name__)
+_OUTCOMES: dict[PermissionReply, PermissionStatus] = {
+    "once": "accept",
+    "always": "accept_for_session",
+    "reject": "reject",
+}
+_WRITE_RETRY_SECONDS = 1.0
+_TITLE_LENGTH = 72
+
+
+class _Link:
+    """One process of the session's agent: passes its reports on and remembers whether it still lives."""
+
+    def __init__(self, session: "LiveSession") -> None:
+        self.alive = True
+        self.connection: Connection | None = None
+        self._session = session
+
+    async def deliver(self, drafts: Sequence[Draft]) -> None:
+        await self._session.delivered(drafts)
+
+    async def closed(self, end: AgentExit) -> None:
+        self.alive = False
+        await self._session.disconnected(end)
+
+
+class LiveSession:
+    """One session in memory; exists while somebody uses it."""
+
+    def __init__(self, *, record: SessionRecord, session_log: SessionLog, runner: Runner, home: str) -> None:
+        self.record = record
+        self.log = session_log
+        self.log.owner = self
+        self._runner = runner
+        self._home = home
+        self._link: _Link | None = None
+        self._turn: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._deleted = False
+        self._shutting_down = False
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.record.id
+
+    @property
+    def _connection(self) -> Connection | None:
+        return self._link.connection if self._link is not None and self._link.alive else None
+
+    # Prompts
+
+    async def send(self, parts: Sequence[PromptPart], when_busy: WhenBusy) -> PromptReceipt:
+        """Start a turn, or do what the client wants while one is under way."""
+        self.refuse_if_over("prompts")
+        entry = QueueEntry(prompt_id=new_id("prm"), parts=tuple(parts), queued_at="")
+        if self._can_begin():
+            return await self._begin(entry, [])
+        if when_busy == "reject":
+            raise SessionBusy(session=self.id, turn=self.log.state.turn.turn_id if self.log.state.turn else "none")
+        if when_busy == "steer" and await self._steer(entry):
+            return self._receipt(entry, "steered")
+        if when_busy == "interrupt":
+            return await self._jump_in(entry)
+        return await self._enqueue(entry, front=False)
+
+    def _can_begin(self) -> bool:
+        state = self.log.state
+        return state.turn is None and not state.queue and state.status == "running"
+
+    async def _begin(self, entry: QueueEntry, before: list[Draft]) -> PromptReceipt:
+        turn_id = new_id("trn")
+        written = [*before, drafts.turn_started(turn_id), *drafts.user_message(entry.prompt_id, entry.parts)]
+        if self.log.state.title is None and (title := _title_of(entry.parts)):
+            written.insert(0, drafts.info(title=title))
+        await self.log.append(written)
+        prompt = Prompt(prompt_id=entry.prompt_id, turn_id=turn_id, parts=entry.parts)
+        self._turn = self._spawn(self._run(prompt))
+        return self._receipt(entry, "started", turn_id=turn_id)
+
+    async def _run(self, prompt: Prompt) -> None:
+        try:
+            await (await self._connected()).prompt(prompt)
+        except AgentExited:
+            await self._run_anew(prompt)
+        except OstlerError as error:
+            await self._turn_failed(prompt.turn_id, error)
+        except Exception as error:  # the edge of a background task
+            reference = new_id("err")
+            log.error("turn.crashed", session_id=self.id, reference=reference, exc_info=error)
+            await self._turn_failed(prompt.turn_id, InternalError(reference=reference))
+
+    async def _run_anew(self, prompt: Prompt) -> None:
+        """The process ended between two turns, just before it could hear of this one."""
+        self._link = None
+        try:
+            await (await self._connected()).prompt(prompt)
+        except OstlerError as error:
+            await self._turn_failed(prompt.turn_id, error)
+
+    async def _connected(self) -> Connection:
+        if (connection := self._connection) is None:
+            link = self._link = _Link(self)
+            connection = link.connection = await self._runner.connect(self._agent_spec(), link)
+        return connection
+
+    def _agent_spec(self) -> AgentSpec:
+        spec, state = self.record.spec, self.log.state
+        return AgentSpec(
+            session_id=self.id,
+            agent=self.record.agent,
+            start=state.starts + 1,
+            cwd=spec.cwd,
+            home=self._home,
+            env=spec.env,
+            permission_mode=spec.permission_mode,
+            model=spec.model,
+            variant=spec.variant,
+            mode=spec.mode,
+            resume=state.native_session_id,
+            turn_timeout_seconds=spec.turn_timeout_seconds,
+        )
+
+    async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:
+        """The agent could not be reached; if it never could, the session is over."""
+        if not self._is_current(turn_id):
+            return
+        written = [
+            drafts.error_of(error),
+            *self._dropped_asks("agent"),
+            drafts.turn_ended(turn_id, "failed", error.code),
+        ]
+        if self.log.state.starts == 0:
+            written += [drafts.status("failed", str(error)), drafts.ended_by_error(error)]
+        await self._append_patiently(written)
+        await self.begin_next()
+
+    def _is_current(self, turn_id: str) -> bool:
+        return self.log.state.turn is not None and self.log.state.turn.turn_id == turn_id
+
+    async def _steer(self, entry: QueueEntry) -> bool:
+        turn, connection = self.log.state.turn, self._connection
+        if turn is None or connection is None or self.log.state.status != "running":
+            return False
+        if not await connection.steer(Prompt(prompt_id=entry.prompt_id, turn_id=turn.turn_id, parts=entry.parts)):
+            return False
+        await self.log.append(drafts.user_message(entry.prompt_id, entry.parts))
+        return True
+
+    async def _jump_in(self, entry: QueueEntry) -> PromptReceipt:
+        receipt = await self._enqueue(entry, front=True)
+        if self.log.state.status == "running":
+            await self.interrupt()
+        return receipt
+
+    async def _enqueue(self, entry: QueueEntry, *, front: bool) -> PromptReceipt:
+        entry = msgspec.structs.replace(entry, queued_at=self.log.now())
+        waiting = self.log.state.queue
+        entries = (entry, *waiting) if front else (*waiting, entry)
+        await self.log.append([drafts.queue(entries)])
+        return self._receipt(entry, "queued", position=1 if front else len(entries))
+
+    def _receipt(self, entry: QueueEntry, disposition: Any, **more: Any) -> PromptReceipt:
+        turn = self.log.state.turn
+        more.setdefault("turn_id", turn.turn_id if turn and disposition == "steered" else None)
+        return PromptReceipt(prompt_id=entry.prompt_id, disposition=disposition, **more)
+
+    async def begin_next(self) -> None:
+        """Take the next prompt from the queue, if one waits and nothing stands in its way."""
+        state = self.log.state
+        if (
+            state.turn is None
+            and state.queue
+            and state.status == "running"
+            and not (self._deleted or self._shutting_down)
+        ):
+            first, *rest = state.queue
+            await self._begin(first, [drafts.queue(rest)])
+
+    async def unqueue(self, prompt_id: str) -> None:
+        """Take a waiting prompt back."""
+        rest = tuple(entry for entry in self.log.state.queue if entry.prompt_id != prompt_id)
+        if len(rest) == len(self.log.state.queue):
+            raise QueueEntryNotFound(prompt=prompt_id, session=self.id)
+        await self.log.append([drafts.queue(rest)])
+
+    async def clear_queue(self) -> None:
+        """Take all waiting prompts back."""
+        if self.log.state.queue:
+            await self.log.append([drafts.queue(())])
+
+    # Asks
+
+    async def reply_permission(self, ask_id: str, reply: PermissionReply, message: str | None) -> Ask:
+        """Decide a permission; the first one to decide wins."""
+        ask = self._open_ask(ask_id, "permission")
+        if ask.permission is None:
+            raise AskNotFound(session=self.id, kind="permission", ask=ask_id)
+        await self.log.append([drafts.permission_resolved(ask.permission, _OUTCOMES[reply], message, "user")])
+        await self._answer(PermissionAnswer(ask_id=ask_id, allow=reply != "reject", message=message))
+        return ask
+
+    async def answer_question(
+        self, ask_id: str, answers: tuple[tuple[str, ...], ...] | None, message: str | None
+    ) -> Ask:
+        """Answer a question, or decline with None; the first one to answer wins."""
+        ask = self._open_ask(ask_id, "question")
+        if ask.question is None:
+            raise AskNotFound(session=self.id, kind="question", ask=ask_id)
+        await self.log.append([drafts.question_resolved(ask.question, answers, "user")])
+        await self._answer(QuestionAnswer(ask_id=ask_id, answers=answers, message=message))
+        return ask
+
+    def _open_ask(self, ask_id: str, kind: str) -> Ask:
+        for ask in self.log.state.asks:
+            if ask.ask_id == ask_id and ask.kind == kind:
+                return ask
+        raise AskNotFound(session=self.id, kind=kind, ask=ask_id)
+
+    async def _answer(self, answer: Answer) -> None:
+        if self._connection is not None:
+            await self._connection.answer(answer)
+
+    # Status
+
+    async def interrupt(self) -> Interrupted:
+        """End the turn under way; queued prompts go on afterwards."""
+        turn = self.log.state.turn
+        if turn is None:
+            return Interrupted(interrupted=False)
+        if self.log.state.status != "running":
+            raise InvalidTransition(
+                session=self.id, status=self.log.state.status, verb="be interrupted; resume it first"
+            )
+        if self._connection is not None:
+            self._spawn(self._connection.interrupt())
+        else:
+            await self._abandon_start(turn.turn_id)
+        return Interrupted(interrupted=True, turn_id=turn.turn_id)
+
+    async def _abandon_start(self, turn_id: str) -> None:
+        if self._turn is not None:
+            await _cancelled(self._turn)
+        if self._is_current(turn_id):
+            await self.log.append(
+                [*self._dropped_asks("interrupt"), drafts.turn_ended(turn_id, "interrupted", "interrupted")]
+            )
+            await self.begin_next()
+
+    async def pause(self) -> None:
+        """Freeze the agent where it stands; prompts wait until it goes on."""
+        await self._move("pausing", "be paused")
+        if self._connection is not None:
+            await self._connection.freeze()
+        await self._move("paused", "be paused")
+
+    async def resume(self) -> None:
+        """Let a paused session go on."""
+        await self._move("resuming", "be resumed")
+        if self._connection is not None:
+            await self._connection.thaw()
+        await self._move("running", "be resumed")
+        await self.begin_next()
+
+    async def stop(self) -> None:
+        """Ask the agent to wrap up, then end the session."""
+        await self._end("stopping", "stopped", force=False)
+
+    async def cancel(self) -> None:
+        """End the session at once."""
+        await self._end("cancelled", "cancelled", force=True)
+
+    async def _end(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
+        if self.log.state.status == final:
+            return
+        if self._ending is None:
+            self._check_move(first, "be stopped" if first == "stopping" else "be cancelled")
+            self._ending = self._spawn(self._wind_down(first, final, force=force))
+        elif force:
+            await self.disconnect(force=True)
+        await asyncio.shield(self._ending)
+
+    async def _wind_down(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
+        paused = self.log.state.status in {"pausing", "paused"}
+        if first != final:
+            await self.log.append([drafts.status(first)])
+        if self._connection is not None and paused and not force:
+            await self._connection.thaw()
+        await self.disconnect(force=force)
+        cleared = [drafts.queue(())] if self.log.state.queue else []
+        ended = [*self._turn_cut_off("interrupted"), *cleared, drafts.status(final), drafts.ended_by_us()]
+        await self._append_patiently(ended)
+
+    def _turn_cut_off(self, reason: str) -> list[Draft]:
+        state = self.log.state
+        ended = [drafts.turn_ended(state.turn.turn_id, "interrupted", reason)] if state.turn else []
+        return [*self._dropped_asks(reason), *ended]
+
+    def _dropped_asks(self, by: str) -> list[Draft]:
+        return [drafts.ask_dropped(ask, by) for ask in self.log.state.asks]
+
+    async def disconnect(self, *, force: bool) -> None:
+        """End the agent's process, also one that is just starting."""
+        if self._turn is not None:
+            await _cancelled(self._turn)
+        if self._connection is not None:
+            await self._connection.close(force=force)
+
+    async def delete(self) -> None:
+        """End everything; the caller removes what is stored."""
+        self._deleted = True
+        await self.disconnect(force=True)
+        self.log.feed.close()
+
+    async def shut_down(self) -> None:
+        """The server stops: end the turn and the agent, keep the session."""
+        self._shutting_down = True
+        await self.disconnect(force=False)
+        if cut := self._turn_cut_off("server_stopping"):
+            await self.log.append(cut)
+
+    async def _move(self, status: SessionStatus, verb: str) -> None:
+        self._check_move(status, verb)
+        await self.log.append([drafts.status(status)])
+
+    def _check_move(self, status: SessionStatus, verb: str) -> None:
+        current = self.log.state.status
+        if status not in TRANSITIONS[current]:
+            raise InvalidTransition(session=self.id, status=current, verb=verb)
+
+    def refuse_if_over(self, what: str) -> None:
+        """Raise if the session takes nothing more."""
+        status = self.log.state.status
+        if self.log.state.ended or status == "stopping":
+            raise SessionEndedError(session=self.id, status=status, what=what)
+
+    # What the agent's connection reports
+
+    async def delivered(self, events: Sequence[Draft]) -> None:
+        """Store what the agent did; decides by itself the asks that need no human."""
+        written, answers = vet(events, self.log.state, self.record.spec.permission_mode)
+        if not written or self._deleted:
+            return
+        await self._append_patiently(written)
+        for answer in answers:
+            self._spawn(self._answer(answer))
+        if any(draft.type == "turn.ended" for draft in written):
+            self._spawn(self.begin_next())
+
+    async def disconnected(self, end: AgentExit) -> None:
+        """The agent's process is gone; the next prompt starts a new one."""
+        if not end.expected:
+            log.warning("agent.exited", session_id=self.id, exit_code=end.exit_code, signal=end.signal)
+
+    async def _append_patiently(self, events: Sequence[Draft]) -> None:
+        """Append what must not be lost; while the disk is full the agent simply waits."""
+        while True:
+            try:
+                await self.log.append(events)
+            except StoreUnavailable as error:
+                log.error("session.append_failed", session_id=self.id, reason=str(error))
+                await asyncio.sleep(_WRITE_RETRY_SECONDS)
+            else:
+                return
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Run something beside the caller; the session owns it and reports its errors."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._reap)
+        return task
+
+    def _reap(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("session.task_failed", session_id=self.id, exc_info=error)
+
+
+def _title_of(parts: Sequence[PromptPart]) -> str | None:
+    text = " ".join(part.text for part in parts if isinstance(part, TextPart)).split()
+    title = " ".join(text)
+    return title if len(title) <= _TITLE_LENGTH else f"{title[: _TITLE_LENGTH - 1]}…"
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    """Cancel a task and wait until it is over."""
+    task.cancel()
+    await asyncio.wait([task])

@@ -1,0 +1,164 @@
+"""The event log of one session: numbers events, stores them, and shows them to clients once they are durable."""
+
+import asyncio
+import functools
+from collections.abc import Sequence
+
+import msgspec
+
+from ostler.base.clock import Clock
+from ostler.server.sessions.feed import Feed
+from ostler.server.sessions.state import CHANGES, Happened, SessionState, apply, ask_of, turn_of
+from ostler.server.store import statements
+from ostler.server.store.records import Append, StateChange
+from ostler.server.store.store import Store
+from ostler.wire.events import EVENTS, Event
+from ostler.wire.running import Draft
+from ostler.wire.sessions import Ask, Turn
+
+_TURN_EVENTS = frozenset({"turn.started", "turn.ended"})
+_ASK_EVENTS = frozenset({"permission.requested", "permission.resolved", "question.requested", "question.resolved"})
+_STATEFUL = frozenset(CHANGES)
+_encoder = msgspec.json.Encoder()
+
+
+class ProjectFeed:
+    """The live end of all sessions of the project; frames are numbered by position."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+
+    def publish(self, events: Sequence[bytes], last_position: int) -> None:
+        """Add committed events of one session."""
+        if not self.feed.watchers:
+            self.feed.skip(last_position)
+            return
+        first = last_position - len(events) + 1
+        self.feed.publish([frame(number, event) for number, event in enumerate(events, first)])
+
+
+def frame(number: int, event: bytes) -> bytes:
+    """An encoded event as one message of an event stream."""
+    return b"id: %d\ndata: %b\n\n" % (number, event)
+
+
+class SessionLog:
+    """Appends in order; `state` runs ahead of the disk by what is in flight, clients never do."""
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        agent: str,
+        state: SessionState,
+        last: int,
+        store: Store,
+        clock: Clock,
+        project_feed: ProjectFeed,
+        buffer_bytes: int,
+    ) -> None:
+        self.session_id = session_id
+        self.state = state
+        self.owner: object = None
+        """Stays in memory while an append is in flight."""
+        self.feed = Feed(last=last, limit_bytes=buffer_bytes)
+        self._agent = agent
+        self._durable_state = state
+        self._last = last
+        self._generation = 0
+        self._store = store
+        self._clock = clock
+        self._project_feed = project_feed
+
+    @property
+    def last(self) -> int:
+        """The sequence of the newest event a client may see."""
+        return self.feed.last
+
+    def now(self) -> str:
+        """The time events are stamped with."""
+        return self._clock.now()
+
+    async def append(self, drafts: Sequence[Draft]) -> int:
+        """Number, store and publish these events; returns the first sequence. On failure nothing happened."""
+        append = self.prepare(drafts)
+        await self.commit(append, self._store.write(statements.insert_events, append))
+        return append.first
+
+    def prepare(self, drafts: Sequence[Draft]) -> Append:
+        """Number and encode events and move the state on; must be followed by `commit` without an await between."""
+        first, time, before = self._last + 1, self._clock.now(), self.state
+        events: list[bytes] = []
+        turns: list[Turn] = []
+        asks: list[Ask] = []
+        for draft in drafts:
+            self._last += 1
+            if draft.type in _STATEFUL:
+                self._move_on(draft, time, turns, asks)
+            events.append(_encoder.encode(self._event(draft, time)))
+        return Append(
+            session_id=self.session_id,
+            first=first,
+            events=tuple(events),
+            raws=tuple(draft.raw for draft in drafts),
+            change=None if self.state is before else self._change(time),
+            turns=tuple(turns),
+            asks=tuple(asks),
+        )
+
+    async def commit(self, append: Append, written: "asyncio.Future[int]") -> None:
+        """Wait until an append is durable; it is shown to clients even if the caller gives up waiting."""
+        written.add_done_callback(functools.partial(self._settled, append, self.state, self._generation))
+        await asyncio.shield(written)
+
+    def _settled(self, append: Append, state: SessionState, generation: int, written: "asyncio.Future[int]") -> None:
+        if written.cancelled() or written.exception() is not None:
+            self._roll_back(generation)
+            return
+        self._durable_state = state
+        self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
+        self._project_feed.publish(append.events, written.result())
+
+    def _roll_back(self, generation: int) -> None:
+        """Forget what never reached the disk, once for all appends that were in flight together."""
+        if generation == self._generation:
+            self._generation += 1
+            self._last, self.state = self.feed.last, self._durable_state
+
+    def _move_on(self, draft: Draft, time: str, turns: list[Turn], asks: list[Ask]) -> None:
+        happened = Happened(
+            session_id=self.session_id,
+            agent=self._agent,
+            sequence=self._last,
+            time=time,
+            type=draft.type,
+            data=draft.data,
+        )
+        if draft.type in _TURN_EVENTS and (turn := turn_of(self.state, happened)):
+            turns.append(turn)
+        if draft.type in _ASK_EVENTS:
+            asks.append(ask_of(self.state, happened))
+        self.state = apply(self.state, happened)
+
+    def _event(self, draft: Draft, time: str) -> Event:
+        return EVENTS[
+            draft.type
+        ](  # type: ignore[call-arg]  # each event class adds its own `data`
+            event_id=f"evt_{self.session_id[4:]}_{self._last}",
+            sequence=self._last,
+            time=time,
+            session_id=self.session_id,
+            source=draft.source,
+            synthetic=draft.synthetic,
+            native_session_id=self.state.native_session_id,
+            data=draft.data,
+        )
+
+    def _change(self, time: str) -> StateChange:
+        return StateChange(
+            status=self.state.status,
+            title=self.state.title,
+            labels=self.state.labels,
+            updated_at=time,
+            state=_encoder.encode(self.state),
+        )

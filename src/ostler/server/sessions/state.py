@@ -1,0 +1,207 @@
+"""What a session's log adds up to: a pure fold over events, and the table of allowed status changes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from ostler.wire.events import (
+    ErrorData,
+    PermissionData,
+    QuestionData,
+    QueueEntry,
+    QueueUpdatedData,
+    SessionInfoData,
+    SessionStatus,
+    SessionStatusData,
+    TurnEndedData,
+    TurnStartedData,
+)
+from ostler.wire.sessions import Activity, Ask, Turn
+
+TERMINAL: frozenset[SessionStatus] = frozenset({"stopped", "completed", "failed", "cancelled"})
+
+_ENDS: frozenset[SessionStatus] = frozenset({"stopping", "failed", "cancelled"})
+TRANSITIONS: dict[SessionStatus, frozenset[SessionStatus]] = {
+    "queued": _ENDS | {"provisioning"},
+    "provisioning": _ENDS | {"running"},
+    "running": _ENDS | {"pausing", "completed"},
+    "pausing": _ENDS | {"paused"},
+    "paused": _ENDS | {"resuming"},
+    "resuming": _ENDS | {"running"},
+    "stopping": frozenset({"stopped", "failed", "cancelled"}),
+    "stopped": frozenset(),
+    "completed": frozenset(),
+    "failed": frozenset(),
+    "cancelled": frozenset(),
+}
+
+
+class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything about a session that its events decide."""
+
+    status: SessionStatus = "queued"
+    turn: Turn | None = None
+    """The turn under way."""
+    turn_count: int = 0
+    asks: tuple[Ask, ...] = ()
+    """Only the open ones."""
+    queue: tuple[QueueEntry, ...] = ()
+    always_allowed: tuple[str, ...] = ()
+    starts: int = 0
+    title: str | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    native_session_id: str | None = None
+    model: str | None = None
+    mode: str | None = None
+    variant: str | None = None
+    error: str | None = None
+    ended_at: str | None = None
+
+    @property
+    def activity(self) -> Activity:
+        """What the session is doing now."""
+        if self.asks:
+            return "waiting"
+        return "working" if self.turn else "idle"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more can happen."""
+        return self.status in TERMINAL
+
+
+class Happened(msgspec.Struct, frozen=True, kw_only=True):
+    """One event as the fold sees it."""
+
+    session_id: str
+    agent: str
+    sequence: int
+    time: str
+    type: str
+    data: Any
+
+
+def rule_of(permission: PermissionData) -> str:
+    """What "always" allows: the adapter's own pattern if it gives one, else the tool, else the very action."""
+    pattern = (permission.metadata or {}).get("always")
+    return str(pattern or permission.tool or permission.action)
+
+
+def apply(state: SessionState, event: Happened) -> SessionState:
+    """The state after one more event."""
+    change = CHANGES.get(event.type)
+    return change(state, event) if change else state
+
+
+def _status(state: SessionState, event: Happened) -> SessionState:
+    data: SessionStatusData = event.data
+    ended_at = event.time if data.status in TERMINAL else None
+    return replace(state, status=data.status, ended_at=ended_at)
+
+
+def _info(state: SessionState, event: Happened) -> SessionState:
+    data: SessionInfoData = event.data
+    known = {
+        name: value
+        for name in ("title", "labels", "native_session_id", "model", "mode", "variant")
+        if (value := getattr(data, name)) is not None
+    }
+    return replace(state, **known, starts=data.start or state.starts)
+
+
+def _turn_started(state: SessionState, event: Happened) -> SessionState:
+    data: TurnStartedData = event.data
+    number = state.turn_count + 1
+    turn = Turn(
+        turn_id=data.turn_id or f"turn_{number}", number=number, started_at=event.time, first_sequence=event.sequence
+    )
+    return replace(state, turn=turn, turn_count=number)
+
+
+def _turn_ended(state: SessionState, event: Happened) -> SessionState:
+    data: TurnEndedData = event.data
+    return replace(state, turn=None, error=None if data.outcome == "completed" else state.error)
+
+
+def _asked(state: SessionState, event: Happened) -> SessionState:
+    return replace(state, asks=(*state.asks, ask_of(state, event)))
+
+
+def _permission_resolved(state: SessionState, event: Happened) -> SessionState:
+    data: PermissionData = event.data
+    rules = state.always_allowed
+    if data.status == "accept_for_session" and rule_of(data) not in rules:
+        rules = (*rules, rule_of(data))
+    return replace(state, asks=_without(state.asks, data.permission_id), always_allowed=rules)
+
+
+def _question_resolved(state: SessionState, event: Happened) -> SessionState:
+    data: QuestionData = event.data
+    return replace(state, asks=_without(state.asks, data.question_id))
+
+
+def _queue(state: SessionState, event: Happened) -> SessionState:
+    data: QueueUpdatedData = event.data
+    return replace(state, queue=data.entries)
+
+
+def _error(state: SessionState, event: Happened) -> SessionState:
+    data: ErrorData = event.data
+    return replace(state, error=data.message)
+
+
+CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
+    "session.status": _status,
+    "session.info": _info,
+    "turn.started": _turn_started,
+    "turn.ended": _turn_ended,
+    "permission.requested": _asked,
+    "permission.resolved": _permission_resolved,
+    "question.requested": _asked,
+    "question.resolved": _question_resolved,
+    "queue.updated": _queue,
+    "error": _error,
+}
+
+
+def ask_of(state: SessionState, event: Happened) -> Ask:
+    """The inbox entry for an ask event, open or decided."""
+    permission = event.data if isinstance(event.data, PermissionData) else None
+    question = event.data if isinstance(event.data, QuestionData) else None
+    ask_id = permission.permission_id if permission else event.data.question_id
+    opened = next((ask for ask in state.asks if ask.ask_id == ask_id), None)
+    is_open = event.data.status == "requested"
+    return Ask(
+        ask_id=ask_id,
+        kind="permission" if permission else "question",
+        session_id=event.session_id,
+        agent=event.agent,
+        status=event.data.status,
+        requested_at=opened.requested_at if opened else event.time,
+        turn_id=opened.turn_id if opened else state.turn.turn_id if state.turn else None,
+        resolved_at=None if is_open else event.time,
+        permission=permission,
+        question=question,
+    )
+
+
+def turn_of(state: SessionState, event: Happened) -> Turn | None:
+    """The turn as it stands after a turn event; `state` is the one before it."""
+    if event.type == "turn.started":
+        return apply(state, event).turn
+    data: TurnEndedData = event.data
+    if state.turn is None:
+        return None
+    return replace(
+        state.turn,
+        ended_at=event.time,
+        last_sequence=event.sequence,
+        outcome=data.outcome,
+        stop_reason=data.stop_reason,
+    )
+
+
+def _without(asks: tuple[Ask, ...], ask_id: str) -> tuple[Ask, ...]:
+    return tuple(ask for ask in asks if ask.ask_id != ask_id)

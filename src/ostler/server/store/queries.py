@@ -1,0 +1,160 @@
+"""Every SQL statement that reads, as functions of a connection."""
+
+import sqlite3
+from typing import Any
+
+import msgspec
+
+from ostler.server.store.records import SessionFilter, SessionRecord, SessionSpec, StoredEvent, StoredResponse
+from ostler.wire.sessions import Ask, Turn
+
+_COLUMNS = (
+    "id, project, key, agent, status, title, labels, created_at, updated_at, spec, state, "
+    "(SELECT MAX(last) FROM chunks WHERE session = sessions.id)"
+)
+_spec = msgspec.json.Decoder(SessionSpec)
+_labels = msgspec.json.Decoder(dict[str, str])
+_turn = msgspec.json.Decoder(Turn)
+_ask = msgspec.json.Decoder(Ask)
+
+
+def find_session(connection: sqlite3.Connection, project: str, id_or_key: str) -> SessionRecord | None:
+    """A session by id or, failing that, by key; never one of another project."""
+    query = f"SELECT {_COLUMNS} FROM sessions WHERE project = ? AND (id = ? OR key = ?) ORDER BY id = ? DESC LIMIT 1"  # noqa: S608  fixed columns
+    row = connection.execute(query, (project, id_or_key, id_or_key, id_or_key)).fetchone()
+    return _record(row) if row else None
+
+
+def was_deleted(connection: sqlite3.Connection, project: str, id_or_key: str) -> bool:
+    """Whether such a session once existed."""
+    query = "SELECT 1 FROM deleted_sessions WHERE project = ? AND (id = ? OR key = ?)"
+    return connection.execute(query, (project, id_or_key, id_or_key)).fetchone() is not None
+
+
+def list_sessions(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
+    """One page of sessions, newest first, and how many there are in all."""
+    where, values = _conditions(wanted)
+    (total,) = connection.execute(f"SELECT COUNT(*) FROM sessions WHERE {where}", values).fetchone()  # noqa: S608  fixed words
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM sessions WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?",  # noqa: S608  fixed words
+        (*values, wanted.per_page, (wanted.page - 1) * wanted.per_page),
+    )
+    return [_record(row) for row in rows], int(total)
+
+
+def _conditions(wanted: SessionFilter) -> tuple[str, list[Any]]:
+    where, values = ["project = ?"], [wanted.project]
+    if wanted.statuses:
+        where.append(f"status IN ({','.join('?' * len(wanted.statuses))})")
+        values.extend(wanted.statuses)
+    if wanted.agent:
+        where.append("agent = ?")
+        values.append(wanted.agent)
+    for name, value in wanted.labels.items():
+        where.append("EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)")
+        values.extend((name, value))
+    if wanted.text:
+        where.append("(instr(lower(coalesce(title, '')), lower(?)) OR instr(lower(key), lower(?)))")
+        values.extend((wanted.text, wanted.text))
+    return " AND ".join(where), values
+
+
+def unfinished_sessions(connection: sqlite3.Connection, terminal: tuple[str, ...]) -> list[SessionRecord]:
+    """All sessions that are not over, for the look around at start."""
+    marks = ",".join("?" * len(terminal))
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE status NOT IN ({marks})", terminal)  # noqa: S608  only marks
+    return [_record(row) for row in rows]
+
+
+def count_by_status(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many sessions have each status."""
+    return dict(connection.execute("SELECT status, COUNT(*) FROM sessions GROUP BY status").fetchall())
+
+
+def session_events(
+    connection: sqlite3.Connection, session_id: str, offset: int, limit: int, raw: bool
+) -> list[StoredEvent]:
+    """Events with a sequence above the offset, in order."""
+    rows = connection.execute(
+        f"SELECT first, body, {'raw' if raw else 'NULL'} FROM chunks WHERE session = ? AND last > ? ORDER BY last",  # noqa: S608  fixed words
+        (session_id, offset),
+    )
+    return _unpacked(rows, offset, limit)
+
+
+def project_events(connection: sqlite3.Connection, project: str, offset: int, limit: int) -> list[StoredEvent]:
+    """Events of all sessions with a position above the offset, in the order they were committed."""
+    rows = connection.execute(
+        "SELECT position - (last - first), body, NULL FROM chunks JOIN sessions ON sessions.id = chunks.session "
+        "WHERE position > ? AND project = ? ORDER BY position",
+        (offset, project),
+    )
+    return _unpacked(rows, offset, limit)
+
+
+def _unpacked(rows: sqlite3.Cursor, offset: int, limit: int) -> list[StoredEvent]:
+    events: list[StoredEvent] = []
+    for first, body, raw in rows:
+        lines = body.split(b"\n")
+        raws = raw.split(b"\n") if raw is not None else [None] * len(lines)
+        skip = max(0, offset + 1 - first)
+        numbered = zip(range(first + skip, first + len(lines)), lines[skip:], raws[skip:], strict=True)
+        events.extend(StoredEvent(number, line, frame or None) for number, line, frame in numbered)
+        if len(events) >= limit:
+            break
+    return events[:limit]
+
+
+def last_position(connection: sqlite3.Connection) -> int:
+    """The position of the newest event of all sessions."""
+    (value,) = connection.execute("SELECT value FROM counters WHERE name = 'position'").fetchone()
+    return int(value)
+
+
+def session_turns(connection: sqlite3.Connection, session_id: str) -> list[Turn]:
+    """All turns of a session in order."""
+    rows = connection.execute("SELECT turn FROM turns WHERE session = ? ORDER BY number", (session_id,))
+    return [_turn.decode(turn) for (turn,) in rows]
+
+
+def list_asks(connection: sqlite3.Connection, project: str, session_id: str | None, only_open: bool) -> list[Ask]:
+    """Asks of the project, or of one session, oldest first."""
+    rows = connection.execute(
+        "SELECT ask FROM asks JOIN sessions ON sessions.id = asks.session "
+        "WHERE project = ? AND (? IS NULL OR session = ?) AND (is_open OR NOT ?) ORDER BY requested_at, ask_id",
+        (project, session_id, session_id, only_open),
+    )
+    return [_ask.decode(ask) for (ask,) in rows]
+
+
+def find_ask(connection: sqlite3.Connection, session_id: str, ask_id: str) -> Ask | None:
+    """One ask of a session, open or decided."""
+    row = connection.execute("SELECT ask FROM asks WHERE session = ? AND ask_id = ?", (session_id, ask_id)).fetchone()
+    return _ask.decode(row[0]) if row else None
+
+
+def find_response(connection: sqlite3.Connection, scope: str, key: str) -> StoredResponse | None:
+    """The answer given before to this Idempotency-Key."""
+    query = "SELECT fingerprint, status, headers, body FROM idempotency WHERE scope = ? AND key = ?"
+    row = connection.execute(query, (scope, key)).fetchone()
+    if row is None:
+        return None
+    headers = msgspec.msgpack.decode(row[2], type=list[tuple[bytes, bytes]])
+    return StoredResponse(fingerprint=row[0], status=row[1], headers=headers, body=row[3])
+
+
+def _record(row: tuple[Any, ...]) -> SessionRecord:
+    return SessionRecord(
+        id=row[0],
+        project=row[1],
+        key=row[2],
+        agent=row[3],
+        status=row[4],
+        title=row[5],
+        labels=_labels.decode(row[6]),
+        created_at=row[7],
+        updated_at=row[8],
+        spec=_spec.decode(row[9]),
+        state=row[10],
+        last_sequence=row[11] or 0,
+    )

@@ -1,0 +1,109 @@
+"""What goes into the store and what comes out of it."""
+
+from typing import Any
+
+import msgspec
+
+from ostler.wire.events import SessionStatus
+from ostler.wire.sessions import Ask, PermissionMode, Turn
+
+
+class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session was created with; never changes."""
+
+    cwd: str
+    env: dict[str, str]
+    permission_mode: PermissionMode
+    model: str | None = None
+    variant: str | None = None
+    mode: str | None = None
+    turn_timeout_seconds: float | None = None
+
+
+class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the sessions table; `state` is the folded log as JSON."""
+
+    id: str
+    project: str
+    key: str
+    agent: str
+    status: SessionStatus
+    title: str | None
+    labels: dict[str, str]
+    created_at: str
+    updated_at: str
+    spec: SessionSpec
+    state: bytes
+    last_sequence: int
+
+
+class StateChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What an append changes in the session's row."""
+
+    status: SessionStatus
+    title: str | None
+    labels: dict[str, str]
+    updated_at: str
+    state: bytes
+
+
+class Append(msgspec.Struct, frozen=True, kw_only=True):
+    """A burst of encoded events of one session with everything that must change together with them."""
+
+    session_id: str
+    first: int
+    events: tuple[bytes, ...]
+    raws: tuple[bytes | None, ...]
+    change: StateChange | None
+    turns: tuple[Turn, ...] = ()
+    asks: tuple[Ask, ...] = ()
+
+    @property
+    def last(self) -> int:
+        """The sequence of the last event."""
+        return self.first + len(self.events) - 1
+
+
+class NewSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session to be created."""
+
+    id: str
+    project: str
+    key: str
+    agent: str
+    created_at: str
+    spec: SessionSpec
+
+
+class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions to list."""
+
+    project: str
+    page: int
+    per_page: int
+    statuses: tuple[str, ...] = ()
+    agent: str | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    text: str | None = None
+
+
+class StoredEvent(msgspec.Struct, frozen=True):
+    """One encoded event with its number: a sequence, or a position in the project-wide order."""
+
+    number: int
+    body: bytes
+    raw: bytes | None = None
+
+
+class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer that was given to an Idempotency-Key."""
+
+    fingerprint: str
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+def encode(value: Any) -> bytes:
+    """JSON of anything that is stored."""
+    return msgspec.json.encode(value)

@@ -1,0 +1,84 @@
+"""The database schema as numbered migrations; a number is never changed once released."""
+
+import sqlite3
+
+from ostler.base.errors import DatabaseTooNew
+
+_SESSIONS = """
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY,
+    project TEXT NOT NULL,
+    key TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    status TEXT NOT NULL,
+    title TEXT,
+    labels TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    spec BLOB NOT NULL,
+    state BLOB NOT NULL,
+    UNIQUE (project, key)
+);
+CREATE INDEX sessions_by_status ON sessions (project, status, id);
+CREATE TABLE deleted_sessions (id TEXT PRIMARY KEY, project TEXT NOT NULL, key TEXT NOT NULL, deleted_at TEXT NOT NULL);
+"""
+
+# A chunk is a burst of events of one session, stored as JSON lines: one row instead of many is 2 to 4 times faster.
+# `position` counts the events of all sessions and is the cursor of the project-wide stream.
+_EVENTS = """
+CREATE TABLE chunks (
+    position INTEGER PRIMARY KEY,
+    session TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    raw BLOB
+);
+CREATE UNIQUE INDEX chunks_by_session ON chunks (session, last);
+CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+INSERT INTO counters VALUES ('position', 0);
+"""
+
+_PROJECTIONS = """
+CREATE TABLE turns (
+    session TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    turn BLOB NOT NULL,
+    PRIMARY KEY (session, number)
+) WITHOUT ROWID;
+CREATE TABLE asks (
+    session TEXT NOT NULL,
+    ask_id TEXT NOT NULL,
+    is_open INTEGER NOT NULL,
+    requested_at TEXT NOT NULL,
+    ask BLOB NOT NULL,
+    PRIMARY KEY (session, ask_id)
+) WITHOUT ROWID;
+CREATE INDEX asks_open ON asks (requested_at) WHERE is_open;
+"""
+
+_IDEMPOTENCY = """
+CREATE TABLE idempotency (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    headers BLOB NOT NULL,
+    body BLOB NOT NULL,
+    created REAL NOT NULL,
+    PRIMARY KEY (scope, key)
+) WITHOUT ROWID;
+CREATE INDEX idempotency_age ON idempotency (created);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_SESSIONS + _EVENTS + _PROJECTIONS + _IDEMPOTENCY,)
+SCHEMA_VERSION = len(MIGRATIONS)
+
+
+def migrate(connection: sqlite3.Connection, *, path: str) -> None:
+    """Bring a database to the newest schema, each step in its own transaction; refuse one from the future."""
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found > SCHEMA_VERSION:
+        raise DatabaseTooNew(path=path, found=found, known=SCHEMA_VERSION)
+    for number in range(found, SCHEMA_VERSION):
+        connection.executescript(f"BEGIN;{MIGRATIONS[number]}PRAGMA user_version = {number + 1};COMMIT;")

@@ -1,0 +1,120 @@
+"""Every SQL statement that writes, as functions of a connection; they run inside the writer's transaction."""
+
+import sqlite3
+from typing import Any
+
+import msgspec
+
+from ostler.base.errors import StoreUnavailable
+from ostler.server.store.records import Append, NewSession, StoredResponse, encode
+
+IDEMPOTENCY_SECONDS = 24 * 3600
+
+
+def insert_session(connection: sqlite3.Connection, new: NewSession, first: Append) -> int:
+    """Create a session with its first events; sqlite3.IntegrityError if the key is taken."""
+    change = first.change
+    if change is None:
+        raise ValueError("a new session needs its first state")
+    connection.execute(
+        "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            new.id,
+            new.project,
+            new.key,
+            new.agent,
+            change.status,
+            change.title,
+            encode(change.labels).decode(),
+            new.created_at,
+            change.updated_at,
+            encode(new.spec),
+            change.state,
+        ),
+    )
+    return insert_events(connection, first)
+
+
+def insert_events(connection: sqlite3.Connection, append: Append) -> int:
+    """Append a burst and everything that belongs to it; returns the position of its last event."""
+    (last,) = connection.execute("SELECT MAX(last) FROM chunks WHERE session = ?", (append.session_id,)).fetchone()
+    if append.first != (last or 0) + 1:  # an earlier burst of this session failed; this one must not leave a gap
+        raise StoreUnavailable(reason=f"event {append.first} does not follow {last or 0}")
+    (position,) = connection.execute(
+        "UPDATE counters SET value = value + ? WHERE name = 'position' RETURNING value", (len(append.events),)
+    ).fetchone()
+    connection.execute(
+        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            position,
+            append.session_id,
+            append.first,
+            append.last,
+            b"\n".join(append.events),
+            _raw_lines(append),
+        ),
+    )
+    _update_session(connection, append)
+    _upsert_projections(connection, append)
+    return int(position)
+
+
+def _raw_lines(append: Append) -> bytes | None:
+    if not any(append.raws):
+        return None
+    return b"\n".join(raw or b"" for raw in append.raws)
+
+
+def _update_session(connection: sqlite3.Connection, append: Append) -> None:
+    if (change := append.change) is not None:
+        connection.execute(
+            "UPDATE sessions SET status = ?, title = ?, labels = ?, updated_at = ?, state = ? WHERE id = ?",
+            (
+                change.status,
+                change.title,
+                encode(change.labels).decode(),
+                change.updated_at,
+                change.state,
+                append.session_id,
+            ),
+        )
+
+
+def _upsert_projections(connection: sqlite3.Connection, append: Append) -> None:
+    for turn in append.turns:
+        connection.execute(
+            "INSERT OR REPLACE INTO turns VALUES (?, ?, ?)", (append.session_id, turn.number, encode(turn))
+        )
+    for ask in append.asks:
+        connection.execute(
+            "INSERT OR REPLACE INTO asks VALUES (?, ?, ?, ?, ?)",
+            (append.session_id, ask.ask_id, ask.status == "requested", ask.requested_at, encode(ask)),
+        )
+
+
+def delete_session(connection: sqlite3.Connection, session_id: str, deleted_at: str) -> None:
+    """Remove a session and everything of it; only its id is remembered."""
+    connection.execute(
+        "INSERT OR IGNORE INTO deleted_sessions SELECT id, project, key, ? FROM sessions WHERE id = ?",
+        (deleted_at, session_id),
+    )
+    for table in ("chunks", "turns", "asks"):
+        connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))  # noqa: S608  fixed names
+    connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+
+
+def insert_response(
+    connection: sqlite3.Connection, scope: str, key: str, response: StoredResponse, created: float
+) -> None:
+    """Remember the answer to an Idempotency-Key and forget those older than a day."""
+    connection.execute("DELETE FROM idempotency WHERE created < ?", (created - IDEMPOTENCY_SECONDS,))
+    row: tuple[Any, ...] = (
+        scope,
+        key,
+        response.fingerprint,
+        response.status,
+        msgspec.msgpack.encode(response.headers),
+        response.body,
+        created,
+    )
+    connection.execute("INSERT OR IGNORE INTO idempotency VALUES (?, ?, ?, ?, ?, ?, ?)", row)

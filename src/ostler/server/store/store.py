@@ -1,0 +1,93 @@
+"""The door to the database: opens it for one server, writes through one thread, reads through a few."""
+
+import asyncio
+import fcntl
+import functools
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, Literal, ParamSpec, TypeVar
+
+from ostler.base.errors import DatabaseInUse
+from ostler.server.store.schema import migrate
+from ostler.server.store.writer import Writer
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Store:
+    """One open database."""
+
+    def __init__(self, path: Path, writer: Writer, lock: int) -> None:
+        self._path = path
+        self._writer = writer
+        self._lock = lock
+        self._local = threading.local()
+        self._readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="ostler-reader")
+
+    @classmethod
+    async def open(cls, path: Path, *, sync: Literal["full", "normal"]) -> "Store":
+        """Open or create the database; fails if another server has it or a newer version wrote it."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = _take_lock(path)
+        try:
+            connection = _connect(path)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {sync}")
+            migrate(connection, path=str(path))
+        except BaseException:
+            os.close(lock)
+            raise
+        return cls(path, Writer(connection, asyncio.get_running_loop()), lock)
+
+    def write(
+        self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> "asyncio.Future[T]":
+        """Queue a statement; order of calls is order of commits."""
+        return self._writer.submit(lambda connection: work(connection, *args, **kwargs))
+
+    async def read(
+        self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a query on a reading thread; it sees everything that was committed before."""
+        call = functools.partial(self._query, query, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, call)
+
+    def read_now(self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query of one row on the calling thread, where an await would let the world change."""
+        return self._query(query, *args, **kwargs)
+
+    def _query(self, query: Callable[..., T], *args: object, **kwargs: object) -> T:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = _connect(self._path)
+        return query(connection, *args, **kwargs)
+
+    async def close(self) -> None:
+        """Write what is pending and give the database back."""
+        await self._writer.close()
+        self._readers.shutdown()
+        os.close(self._lock)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _take_lock(path: Path) -> int:
+    descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(descriptor, 32).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise DatabaseInUse(path=path, holder=f" (process {holder})" if holder else "") from None
+    os.truncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
+    return descriptor

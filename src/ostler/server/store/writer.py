@@ -1,0 +1,95 @@
+"""The one writer: a thread that commits whatever has piled up since its last commit, in one transaction."""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ostler.base.errors import OstlerError, StoreUnavailable
+from ostler.base.logs import Log
+
+log = Log(__name__)
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], Any]
+Job = tuple[Work, "asyncio.Future[Any]"]
+Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
+
+
+class Writer:
+    """Runs jobs in the order they were submitted; a job's future is done only after its commit is on disk.
+
+    Grouping needs no timer: while one commit waits for the disk, the next group gathers.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop) -> None:
+        self._connection = connection
+        self._loop = loop
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="ostler-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[sqlite3.Connection], T]) -> "asyncio.Future[T]":
+        """Queue a job; its SQL becomes durable together with its group, or not at all."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._jobs.put((work, future))
+        return future
+
+    async def close(self) -> None:
+        """Finish everything submitted so far, then end the thread."""
+        self._jobs.put(None)
+        await self._loop.run_in_executor(None, self._thread.join)
+        self._connection.close()
+
+    def _run(self) -> None:
+        while (first := self._jobs.get()) is not None:
+            group, ended = self._gather(first)
+            outcomes = self._commit(group)
+            self._loop.call_soon_threadsafe(_settle, outcomes)
+            if ended:
+                return
+
+    def _gather(self, first: Job) -> tuple[list[Job], bool]:
+        group = [first]
+        while not self._jobs.empty():
+            job = self._jobs.get()
+            if job is None:
+                return group, True
+            group.append(job)
+        return group, False
+
+    def _commit(self, group: list[Job]) -> list[Outcome]:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            outcomes = [self._perform(work, future) for work, future in group]
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            log.error("store.commit_failed", reason=str(error), jobs=len(group))
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            return [(future, None, StoreUnavailable(reason=str(error))) for _, future in group]
+        return outcomes
+
+    def _perform(self, work: Work, future: "asyncio.Future[Any]") -> Outcome:
+        """Run one job so that its failure undoes only itself; an error of the database itself ends the group."""
+        self._connection.execute("SAVEPOINT job")
+        try:
+            result = work(self._connection)
+        except (OstlerError, sqlite3.IntegrityError) as error:
+            self._connection.execute("ROLLBACK TO job")
+            return future, None, error
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("RELEASE job")
+        return future, result, None
+
+
+def _settle(outcomes: list[Outcome]) -> None:
+    for future, result, error in outcomes:
+        if future.cancelled():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)

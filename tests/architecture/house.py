@@ -1,0 +1,106 @@
+"""The rules of the house as data, and the source files they are about."""
+
+import ast
+import subprocess
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+
+LAYERS: dict[str, tuple[str, ...]] = {
+    "wire": (),
+    "base": ("wire",),
+    "link": ("wire", "base"),
+    "agents": ("wire", "base"),
+    "builtin": ("wire", "base"),
+    "client": ("wire", "base"),
+    "runner": ("wire", "base", "link", "agents"),
+    "server": ("wire", "base", "link"),
+    "cli": ("client", "wire", "base"),
+    "app": ("wire", "base", "link", "agents", "runner", "server"),
+    "__main__": ("cli",),
+}
+"""Which parts a part of `ostler` may import; itself and the version in `ostler` are always allowed."""
+
+FLOORS: dict[str, tuple[str, ...]] = {
+    "ostler.server.store": (),
+    "ostler.server.sessions": ("ostler.server.store",),
+    "ostler.server.api": ("ostler.server.sessions", "ostler.server.store"),
+}
+"""Which of its sibling folders a folder inside a part may import."""
+
+EXCEPTIONS: dict[tuple[str, str], str] = {}
+"""(module, imported module) -> why; this list only shrinks."""
+
+LATE_IMPORTS: dict[tuple[str, str], str] = {
+    ("ostler.cli.serve", "ostler.app"): "only `serve` needs the server; every other command starts without it",
+}
+"""Imports inside a function across the layers, each with its reason."""
+
+STANDALONE = ("ostler.builtin.", "ostler.runner.keeper")
+"""Programs of their own, started without installed packages: they import the standard library and each other only."""
+
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 60
+MAX_MEDIAN_FUNCTION_LINES = 12
+
+
+@cache
+def tracked_files() -> tuple[Path, ...]:
+    """Every file that is, or would be, committed."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    return tuple(ROOT / name for name in sorted(set(names)) if name and (ROOT / name).is_file())
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    files = sorted(SOURCE.rglob("*.py"))
+    return {_module_name(file): file for file in files}
+
+
+def _module_name(file: Path) -> str:
+    parts = file.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    """The parsed file."""
+    return ast.parse(file.read_text(), filename=str(file))
+
+
+def part_of(module: str) -> str:
+    """The part of the house a module belongs to: `ostler.server.api.app` is in `server`."""
+    return [*module.split("."), ""][1]
+
+
+@cache
+def imports(module: str, *, late: bool) -> frozenset[str]:
+    """What a module imports of ours: at its top, or (late) inside functions."""
+    top = tree(modules()[module])
+    inside = {id(node) for function in _functions(top) for node in ast.walk(function)}
+    chosen = [node for node in ast.walk(top) if (id(node) in inside) == late]
+    return frozenset(name for node in chosen for name in _imported(node) if name.split(".")[0] == "ostler")
+
+
+@cache
+def foreign_imports(module: str) -> frozenset[str]:
+    """The top-level packages a module imports, anywhere in it."""
+    names = (name for node in ast.walk(tree(modules()[module])) for name in _imported(node))
+    return frozenset(name.split(".")[0] for name in names)
+
+
+def _functions(top: ast.Module) -> list[ast.AST]:
+    return [node for node in ast.walk(top) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+        found = [f"{node.module}.{alias.name}" for alias in node.names]
+        return [name if name in modules() else node.module for name in found]
+    return []

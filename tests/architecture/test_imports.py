@@ -1,0 +1,101 @@
+"""Imports go down the house, never in circles, and each module can be imported alone."""
+
+import graphlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.architecture.house import (
+    EXCEPTIONS,
+    FLOORS,
+    LATE_IMPORTS,
+    LAYERS,
+    SOURCE,
+    STANDALONE,
+    foreign_imports,
+    imports,
+    modules,
+    part_of,
+)
+
+_IMPORT_EACH_IN_A_CHILD = """
+import os, sys, traceback
+import click, httpx, litestar, msgspec, uvicorn  # preloaded once: only our own modules are in question
+failed = []
+for name in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        try:
+            __import__(name)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        failed.append(name)
+print(" ".join(failed))
+"""
+
+
+def _crossings(module: str, *, late: bool) -> set[tuple[str, str]]:
+    """The imports of a module that its part of the house does not allow."""
+    part = part_of(module)
+    allowed = {"", part, *LAYERS[part]}
+    return {(module, name) for name in imports(module, late=late) if part_of(name) not in allowed}
+
+
+def _circle(graph: dict[str, frozenset[str]]) -> list[str]:
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_every_part_of_the_package_has_a_layer() -> None:
+    assert {part_of(module) for module in modules()} - {""} <= set(LAYERS)
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if part_of(name)])
+def test_a_module_imports_only_the_layers_below_it(module: str) -> None:
+    assert _crossings(module, late=False) - set(EXCEPTIONS) == set()
+    assert _crossings(module, late=True) - set(EXCEPTIONS) - set(LATE_IMPORTS) == set()
+
+
+@pytest.mark.parametrize("folder", FLOORS)
+def test_a_folder_imports_only_the_floors_below_it(folder: str) -> None:
+    inside = [name for name in modules() if f"{name}.".startswith(f"{folder}.")]
+    imported = {found for name in inside for found in imports(name, late=False) | imports(name, late=True)}
+    floors = {floor for floor in FLOORS for found in imported if f"{found}.".startswith(f"{floor}.")}
+    assert floors - {folder, *FLOORS[folder]} == set()
+
+
+def test_every_exception_is_still_needed() -> None:
+    at_the_top = {crossing for name in modules() if part_of(name) for crossing in _crossings(name, late=False)}
+    inside = {crossing for name in modules() if part_of(name) for crossing in _crossings(name, late=True)}
+    assert set(EXCEPTIONS) - at_the_top == set()
+    assert set(LATE_IMPORTS) - inside == set()
+
+
+def test_the_package_itself_imports_nothing() -> None:
+    assert foreign_imports("ostler") == set()
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {name: imports(name, late=False) - {name} for name in modules()}
+    assert _circle(graph) == []
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if name.startswith(STANDALONE)])
+def test_a_program_started_on_its_own_needs_only_the_standard_library(module: str) -> None:
+    ours = imports(module, late=False) | imports(module, late=True)
+    assert {name for name in ours if not name.startswith(STANDALONE)} == set()
+    assert foreign_imports(module) - {"ostler"} - sys.stdlib_module_names == set()
+
+
+def test_each_module_can_be_imported_alone() -> None:
+    names = [name for name in modules() if part_of(name) != "__main__"]
+    command = [sys.executable, "-c", _IMPORT_EACH_IN_A_CHILD, *names]
+    done = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout.split() == [], done.stderr

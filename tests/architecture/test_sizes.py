@@ -1,0 +1,40 @@
+"""Files and functions stay small enough to be read in one go."""
+
+import ast
+from pathlib import Path
+from statistics import median
+
+from tests.architecture.house import (
+    MAX_FILE_LINES,
+    MAX_FUNCTION_LINES,
+    MAX_MEDIAN_FUNCTION_LINES,
+    ROOT,
+    tracked_files,
+    tree,
+)
+
+_FILES = [file for file in tracked_files() if file.suffix == ".py"]
+
+
+def _function_sizes(files: list[Path]) -> dict[str, int]:
+    return {
+        f"{file.relative_to(ROOT)}:{node.lineno} {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for file in files
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def test_no_file_is_longer_than_the_limit() -> None:
+    sizes = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in _FILES}
+    assert {name: size for name, size in sizes.items() if size > MAX_FILE_LINES} == {}
+
+
+def test_no_function_is_longer_than_the_limit() -> None:
+    sizes = _function_sizes(_FILES)
+    assert {name: size for name, size in sizes.items() if size > MAX_FUNCTION_LINES} == {}
+
+
+def test_the_usual_function_is_short() -> None:
+    source = [file for file in _FILES if file.is_relative_to(ROOT / "src")]
+    assert median(_function_sizes(source).values()) <= MAX_MEDIAN_FUNCTION_LINES

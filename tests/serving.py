@@ -1,0 +1,87 @@
+"""Runs the real server as a child process, with a scrubbed environment and a temporary home."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+OSTLER = (sys.executable, "-m", "ostler")
+_LISTENING = re.compile(r"is listening on (http://\S+)")
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningServer:
+    """A server that answers: where, and its process."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    stdout: Path
+    stderr: Path
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self.url.rsplit(":", 1)[1])
+
+
+def clean_env(home: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Variables for a child that must not see the real home, credentials or settings."""
+    home.mkdir(parents=True, exist_ok=True)
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
+    return {**kept, "HOME": str(home), "PYTHONUNBUFFERED": "1", **(extra or {})}
+
+
+def wait_until(condition: Callable[[], bool], *, what: str, seconds: float = 30.0) -> None:
+    """Block until something is true; fails the test when it never comes."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"Waited {seconds} seconds in vain: {what}")
+        time.sleep(0.01)
+
+
+@contextmanager
+def running_server(state_dir: Path, *args: str, env: Mapping[str, str] | None = None) -> Iterator[RunningServer]:
+    """`ostler serve` on a free port; `args` come last, so `--port N` may choose one."""
+    state_dir.mkdir(parents=True, exist_ok=True)
+    home = state_dir.with_name(state_dir.name + "-home")
+    stdout, stderr = (home.with_name(f"{home.name}-{kind}.log") for kind in ("stdout", "stderr"))
+    command = [*OSTLER, "serve", "--port", "0", "--state-dir", str(state_dir), *args]
+    with stdout.open("wb") as out, stderr.open("wb") as err:
+        process = subprocess.Popen(
+            command, env=clean_env(home, env), stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=state_dir
+        )
+    try:
+        url = _wait_for_address(process, stdout, stderr)
+        yield RunningServer(url=url, process=process, stdout=stdout, stderr=stderr)
+    finally:
+        _stop(process)
+
+
+def _wait_for_address(process: subprocess.Popen[bytes], stdout: Path, stderr: Path) -> str:
+    wait_until(
+        lambda: process.poll() is not None or _LISTENING.search(stdout.read_text()) is not None,
+        what=f"the server did not say that it listens; stderr is in {stderr}",
+        seconds=_START_SECONDS,
+    )
+    found = _LISTENING.search(stdout.read_text())
+    assert found is not None, f"the server ended with {process.poll()}: {stderr.read_text()}"
+    return found[1]
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

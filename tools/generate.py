@@ -1,0 +1,53 @@
+"""Writes everything that is derived from the code: schema/, docs/reference/ and the agent table of the README."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ostler.agents import ADAPTERS
+from ostler.cli import root
+from ostler.server.api.app import build_openapi
+from tools.reference.agents import agent_table
+from tools.reference.cli import cli_page
+from tools.reference.http_api import http_page
+from tools.reference.markdown import between_markers
+from tools.reference.tables import errors_page, settings_page
+from tools.reference.wire import events_page, wire_schema
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def outputs() -> dict[str, str]:
+    """Every generated file by its path from the root; the same code always gives the same text."""
+    openapi = build_openapi()
+    readme = (ROOT / "README.md").read_text()
+    return {
+        "schema/wire.json": _json(wire_schema()),
+        "schema/openapi.json": _json(openapi),
+        "docs/reference/events.md": events_page(),
+        "docs/reference/errors.md": errors_page(),
+        "docs/reference/settings.md": settings_page(),
+        "docs/reference/http-api.md": http_page(openapi),
+        "docs/reference/cli.md": cli_page(root),
+        "README.md": between_markers(readme, "agents", agent_table(ADAPTERS)),
+    }
+
+
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> int:
+    """Write what changed and say so."""
+    for name, text in outputs().items():
+        file = ROOT / name
+        if not file.exists() or file.read_text() != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+            print(f"wrote {name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""The pages about errors and settings, straight from their tables."""
+
+from typing import Any
+
+import msgspec
+
+from ostler.base.errors import ERRORS
+from ostler.base.settings import ENV_PREFIX, Settings
+from tools.reference.markdown import code, first_line, page, table, type_words
+
+_ERRORS = """
+The API answers every error as a problem document ([RFC 7807](https://www.rfc-editor.org/rfc/rfc7807)) of type
+`application/problem+json`. Programs look at `code`, which never changes its meaning; people read `detail`.
+
+```json
+{"type": "...", "title": "Session not found", "status": 404, "code": "session_not_found", "detail": "There is no ..."}
+```
+
+Bad input also lists what is wrong with each field in `errors`. The same codes stand in `error` events of a session.
+"""
+_SETTINGS = """
+A setting comes from a flag of `ostler serve`, else from its variable, else from the config file, else from its default.
+The config file is TOML with the names below as keys: `$XDG_CONFIG_HOME/ostler/config.toml` (`~/.config` if unset), or
+the file named by `--config` or `OSTLER_CONFIG`. In a variable a list is separated by commas.
+"""
+_BOUNDS = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}
+_STATE_DIR = "`$XDG_DATA_HOME/ostler`, or `~/.local/share/ostler`"
+
+
+def errors_page() -> str:
+    """The reference of all error codes."""
+    rows = [
+        (code(error.code), str(error.status), first_line(error), error.template)
+        for error in sorted(ERRORS, key=lambda error: (error.status, error.code))
+    ]
+    return page("Errors", _ERRORS, table(("code", "status", "when", "detail"), rows))
+
+
+def settings_page() -> str:
+    """The reference of all settings."""
+    schema = msgspec.json.schema(Settings)["$defs"]["Settings"]["properties"]
+    rows = [_setting_row(field, schema[field.name]) for field in msgspec.structs.fields(Settings)]
+    return page("Settings", _SETTINGS, table(("name", "variable", "value", "default", "meaning"), rows))
+
+
+def _setting_row(field: msgspec.structs.FieldInfo, schema: dict[str, Any]) -> tuple[str, ...]:
+    variable = code(ENV_PREFIX + field.name.upper())
+    return code(field.name), variable, _allowed(field, schema), _default(field), str(schema["description"])
+
+
+def _allowed(field: msgspec.structs.FieldInfo, schema: dict[str, Any]) -> str:
+    bounds = [f"{words} {schema[name]}" for name, words in _BOUNDS.items() if name in schema]
+    return ", ".join(["path" if field.name == "state_dir" else type_words(schema), *bounds])
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    match field.default:
+        case _ if field.name == "state_dir":
+            return _STATE_DIR
+        case None | ():
+            return "none"
+        case tuple() as values:
+            return ", ".join(code(value) for value in values)
+        case bool() as value:
+            return code(str(value).lower())
+        case value:
+            return code(value)
