@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import TracebackType
 from typing import Self
 
@@ -44,17 +45,17 @@ def _connected(port: int, timeout: float, receive_buffer: int | None = None) -> 
     return connection
 
 
-def without_chunks(data: bytes) -> tuple[bytes, bool]:
-    """The body inside a chunked transfer, and whether its last chunk was there."""
+def without_chunks(data: bytes) -> bytes:
+    """The body inside a chunked transfer, as far as it has come."""
     parts: list[bytes] = []
     at = 0
     while (end := data.find(b"\r\n", at)) >= 0:
         size = int(data[at:end], 16)
         if size == 0:
-            return b"".join(parts), True
+            break
         parts.append(data[end + 2 : end + 2 + size])
         at = end + 2 + size + 2
-    return b"".join(parts), False
+    return b"".join(parts)
 
 
 class Http:
@@ -68,7 +69,9 @@ class Http:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._socket.close()
 
     def send(self, method: str, path: str, body: bytes = b"") -> None:
@@ -119,8 +122,7 @@ class Http:
     def _chunked(self) -> bytes:
         while not self._rest.endswith(b"0\r\n\r\n"):
             self._rest += self._more()
-        body, _ = without_chunks(self._rest)
-        self._rest = b""
+        body, self._rest = without_chunks(self._rest), b""
         return body
 
 
@@ -137,7 +139,7 @@ class Received:
 
     def in_order(self) -> bool:
         """Whether everything that came, came once and in order."""
-        return all(a < b for a, b in zip(self.ticks, self.ticks[1:], strict=False))
+        return all(a < b for numbers in (self.ticks, self.ids) for a, b in pairwise(numbers))
 
 
 class Stream:
@@ -147,14 +149,18 @@ class Stream:
         self._socket = _connected(port, 30.0, receive_buffer)
         self._end = end
         self._socket.sendall(_request("GET", port, path, b"", "text/event-stream"))
-        self._parts: list[bytes] = [self._head()]
+        self._parts: list[bytes] = []
         self._tail = b""
         self.ended_at: float | None = None
+        self.heard_at = time.perf_counter()
+        self._keep(self._head())
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -182,12 +188,16 @@ class Stream:
         data = self._socket.recv(CHUNK)
         if not data:
             return False
+        self._keep(data)
+        return True
+
+    def _keep(self, data: bytes) -> None:
         self._parts.append(data)
+        self.heard_at = time.perf_counter()
         window = self._tail + data
         if self._end in window:
-            self.ended_at = time.perf_counter()
+            self.ended_at = self.heard_at
         self._tail = window[-len(self._end) :]
-        return True
 
     def wait_for(self, marker: bytes) -> float:
         """Read until the marker comes, and say when that was."""
@@ -211,11 +221,14 @@ class Stream:
         self.ended_at = None
         self._tail = b""
 
+    def body(self) -> bytes:
+        """Everything that came."""
+        return without_chunks(b"".join(self._parts))
+
     def received(self) -> Received:
         """Everything that came, taken apart; the whole text at a message's end does not count as pieces."""
-        body, _ = without_chunks(b"".join(self._parts))
         found = Received()
-        for block in body.split(b"\n\n"):
+        for block in self.body().split(b"\n\n"):
             number = re.search(rb"^id: ?(\d+)", block, re.MULTILINE)
             if number:
                 found.ids.append(int(number[1]))

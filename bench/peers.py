@@ -14,44 +14,61 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench import processes
-from bench.clients import Http, NoAnswer, Stream
+from bench.clients import Http, NoAnswer, Stream, drain
 
 HERE = Path(__file__).parent
 WORK = HERE / ".work"
 PEER_VERSION = "0.4.2"
+AGENT_NAMES = ("ostler-mock-agent", "mock-acp", "fake_agent.py")
+"""What only the command line of a fake agent contains."""
 NOWHERE = "http://127.0.0.1:9"
 """Nothing listens there, so a server that wants to leave this machine fails at once."""
 
 
 def install_agent() -> Path:
-    """Build the fake agent once: in C where there is a compiler, otherwise a launcher of the Python one."""
-    target = WORK / "agent" / "fake_agent"
-    source = HERE / "fake_agent.c"
-    if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
+    """Make the fake agent ready: compiled where there is a C compiler, otherwise a launcher of the Python one."""
+    (WORK / "agent").mkdir(parents=True, exist_ok=True)
     compiler = shutil.which("cc")
-    if compiler is not None:
+    return _launcher() if compiler is None else _compiled(compiler)
+
+
+def _compiled(compiler: str) -> Path:
+    target = WORK / "agent" / "C"
+    source = HERE / "fake_agent.c"
+    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
         subprocess.run([compiler, "-O2", "-o", str(target), str(source)], check=True)
-        return target
-    script = f'#!/bin/sh\ncase "$0" in *acp) kind=acp ;; *) kind=mock ;; esac\nexec {sys.executable} -I -S '
-    target.write_text(f'{script}{HERE / "fake_agent.py"} "$kind" fake_agent\n')
+    return target
+
+
+def _launcher() -> Path:
+    target = WORK / "agent" / "Python"
+    dialect = 'case "$0" in *acp) dialect=acp ;; *) dialect=mock ;; esac'
+    program = f"'{sys.executable}' -I -S '{HERE / 'fake_agent.py'}'"
+    target.write_text(f'#!/bin/sh\n{dialect}\nexec {program} "$dialect"\n')
     target.chmod(0o755)
     return target
 
 
-def install_peer() -> Path:
-    """Fetch the peer from npm on first use, without running any of its install scripts."""
+def install_peer() -> Path | None:
+    """Fetch the peer from npm on first use, without running any of its install scripts; None if that fails."""
     folder = WORK / "peer"
-    found = sorted(folder.glob("node_modules/@sandbox-agent/cli-*/bin/sandbox-agent"))
-    if not found:
-        print(f"Installing the peer, npm @sandbox-agent/cli {PEER_VERSION}, into {folder.name}/ (first use only) ...")
+    if (found := _peer_in(folder)) is None:
+        print(f"Installing the peer, npm @sandbox-agent/cli {PEER_VERSION}, into bench/.work/peer (first use only) ...")
         folder.mkdir(parents=True, exist_ok=True)
         flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent", "--prefix", str(folder)]
-        subprocess.run(["npm", "install", *flags, f"@sandbox-agent/cli@{PEER_VERSION}"], check=True)
-        found = sorted(folder.glob("node_modules/@sandbox-agent/cli-*/bin/sandbox-agent"))
-    found[0].chmod(0o755)
-    return found[0]
+        try:
+            subprocess.run(["npm", "install", *flags, f"@sandbox-agent/cli@{PEER_VERSION}"], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"The peer could not be installed ({error}).", file=sys.stderr)
+        found = _peer_in(folder)
+    return found
+
+
+def _peer_in(folder: Path) -> Path | None:
+    for program in sorted(folder.glob("node_modules/@sandbox-agent/cli-*/bin/sandbox-agent")):
+        program.chmod(0o755)  # npm leaves that to the install script
+        return program
+    return None
 
 
 def free_port() -> int:
@@ -165,10 +182,17 @@ class Server(ABC):
         processes.end(everything)
         self._process = None
 
+    def live_agents(self) -> int:
+        """How many agents are alive."""
+        assert self._process is not None
+        return len(processes.named(processes.tree(self._process.pid), AGENT_NAMES))
+
     def memory(self) -> processes.Memory:
         """What the server and its helpers take, without the agents."""
         assert self._process is not None
-        return processes.memory(processes.tree(self._process.pid), without="fake_agent")
+        everything = processes.tree(self._process.pid)
+        agents = set(processes.named(everything, AGENT_NAMES))
+        return processes.memory([process for process in everything if process not in agents])
 
 
 class Ostler(Server):
@@ -179,7 +203,7 @@ class Ostler(Server):
 
     def __init__(self, program: Path, agent: Path, home: Path) -> None:
         super().__init__(program, agent, home)
-        folder = home / "fake_agent.d"
+        folder = home / "agents"
         folder.mkdir()
         (folder / "ostler-mock-agent").symlink_to(agent)
 
@@ -189,7 +213,7 @@ class Ostler(Server):
 
     @property
     def env(self) -> dict[str, str]:
-        path = f"{self.home / 'fake_agent.d'}:{os.defpath}"
+        path = f"{self.home / 'agents'}:{os.defpath}"
         return {"HOME": str(self.home), "PATH": path, "OSTLER_STATE_DIR": str(self.home / "state")}
 
     @property
@@ -246,9 +270,6 @@ class SandboxAgent(Server):
         self._count = 0
         folder = home / "data/sandbox-agent/bin/agent_processes"
         folder.mkdir(parents=True)
-        target = home / "fake_agent.d" / "mock-acp"
-        target.parent.mkdir()
-        target.symlink_to(agent)
         (folder / "mock-acp").symlink_to(agent)
 
     @property
@@ -300,12 +321,13 @@ class SandboxAgent(Server):
 
     def read_events(self, session: str) -> bytes:
         with self.stream(session) as stream:
-            stream.wait_for(self.end_of_turn)
-        return b""
+            stream.wait_for_end()
+            return stream.body()
 
     def stored_ticks(self, session: str) -> set[int]:
         try:
             with self.stream(session) as stream:
+                drain([stream], quiet_seconds=0.5)
                 return set(stream.received().ticks)
         except NoAnswer:
             return set()

@@ -51,15 +51,24 @@ def tree(root: int) -> list[Known]:
     return [process for pid in found if (process := known(pid)) is not None]
 
 
-def memory(processes: list[Known], *, without: str) -> Memory:
-    """What they take together, leaving out those whose command line names the agent."""
+def named(processes: list[Known], names: tuple[str, ...]) -> list[Known]:
+    """Those whose command line holds one of these names."""
+    return [process for process in processes if any(name in _command(process.pid) for name in names)]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def memory(processes: list[Known]) -> Memory:
+    """What they take together."""
     proportional = resident = 0
     for process in processes:
         with contextlib.suppress(OSError):
-            folder = Path(f"/proc/{process.pid}")
-            if without in folder.joinpath("cmdline").read_text().replace("\0", " "):
-                continue
-            rollup = folder.joinpath("smaps_rollup").read_text()
+            rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
             proportional += _kilobytes(rollup, "Pss:") * 1024
             resident += _kilobytes(rollup, "Rss:") * 1024
     return Memory(proportional=proportional, resident=resident)

@@ -33,7 +33,7 @@ def test_a_crash_leaves_words_on_stderr_and_a_code(tmp_path: Path) -> None:
 
 def test_a_hanging_agent_ignores_an_interrupt(tmp_path: Path) -> None:
     with running(tmp_path) as mock:
-        mock.prompt("mock: say before", "mock: hang")
+        mock.prompt("mock: hang stuck")
         mock.until_event("item.delta")
         mock.interrupt()
         mock.close_stdin()
@@ -46,7 +46,7 @@ def test_it_can_ignore_signals_and_the_end_of_stdin(tmp_path: Path) -> None:
         mock.process.send_signal(signal.SIGINT)
         mock.process.send_signal(signal.SIGTERM)
         assert texts(mock.turn("mock: say still here")) == ["still here"]
-        mock.prompt("mock: say last words", "mock: hang")
+        mock.prompt("mock: hang stuck")
         mock.until_event("item.delta")
         mock.close_stdin()
         mock.process.send_signal(signal.SIGTERM)

@@ -43,7 +43,7 @@ STANDALONE = ("ostler.builtin.", "ostler.runner.keeper")
 
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
-MAX_MEDIAN_FUNCTION_LINES = 12
+MAX_MEDIAN_FUNCTION_LINES = 9
 
 
 @cache

@@ -1,99 +1,114 @@
 """The page about the HTTP API, from its OpenAPI document."""
 
 from collections.abc import Iterator
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
+from ostler.wire.events import EVENTS
 from tools.reference.markdown import Schema, anchor, code, first_line, here, page, reachable, refs, table, type_words
-from tools.reference.wire import event_types, fields_table, wire_structs
+from tools.reference.wire import data_type, event_types, fields_table, wire_structs
 
 _INTRODUCTION = """
-All paths start with `/api/v1`. Bodies and answers are JSON. `{session}` is a session's id or its key. When the server
-has a token, send it as `Authorization: Bearer <token>`. Every POST takes an `Idempotency-Key` header: the same key with
-the same body gives the same answer and does nothing twice. Errors are [problem documents](errors.md).
+Bodies and answers are JSON. `{session}` is a session's id or its key. When the server has a token, send it as
+`Authorization: Bearer <token>`. Every POST takes an `Idempotency-Key` header: the same key with the same body gives the
+same answer and does nothing twice. Errors are [problem documents](errors.md) of type [Problem](#problem).
 
 The command line has a command for each operation (`sessions.list` is `ostler sessions list`), and the Python SDK a
-method. The same as OpenAPI 3.1: [schema/openapi.json](../../schema/openapi.json); a running server has it at
+method. The same as OpenAPI 3.1: [schema/openapi.json](../../schema/openapi.json), which a running server has at
 `/api/v1/openapi.json`.
 """
+_NOUNS = ("system", "agents", "sessions", "events", "asks")
 _METHODS = ("get", "post", "put", "patch", "delete")
+
+
+class Operation(NamedTuple):
+    """One operation of the API."""
+
+    method: str
+    path: str
+    about: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Its operationId."""
+        return str(self.about["operationId"])
+
+    @property
+    def route(self) -> str:
+        """Method and path."""
+        return code(f"{self.method.upper()} {self.path}")
+
+    @property
+    def summary(self) -> str:
+        """One line about it."""
+        return str(self.about.get("description") or self.about.get("summary") or "").split("\n")[0]
 
 
 def http_page(document: dict[str, Any]) -> str:
     """The reference of all operations."""
-    operations = sorted(_operations(document), key=lambda found: _place(found[2]))
+    operations = sorted(_operations(document), key=lambda operation: _NOUNS.index(operation.id.split(".")[0]))
     schemas: dict[str, Schema] = document["components"]["schemas"]
-    overview = [
-        (
-            code(f"{method.upper()} {path}"),
-            f"[{operation['operationId']}]({here(operation['operationId'])})",
-            _summary(operation),
-        )
-        for method, path, operation in operations
-    ]
+    overview = [(found.route, f"[{found.id}]({here(found.id)})", found.summary) for found in operations]
     blocks = ["## Operations", table(("route", "operation", "meaning"), overview)]
-    for method, path, operation in operations:
-        blocks += _operation_blocks(method, path, operation)
-    blocks += ["## Types", *_type_blocks([operation for *_, operation in operations], schemas)]
+    for operation in operations:
+        blocks += _operation_blocks(operation)
+    used = refs([operation.about for operation in operations])
+    names = [name for name in reachable(used, schemas) if _link(name).startswith("#")]
+    blocks += ["## Types", *(block for name in names for block in _type_blocks(name, schemas))]
     return page("HTTP API", _INTRODUCTION, *blocks)
 
 
-def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _operations(document: dict[str, Any]) -> Iterator[Operation]:
     for path, item in document["paths"].items():
         for method in _METHODS:
             if method in item:
-                yield method, path, item[method]
+                yield Operation(method, path, item[method])
 
 
-def _place(operation: dict[str, Any]) -> tuple[int, str]:
-    nouns = ("system", "agents", "sessions", "events", "asks")
-    noun = operation["operationId"].split(".")[0]
-    return nouns.index(noun) if noun in nouns else len(nouns), operation["operationId"]
-
-
-def _summary(operation: dict[str, Any]) -> str:
-    return str(operation.get("description") or operation.get("summary") or "").split("\n")[0]
-
-
-def _operation_blocks(method: str, path: str, operation: dict[str, Any]) -> list[str]:
+def _operation_blocks(operation: Operation) -> list[str]:
     parameters = [
         (code(found["name"]), found["in"], type_words(found.get("schema", {}), _link), found.get("description", ""))
-        for found in operation.get("parameters", ())
+        for found in operation.about.get("parameters", ())
+        if found["name"] != "Idempotency-Key"
     ]
+    body = _content_words(operation.about.get("requestBody", {}).get("content", {}))
     answers = [
-        (status, _content_words(answer.get("content", {})), answer.get("description", ""))
-        for status, answer in operation.get("responses", {}).items()
+        f"- `{status}` {_content_words(answer.get('content', {})) or 'without a body'}"
+        for status, answer in sorted(operation.about["responses"].items())
+        if status != "default"
     ]
-    body = _content_words(operation.get("requestBody", {}).get("content", {}))
     return [
-        f"### {operation['operationId']}",
-        code(f"{method.upper()} {path}"),
-        _summary(operation),
+        f"### {operation.id}",
+        operation.route,
+        operation.summary,
         table(("parameter", "in", "type", "meaning"), parameters) if parameters else "",
         f"Body: {body}" if body else "",
-        table(("status", "answer", "meaning"), answers),
+        "Answer:",
+        "\n".join(answers),
     ]
 
 
 def _content_words(content: dict[str, Any]) -> str:
-    return "; ".join(
-        f"{type_words(about.get('schema', {}), _link)} ({code(media)})" for media, about in content.items()
+    return " or ".join(
+        type_words(about.get("schema", {}), _link) + ("" if media == "application/json" else f" as {code(media)}")
+        for media, about in content.items()
     )
 
 
+@cache
+def _elsewhere() -> dict[str, str]:
+    """The types that the page about events describes, with their places there."""
+    data = {data_type(kind): name for name, kind in reversed(EVENTS.items())}
+    events = {kind.__name__: name for name, kind in EVENTS.items()}
+    return {"Event": "Events", **events, **data, **{name: name for name in event_types()}}
+
+
 def _link(name: str) -> str:
-    return f"events.md#{anchor(name)}" if name in event_types() else here(name)
+    place = _elsewhere().get(name)
+    return here(name) if place is None else f"events.md#{anchor(place)}"
 
 
-def _type_blocks(operations: list[dict[str, Any]], schemas: dict[str, Schema]) -> list[str]:
-    structs = wire_structs()
-    elsewhere = set(event_types())
-    names = [name for name in reachable(refs(operations), schemas) if name not in elsewhere]
-    return [
-        block
-        for name in names
-        for block in (
-            f"### {name}",
-            first_line(structs[name]) if name in structs else "",
-            fields_table(name, schemas, _link),
-        )
-    ]
+def _type_blocks(name: str, schemas: dict[str, Schema]) -> tuple[str, ...]:
+    struct = wire_structs().get(name)
+    about = first_line(struct) if struct else str(schemas[name].get("description", ""))
+    return f"### {name}", about, fields_table(name, schemas, _link)

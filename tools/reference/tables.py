@@ -6,6 +6,7 @@ import msgspec
 
 from ostler.base.errors import ERRORS
 from ostler.base.settings import ENV_PREFIX, Settings
+from ostler.cli.serve import command as serve
 from tools.reference.markdown import code, first_line, page, table, type_words
 
 _ERRORS = """
@@ -21,7 +22,8 @@ Bad input also lists what is wrong with each field in `errors`. The same codes s
 _SETTINGS = """
 A setting comes from a flag of `ostler serve`, else from its variable, else from the config file, else from its default.
 The config file is TOML with the names below as keys: `$XDG_CONFIG_HOME/ostler/config.toml` (`~/.config` if unset), or
-the file named by `--config` or `OSTLER_CONFIG`. In a variable a list is separated by commas.
+the file named by `--config` or `OSTLER_CONFIG`. The flag of a list is repeated for each value;
+in a variable they are separated by commas.
 """
 _BOUNDS = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}
 _STATE_DIR = "`$XDG_DATA_HOME/ostler`, or `~/.local/share/ostler`"
@@ -39,13 +41,16 @@ def errors_page() -> str:
 def settings_page() -> str:
     """The reference of all settings."""
     schema = msgspec.json.schema(Settings)["$defs"]["Settings"]["properties"]
-    rows = [_setting_row(field, schema[field.name]) for field in msgspec.structs.fields(Settings)]
-    return page("Settings", _SETTINGS, table(("name", "variable", "value", "default", "meaning"), rows))
+    flags = {parameter.name: parameter.opts[0] for parameter in serve.params}
+    fields = msgspec.structs.fields(Settings)
+    rows = [(code(field.name), code(flags[field.name]), *_cells(field, schema[field.name])) for field in fields]
+    head = ("name", "flag", "variable", "value", "default", "meaning")
+    return page("Settings", _SETTINGS, table(head, rows))
 
 
-def _setting_row(field: msgspec.structs.FieldInfo, schema: dict[str, Any]) -> tuple[str, ...]:
+def _cells(field: msgspec.structs.FieldInfo, schema: dict[str, Any]) -> tuple[str, ...]:
     variable = code(ENV_PREFIX + field.name.upper())
-    return code(field.name), variable, _allowed(field, schema), _default(field), str(schema["description"])
+    return variable, _allowed(field, schema), _default(field), str(schema["description"])
 
 
 def _allowed(field: msgspec.structs.FieldInfo, schema: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -40,6 +41,7 @@ def wire_structs() -> dict[str, type[msgspec.Struct]]:
     return {kind.__name__: kind for kind in sorted(kinds, key=lambda kind: kind.__name__) if kind not in _ABSTRACT}
 
 
+@cache
 def wire_schema() -> dict[str, Any]:
     """One JSON Schema document: an event at its root, every other type of the API below `$defs`."""
     kinds = [AnyEvent, Page[Session], *wire_structs().values()]
@@ -53,10 +55,15 @@ def wire_schema() -> dict[str, Any]:
     }
 
 
+def data_type(kind: type[Event]) -> str:
+    """The name of the struct that an event carries."""
+    return refs(wire_schema()["$defs"][kind.__name__]["properties"]["data"])[0]
+
+
 def event_types() -> list[str]:
-    """The names of the types that the page about events describes."""
+    """The names of the other types that the page about events describes."""
     schemas = wire_schema()["$defs"]
-    data = [refs(schemas[kind.__name__]["properties"]["data"])[0] for kind in EVENTS.values()]
+    data = [data_type(kind) for kind in EVENTS.values()]
     return [name for name in reachable(data, schemas) if name not in data]
 
 
@@ -66,7 +73,7 @@ def events_page() -> str:
     overview = [(f"[{code(name)}]({here(name)})", first_line(kind)) for name, kind in EVENTS.items()]
     blocks = ["## Envelope", _envelope(schemas), "## Events", table(("type", "meaning"), overview)]
     for name, kind in EVENTS.items():
-        data = refs(schemas[kind.__name__]["properties"]["data"])[0]
+        data = data_type(kind)
         blocks += [f"### {name}", first_line(structs[data]), fields_table(data, schemas)]
     blocks.append("## Types used in events")
     for name in event_types():

@@ -94,7 +94,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def effective_token(self) -> str | None:
         """The token clients must send, or None if the server is open."""
-        return None if self.no_token else self.token
+        return None if self.no_token else (self.token or "").strip() or None
 
 
 def setting_help() -> dict[str, str]:

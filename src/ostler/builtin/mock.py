@@ -38,7 +38,8 @@ import os
 import signal
 import sys
 
-sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120 - pathlib costs start-up time
+if __name__ == "__main__":  # -I hides the folder the package lies in
+    sys.path.append(os.path.abspath(__file__).rsplit("/ostler/", 1)[0])  # noqa: PTH100 - pathlib costs start-up time
 
 from ostler.builtin.mock_channel import Channel
 from ostler.builtin.mock_memory import Memory
@@ -47,7 +48,8 @@ from ostler.builtin.mock_turn import Agent, Options
 
 def main(arguments: list[str]) -> None:
     """Say ready at once, then work until stdin ends."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for polite in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(polite, signal.SIG_DFL)
     try:
         options = Options.parse(arguments)
         memory = Memory.open(os.environ.get("HOME"), options.resume)

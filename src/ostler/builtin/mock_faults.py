@@ -74,7 +74,9 @@ def crash(turn: Turn, text: str) -> None:
     os._exit(code & 255)
 
 
-def hang(turn: Turn, _: str) -> None:
-    """Stop working and ignore everything but signals and the end of stdin."""
+def hang(turn: Turn, text: str) -> None:
+    """Say a last word, if given, then ignore everything but signals and the end of stdin."""
+    if text:
+        turn.grow("text", text)
     while True:
         turn.agent.channel.receive(None)

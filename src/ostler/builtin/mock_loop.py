@@ -35,7 +35,7 @@ DIRECTIVES: dict[str, tuple[Callable[[Turn, str], None], str]] = {
     "error": (mock_talk.fail, "error The model is overloaded"),
     "stderr": (mock_faults.stderr, "stderr 100"),
     "crash": (mock_faults.crash, "crash 3"),
-    "hang": (mock_faults.hang, "hang"),
+    "hang": (mock_faults.hang, "hang I am stuck"),
     "ignore-signals": (mock_processes.ignore_signals, "ignore-signals"),
     "garbage": (mock_faults.garbage, "garbage"),
     "flood": (mock_faults.flood, "flood 10m"),

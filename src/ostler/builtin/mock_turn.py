@@ -104,7 +104,7 @@ class Turn:
     def say(self, text: str, rate: float = 0) -> None:
         """Stream a paragraph word by word, at so many words per second; 0 is as fast as possible."""
         if self._parts and self._parts[-1][0] == "text":
-            self._grow("text", "\n")
+            self.grow("text", "\n")
         self._stream("text", _pieces(text), rate)
 
     def think(self, text: str, rate: float = 0) -> None:
@@ -119,9 +119,10 @@ class Turn:
         start = time.monotonic()
         for count, piece in enumerate(pieces):
             self.pause(max(0.0, start + count / rate - time.monotonic()) if rate else 0)
-            self._grow(kind, piece)
+            self.grow(kind, piece)
 
-    def _grow(self, kind: str, piece: str) -> None:
+    def grow(self, kind: str, piece: str) -> None:
+        """Add one piece to the open message, without listening to the user."""
         if self._message is None:
             self._message = self.agent.next_id()
             self.send("message_start", id=self._message)

@@ -40,7 +40,7 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a line typed while nothing is asked is a prompt for the agent."""
 
 
-class Left(Exception):  # noqa: N818 - not an error: the person went away
+class Left(Exception):
     """The person left before the end."""
 
 

@@ -43,9 +43,10 @@ def _sentence(error: Exception) -> str:
 
 
 def _usage(error: click.UsageError) -> str:
-    said = error.format_message().rstrip(".")
+    said = error.format_message()
     command = error.ctx.command_path if error.ctx else "ostler"
-    return f"{said}. Try `{command} --help`."
+    stop = "" if said.endswith((".", "?")) else "."
+    return f"{said}{stop} Try `{command} --help`."
 
 
 def _api(error: OstlerApiError) -> str:

@@ -42,6 +42,7 @@ class Renderer:
         """Items that were shown as they grew or opened."""
         self._printed: set[str] = set()
         """Tool calls whose output was shown as it came."""
+        self._plan: tuple[ev.PlanEntry, ...] = ()
         self._usage: ev.UsageUpdatedData | None = None
         self._turn_started: str | None = None
 
@@ -136,9 +137,13 @@ class Renderer:
         return self.line(f"  {self.marks.file} {file_gist(event.data)}", fg="yellow")
 
     def plan(self, event: ev.PlanUpdated) -> str:
-        """Show the whole plan."""
-        lines = [plan_line(entry, self.marks) for entry in event.data.entries]
-        return self.line("\n".join(["Plan", *lines]), fg="blue")
+        """Show a new plan whole, and of a known one only the steps that moved."""
+        steps = [entry.content for entry in event.data.entries]
+        known = steps == [entry.content for entry in self._plan]
+        moved = [entry for entry in event.data.entries if not (known and entry in self._plan)]
+        self._plan = event.data.entries
+        lines = [*([] if known else ["Plan"]), *(plan_line(entry, self.marks) for entry in moved)]
+        return self.line("\n".join(lines), fg="blue") if lines else ""
 
     def usage(self, event: ev.UsageUpdated) -> str:
         """Keep the numbers for the end of the turn."""

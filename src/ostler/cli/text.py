@@ -101,7 +101,7 @@ def usage_gist(usage: UsageUpdatedData) -> str:
     """Tokens and cost, as far as known."""
     tokens = [(usage.input_tokens, "in"), (usage.output_tokens, "out")]
     known = " / ".join(f"{count:,} {way}" for count, way in tokens if count is not None)
-    cost = f"{usage.cost.amount:.4f} {usage.cost.currency}" if usage.cost else ""
+    cost = f"{max(usage.cost.amount, 0.0001):.4f} {usage.cost.currency}" if usage.cost and usage.cost.amount else ""
     return ", ".join(filter(None, (f"{known} tokens" if known else "", cost)))
 
 

@@ -57,8 +57,23 @@ class AsyncTransport:
         self.reached = True
         return answer(call, response.status_code, response.headers.get("content-type", ""), response.content)
 
-    async def follow(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
+    def follow(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
         """Each event once, over as many connections as it takes."""
+        events = self._events(stream)
+        self._held.add(events)
+        return events
+
+    async def _events(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
+        ended = asyncio.Event()
+        self._open.add(ended)
+        try:
+            async for event in self._reconnecting(stream):
+                yield event
+        finally:
+            self._open.discard(ended)
+            ended.set()
+
+    async def _reconnecting(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
         cursor = Cursor(stream)
         while not cursor.ended:
             try:

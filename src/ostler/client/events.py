@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from ostler.client.calls import API, segment
-from ostler.client.errors import BadAnswer, ClientError, ConnectionLost, MissingEvents, OstlerApiError
+from ostler.client.errors import (BadAnswer, ClientError, ConnectionLost, MissingEvents, OstlerApiError, ServerUnreachable)
 from ostler.client.sse import SseMessage, SseParser
 from ostler.wire.events import AnyEvent, UnknownEvent, decode_event
 
@@ -111,13 +111,17 @@ class Cursor:
         raise MissingEvents(expected=expected, found=position, final=final)
 
     def delay_after(self, error: ClientError, *, reached: bool) -> float:
-        """Seconds to wait before the next attempt; raises the error when there must be none."""
+        """Seconds to wait before the next attempt; raises the error when there must be none.
+
+        A server that was never reached is more likely a wrong address than one that restarts.
+        """
         now = self._monotonic()
         self._failing_since = now if self._failures == 0 else self._failing_since
         self._failures += 1
         limit = self._stream.reconnect_for
         gave_up = limit is not None and now - self._failing_since >= limit
-        if gave_up or not reached or not _may_pass(error):
+        never_there = isinstance(error, ServerUnreachable) and not reached
+        if gave_up or never_there or not _may_pass(error):
             raise error
         return float(min(FIRST_DELAY * 2 ** min(self._failures - 1, 10), LONGEST_DELAY))
 

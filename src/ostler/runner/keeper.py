@@ -33,6 +33,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 
 DESCRIPTORS = 4
 SWEEP_PAUSE = 0.02
@@ -44,21 +45,23 @@ _PR_SET_CHILD_SUBREAPER = 36
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def descendants(root: int, spare: "set[int] | None" = None) -> "list[int]":
-    """Every process below `root`, dead ones that nobody collected included; not the spared ones and what is below."""
+def descendants(root: int, spare: "set[int] | None" = None) -> "Iterator[int]":
+    """Every process below `root`, dead ones that nobody collected included; not the spared ones and what is below.
+
+    The newest come first, and each before its own children are looked for: so a signal sent at once hits even the
+    newest member of a fork loop, and what is stopped has no children we do not see.
+    """
     fast = os.path.exists("/proc/thread-self/children")  # noqa: PTH110 - pathlib costs start-up time
     known = {} if fast else _by_parent()
     seen = {root, *(spare or ())}
     queue = [root]
-    found = []
     while queue:
         parent = queue.pop()
-        children = _children(parent) if fast else known.get(parent, [])
-        fresh = [pid for pid in children if pid not in seen]
-        seen.update(fresh)
-        queue += fresh
-        found += fresh
-    return found
+        for pid in reversed(_children(parent) if fast else known.get(parent, [])):
+            if pid not in seen:
+                seen.add(pid)
+                queue.append(pid)
+                yield pid
 
 
 def _children(pid: int) -> "list[int]":
@@ -109,19 +112,21 @@ def freeze(root: int, spare: "set[int] | None" = None) -> "set[int]":
     came to rest, and is seen by the second.
     """
     stopped: set[int] = set()
-    before: list[int] | None = None
+    before: set[int] = set()
+    calm = False
     deadline = time.monotonic() + CALM_SECONDS
-    while time.monotonic() < deadline:
-        seen = sorted(descendants(root, spare))
-        moving = [pid for pid in seen if not _at_rest(pid, signalled=pid in stopped)]
-        if not moving and seen == before:
-            break
+    while not calm and time.monotonic() < deadline:
+        seen, moving = set(), False
+        for pid in descendants(root, spare):
+            seen.add(pid)
+            if not _at_rest(pid, signalled=pid in stopped):
+                send_signal(pid, signal.SIGSTOP)
+                stopped.add(pid)
+                moving = True
+        calm = not moving and seen == before
         before = seen
-        for pid in moving:
-            send_signal(pid, signal.SIGSTOP)
-        stopped.update(moving)
-        if moving:
-            time.sleep(0.0005)
+    if not calm:
+        print("NOTCALM", os.getpid(), [(pid, _stat(pid)[:3], _read(f"/proc/{pid}/comm")) for pid in descendants(root, spare)][:20], file=sys.stderr)
     return stopped
 
 
@@ -342,7 +347,7 @@ class Nursery:
             self._collect()
             if self._strays:
                 sweep(os.getpid(), self._keepers)
-                self._strays = bool(descendants(os.getpid(), self._keepers))
+                self._strays = any(descendants(os.getpid(), self._keepers))
 
     def _collect(self) -> None:
         while True:

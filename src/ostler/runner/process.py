@@ -281,7 +281,7 @@ def _settle(future: "asyncio.Future[Any] | None", result: Any) -> None:
 
 
 def _kill_below(pid: int) -> None:
-    for found in (pid, *descendants(pid)):
+    for found in (pid, *descendants(pid)):  # all of them are found before the first is killed
         send_signal(found, signal.SIGKILL)
 
 

@@ -5,18 +5,18 @@ import re
 from typing import Any, cast
 
 from litestar import Litestar, Request, Router
-from litestar.config.cors import CORSConfig
 from litestar.datastructures import State
 from litestar.di import Provide
+from litestar.exceptions import SerializationException
 from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.spec import License, Tag
 
 from ostler import __version__
-from ostler.base.errors import InvalidRequest
-from ostler.server.api import problems
+from ostler.base.errors import InvalidRequest, UnsupportedMedia
+from ostler.server.api import openapi, problems
 from ostler.server.api.asgi import App
 from ostler.server.api.gate import Gate
 from ostler.server.api.idempotency import Idempotency
-from ostler.server.api.openapi import completed
 from ostler.server.api.routes import agents, asks, conversation, events, sessions, system, welcome
 from ostler.server.api.services import DEFAULT_PROJECT, Services
 from ostler.server.api.views import API
@@ -29,15 +29,22 @@ class TolerantRequest(Request[Any, Any, Any]):
 
     async def json(self) -> Any:
         """The decoded body; a body that is not JSON is the client's mistake."""
+        media_type = self.content_type[0].lower()
+        if media_type and media_type != "application/json" and not media_type.endswith("+json"):
+            raise UnsupportedMedia(given=media_type, possible="application/json")
         try:
             decoded = await super().json()
-        except ValueError as error:
-            raise InvalidRequest(
-                reason=f"The body is not valid JSON: {error}.", errors={"body": [str(error)]}
-            ) from error
+        except SerializationException as error:
+            raise _not_json(str(error).removeprefix("JSON is malformed: ")) from error
+        except RecursionError:
+            raise _not_json("It is nested too deeply") from None
         if not isinstance(decoded, dict):
             return decoded
         return {_CAMEL.sub(lambda found: f"_{found[1].lower()}", name): value for name, value in decoded.items()}
+
+
+def _not_json(reason: str) -> InvalidRequest:
+    return InvalidRequest(reason=f"The body is not valid JSON: {reason}.", errors={"body": [reason]})
 
 
 def _services(state: State) -> Services:
@@ -56,7 +63,7 @@ def _openapi() -> dict[str, Any]:
 
 def build_openapi() -> dict[str, Any]:
     """The OpenAPI document; starts nothing."""
-    return completed(_litestar(None).openapi_schema.to_schema())
+    return openapi.completed(_litestar(None).openapi_schema.to_schema())
 
 
 def build_app(services: Services) -> App:
@@ -79,21 +86,20 @@ def _litestar(services: Services | None) -> Litestar:
         },
         exception_handlers={Exception: problems.answer},
         state=State({"services": services}),
-        cors_config=_cors(services),
-        openapi_config=OpenAPIConfig(title="Ostler", version=__version__, path="/api/v1/docs", render_plugins=[]),
+        openapi_config=_description(),
         request_max_body_size=None,  # the gate limits bodies by setting
         logging_config=None,
     )
 
 
-def _cors(services: Services | None) -> CORSConfig | None:
-    if services is None or not services.settings.cors_origins:
-        return None
-    settings = services.settings
-    return CORSConfig(
-        allow_origins=list(settings.cors_origins),
-        allow_methods=list(settings.cors_methods),  # type: ignore[arg-type]  # any method name is fine
-        allow_headers=list(settings.cors_headers),
-        allow_credentials=settings.cors_credentials,
-        expose_headers=["location", "ostler-receipt", "idempotency-replayed"],
+def _description() -> OpenAPIConfig:
+    return OpenAPIConfig(
+        title=openapi.TITLE,
+        version=__version__,
+        description=openapi.DESCRIPTION,
+        license=License(name="Apache-2.0", identifier="Apache-2.0"),
+        tags=[Tag(name=name, description=about) for name, about in openapi.TAGS.items()],
+        use_handler_docstrings=True,
+        path=f"{API}/docs",
+        render_plugins=[],
     )

@@ -11,13 +11,16 @@ import msgspec
 from ostler.base.errors import ForeignHost, OstlerError, RequestTimeout, Stopping, TooLarge, Unauthorized
 from ostler.base.settings import Settings
 from ostler.server.api.asgi import App, Message, Receive, Scope, Send
-from ostler.server.api.problems import PROBLEM_JSON, problem_of
+from ostler.server.api.cors import Cors
+from ostler.server.api.problems import PROBLEM_JSON, problem_headers, problem_of
 from ostler.server.api.services import Counters
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _OPEN = frozenset({"/healthz", "/readyz", "/api/v1/healthz", "/api/v1/readyz", "/", "/welcome.css", "/welcome.js"})
 _UPLOADS = re.compile(r"/api/v1/sessions/[^/]+/messages")
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_SLOWEST_UPLOAD = 64 * 1024
+"""Bytes a second; a large body that arrives at least this fast gets the time it needs."""
 
 
 class Gate:
@@ -27,6 +30,7 @@ class Gate:
         self._app = app
         self._settings = settings
         self._counters = counters
+        self._cors = Cors(settings)
         self._token = (settings.effective_token() or "").encode()
         self._hosts = _LOOPBACK | {settings.host.lower(), *map(str.lower, settings.allowed_hosts)}
 
@@ -37,8 +41,15 @@ class Gate:
             return
         self._counters.requests += 1
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        origin = headers.get(b"origin", "")
+        if self._cors.allows(origin):
+            send = self._cors.announced(send, origin)
         try:
-            self._check(scope, headers)
+            self._check_sender(headers)
+            if self._cors.allows(origin) and _is_preflight(scope, headers):
+                await self._cors.answer_preflight(send)
+                return
+            self._check_access(scope, headers)
             limited = self._limited(scope, headers, receive)
         except OstlerError as error:
             await refuse(scope, send, error)
@@ -46,33 +57,34 @@ class Gate:
         _snake_case_query(scope)
         await self._guarded(scope, limited, send)
 
-    def _check(self, scope: Scope, headers: dict[bytes, str]) -> None:
-        self._check_host(headers.get(b"host", ""))
+    def _check_sender(self, headers: dict[bytes, str]) -> None:
+        host = headers.get(b"host", "")
+        self._check_host(host)
         if origin := headers.get(b"origin"):
-            self._check_origin(origin, headers.get(b"host", ""))
-        if self._counters.stopping and scope["path"] not in _OPEN:
-            raise Stopping
-        preflight = scope["method"] == "OPTIONS" and b"access-control-request-method" in headers
-        if self._token and scope["path"] not in _OPEN and not preflight:
-            self._check_token(headers.get(b"authorization"))
+            self._check_origin(origin, host)
 
     def _check_host(self, host: str) -> None:
         """A page on another site can make a browser call 127.0.0.1 under its own name; such names are refused."""
-        name = urlsplit(f"//{host}").hostname or ""
-        if name not in self._hosts and self._settings.host not in {"0.0.0.0", "::"}:  # noqa: S104  compared, not bound
+        if _host_name(host) not in self._hosts and self._settings.host not in {"0.0.0.0", "::"}:  # noqa: S104  compared, not bound
             raise ForeignHost(header="Host", value=host, hint="Add it with --allowed-host if it is yours.")
 
     def _check_origin(self, origin: str, host: str) -> None:
-        allowed = self._settings.cors_origins
-        if origin in allowed or "*" in allowed or urlsplit(origin).netloc == host:
+        if not self._cors.allows(origin) and origin.partition("://")[2] != host:
+            raise ForeignHost(header="Origin", value=origin, hint="Allow it with --cors-origin if it is yours.")
+
+    def _check_access(self, scope: Scope, headers: dict[bytes, str]) -> None:
+        if scope["path"] in _OPEN:
             return
-        raise ForeignHost(header="Origin", value=origin, hint="Allow it with --cors-origin if it is yours.")
+        if self._counters.stopping:
+            raise Stopping
+        if self._token:
+            self._check_token(headers.get(b"authorization"))
 
     def _check_token(self, header: str | None) -> None:
         scheme, _, given = (header or "").partition(" ")
         if scheme.lower() not in {"bearer", "apikey"}:
             raise Unauthorized(reason="This server needs a token.")
-        if not hmac.compare_digest(given.strip().encode(), self._token):
+        if not hmac.compare_digest(given.strip().encode("latin-1"), self._token):
             raise Unauthorized(reason="The token is wrong.")
 
     def _limited(self, scope: Scope, headers: dict[bytes, str], receive: Receive) -> Receive:
@@ -99,16 +111,30 @@ class Gate:
                 await refuse(scope, send, error)
 
 
+def _host_name(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_preflight(scope: Scope, headers: dict[bytes, str]) -> bool:
+    return scope["method"] == "OPTIONS" and b"access-control-request-method" in headers
+
+
 def _limited_body(receive: Receive, limit: int, setting: str, timeout: float) -> Receive:
     seen = 0
     complete = False
+    clock = asyncio.get_running_loop().time
+    begun = clock()
 
     async def limited() -> Any:
         nonlocal seen, complete
         if complete:  # nothing is left but the client's leaving, which may take as long as it likes
             return await receive()
         try:
-            message = await asyncio.wait_for(receive(), timeout)
+            left = begun + timeout + seen / _SLOWEST_UPLOAD - clock()
+            message = await asyncio.wait_for(receive(), max(left, 0))
         except TimeoutError:
             raise RequestTimeout(seconds=timeout) from None
         if message["type"] == "http.request":
@@ -134,12 +160,7 @@ def _snake_case_query(scope: Scope) -> None:
 async def refuse(scope: Scope, send: Send, error: OstlerError) -> None:
     """Answer with a problem without asking the application."""
     body = msgspec.json.encode(problem_of(error, instance=scope["path"]))
-    headers = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", str(len(body)).encode())]
-    if error.status == 401:
-        headers.append((b"www-authenticate", b'Bearer realm="ostler", ApiKey realm="ostler"'))
-    if error.status == 503:
-        headers.append((b"retry-after", b"1"))
-    if error.status in {408, 413}:  # the rest of the body is not read
-        headers.append((b"connection", b"close"))
+    told = {"content-type": PROBLEM_JSON, "content-length": str(len(body)), **problem_headers(error)}
+    headers = [(name.encode(), value.encode()) for name, value in told.items()]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})

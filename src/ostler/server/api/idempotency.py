@@ -42,33 +42,33 @@ class Idempotency:
 
     async def _once(self, scope: Scope, receive: Receive, send: Send, key: str) -> None:
         body = await _whole_body(receive)
+        if body is None:
+            return
         place = (f"{DEFAULT_PROJECT} {scope['path']}", key)
         fingerprint = hashlib.sha256(scope["query_string"] + b"\0" + body).hexdigest()
         while (running := self._running.get(place)) is not None:
             await running.wait()
-        known = await self._reserve_or_find(place)
-        if known is not None:
-            await _replay(scope, send, known, fingerprint, key)
-            return
+        running = self._running[place] = asyncio.Event()
         try:
+            if (known := await self._store.read(queries.find_response, *place)) is not None:
+                await _replay(scope, send, known, fingerprint, key)
+                return
             recorder = _Recorder(send, functools.partial(self._remember, place, fingerprint))
             await self._app(scope, _replayed(body, receive), recorder)
         finally:
-            self._running.pop(place).set()
-
-    async def _reserve_or_find(self, place: tuple[str, str]) -> StoredResponse | None:
-        """The answer given before, or None with the place taken for us."""
-        self._running[place] = asyncio.Event()
-        known = await self._store.read(queries.find_response, *place)
-        if known is not None:
-            self._running.pop(place).set()
-        return known
+            self._release(place, running)
 
     async def _remember(
         self, place: tuple[str, str], fingerprint: str, status: int, headers: Headers, body: bytes
     ) -> None:
         response = StoredResponse(fingerprint=fingerprint, status=status, headers=headers, body=body)
         await self._store.write(statements.insert_response, *place, response, time.time())
+        self._release(place, self._running[place])  # a stream may go on for long; repetitions need not wait for it
+
+    def _release(self, place: tuple[str, str], running: asyncio.Event) -> None:
+        if self._running.get(place) is running:
+            del self._running[place]
+        running.set()
 
 
 class _Recorder:
@@ -117,12 +117,13 @@ def _key_of(scope: Scope) -> str | None:
     return key.decode("latin-1") if key is not None else None
 
 
-async def _whole_body(receive: Receive) -> bytes:
+async def _whole_body(receive: Receive) -> bytes | None:
+    """The body, or None if the client left before it was complete: half a request must not happen."""
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            return bytes(body)
+            return None
         body += message.get("body", b"")
         if not message.get("more_body", False):
             return bytes(body)

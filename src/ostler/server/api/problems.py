@@ -13,8 +13,6 @@ from ostler.base.errors import (
     MethodNotAllowed,
     NotFound,
     OstlerError,
-    TooLarge,
-    UnsupportedMedia,
 )
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
@@ -23,7 +21,12 @@ from ostler.wire.problems import Problem
 log = Log(__name__)
 PROBLEM_JSON = "application/problem+json"
 _DETAIL_FIELDS = ("exit_code", "signal", "stderr", "outcome")
-_AT = re.compile(r" - at `\$\.?([^`]*)`$")
+_BODY = "data"
+"""Litestar's name for the body: the handlers' parameter."""
+_ABOUT_A_FIELD = {
+    re.compile(r"unknown field `([^`]*)`"): "is not a known field",
+    re.compile(r"missing required field `([^`]*)`"): "is required",
+}
 
 
 def problem_of(error: OstlerError, *, instance: str) -> Problem:
@@ -41,13 +44,24 @@ def problem_of(error: OstlerError, *, instance: str) -> Problem:
     )
 
 
+def problem_headers(error: OstlerError) -> dict[str, str]:
+    """What the client should know beside the document."""
+    match error.status:
+        case 401:
+            return {"www-authenticate": 'Bearer realm="ostler", ApiKey realm="ostler"'}
+        case 408 | 413:  # the rest of the body is not read
+            return {"connection": "close"}
+        case 503:
+            return {"retry-after": "1"}
+        case _:
+            return {}
+
+
 def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Litestar's one exception handler."""
     ours = _ours(request, error)
     body = msgspec.json.encode(problem_of(ours, instance=request.url.path))
-    headers = {"retry-after": "1"} if ours.status == 503 else {}
-    if ours.status == 401:
-        headers["www-authenticate"] = 'Bearer realm="ostler", ApiKey realm="ostler"'
+    headers = problem_headers(ours)
     if isinstance(error, HTTPException) and error.status_code == 405:
         headers |= {name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
     return Response(body, status_code=ours.status, media_type=PROBLEM_JSON, headers=headers)
@@ -72,11 +86,6 @@ def _of_status(request: Request[Any, Any, Any], error: HTTPException) -> OstlerE
             return NotFound(what="path", value=request.url.path, hint=hint)
         case 405:
             return MethodNotAllowed(method=request.method, path=request.url.path)
-        case 413:
-            return TooLarge(limit=request.app.state.services.settings.max_body_bytes, setting="max_body_bytes")
-        case 415:
-            given = request.headers.get("content-type", "none")
-            return UnsupportedMedia(given=given, possible="application/json")
         case _:
             return InvalidRequest(reason=error.detail)
 
@@ -93,11 +102,10 @@ def _invalid(error: ValidationException) -> InvalidRequest:
 
 def _field_and_message(found: dict[str, Any]) -> tuple[str, str]:
     message = str(found.get("message", "is not valid"))
-    field = str(found.get("key") or "body")
-    if at := _AT.search(message):
-        message, field = message[: at.start()], at.group(1) or field
-    if unknown := re.search(r"unknown field `([^`]*)`", message):
-        field, message = unknown.group(1), "is not a known field"
-    if missing := re.search(r"missing required field `([^`]*)`", message):
-        field, message = missing.group(1), "is required"
-    return field, message
+    field = str(found.get("key", _BODY))
+    if message == f"'{_BODY}'":  # how Litestar says that there was no body
+        message = "is required"
+    for pattern, meaning in _ABOUT_A_FIELD.items():
+        if named := pattern.search(message):
+            field, message = (named[1] if field == _BODY else f"{field}.{named[1]}"), meaning
+    return "body" if field == _BODY else field, message

@@ -19,6 +19,7 @@ from ostler.base.errors import (
     SessionBusy,
     SessionEndedError,
     StoreUnavailable,
+    Unprocessable,
 )
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
@@ -28,7 +29,7 @@ from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.policy import vet
 from ostler.server.sessions.state import TRANSITIONS
 from ostler.server.store.records import SessionRecord
-from ostler.wire.events import PermissionStatus, QueueEntry, SessionStatus
+from ostler.wire.events import PermissionStatus, QuestionData, QueueEntry, SessionStatus
 from ostler.wire.parts import PromptPart, TextPart
 from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 from ostler.wire.sessions import Ask, Interrupted, PermissionReply, PromptReceipt, WhenBusy
@@ -243,6 +244,7 @@ class LiveSession:
         ask = self._open_ask(ask_id, "question")
         if ask.question is None:
             raise AskNotFound(session=self.id, kind="question", ask=ask_id)
+        _check_answers(ask.question, answers)
         await self.log.append([drafts.question_resolved(ask.question, answers, "user")])
         await self._answer(QuestionAnswer(ask_id=ask_id, answers=answers, message=message))
         return ask
@@ -309,7 +311,7 @@ class LiveSession:
     async def _end(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
         if self.log.state.status == final:
             return
-        if self._ending is None:
+        if self._ending is None or self.log.state.ended:
             self._check_move(first, "be stopped" if first == "stopping" else "be cancelled")
             self._ending = self._spawn(self._wind_down(first, final, force=force))
         elif force:
@@ -416,6 +418,13 @@ def _title_of(parts: Sequence[PromptPart]) -> str | None:
     text = " ".join(part.text for part in parts if isinstance(part, TextPart)).split()
     title = " ".join(text)
     return title if len(title) <= _TITLE_LENGTH else f"{title[: _TITLE_LENGTH - 1]}…"
+
+
+def _check_answers(asked: QuestionData, answers: tuple[tuple[str, ...], ...] | None) -> None:
+    wanted = max(1, len(asked.questions))
+    if answers is not None and len(answers) != wanted:
+        reason = f"there are {wanted} questions and {len(answers)} answers"
+        raise Unprocessable(reason=f"answers: {reason}.", errors={"answers": [reason]})
 
 
 async def _cancelled(task: "asyncio.Task[None]") -> None:

@@ -20,7 +20,7 @@ async def list_sessions(
     services: Services,
     project: str,
     status: Annotated[str | None, Parameter(description="One status, or several separated by commas.")] = None,
-    agent: str | None = None,
+    agent: Annotated[str | None, Parameter(description="Only sessions of this agent.")] = None,
     label: Annotated[str | None, Parameter(description="name=value; several separated by commas.")] = None,
     q: Annotated[str | None, Parameter(description="Text in the title or key.")] = None,
     page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,

@@ -1,0 +1,141 @@
+"""The rows of the result: what each figure means, which aim stands beside it, and how it is printed."""
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+Unit = Literal["ms", "bytes", "per_second", "count"]
+AimKind = Literal["at_most", "ratio_at_most", "ratio_at_least"]
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What Ostler wants to reach, in the row's unit or as a ratio to the peer."""
+
+    kind: AimKind
+    value: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    key: str
+    title: str
+    unit: Unit
+    aim: Aim | None = None
+
+
+ROWS = (
+    Row("start.ms", "cold start to first healthy answer", "ms", Aim("at_most", 700)),
+    Row("help.ms", "`--help`", "ms", Aim("at_most", 250)),
+    Row("idle.pss", "memory, idle", "bytes"),
+    Row("idle.rss", "memory, idle (RSS)", "bytes"),
+    Row("sessions100.pss", "memory, 100 sessions", "bytes"),
+    Row("sessions1000.pss", "memory, 1,000 sessions", "bytes", Aim("ratio_at_most", 1.5)),
+    Row("sessions1000.rss", "memory, 1,000 sessions (RSS)", "bytes"),
+    Row("live100.pss", "memory, 100 sessions with live agents", "bytes"),
+    Row("live100.rss", "memory, 100 sessions with live agents (RSS)", "bytes"),
+    Row("connection.bytes", "memory per idle SSE connection (of 1,000)", "bytes", Aim("ratio_at_most", 1 / 20)),
+    Row("create.p50", "create a session, p50", "ms", Aim("ratio_at_most", 3)),
+    Row("create.p99", "create a session, p99", "ms"),
+    Row("first.p50", "prompt to first event, warm, p50", "ms", Aim("ratio_at_most", 1.5)),
+    Row("first.p99", "prompt to first event, warm, p99", "ms"),
+    Row("cold.p50", "create, attach, first prompt to first event, p50", "ms"),
+    Row("cold.p99", "create, attach, first prompt to first event, p99", "ms"),
+    Row("one.lossless", "1 client: highest lossless rate", "per_second", Aim("ratio_at_least", 2)),
+    Row("one.burst", "1 client: delivered in a burst", "per_second"),
+    Row("one.lost", "1 client: lost in a burst", "count", Aim("at_most", 0)),
+    Row("fanout.lossless", "50 clients: highest lossless rate, deliveries", "per_second", Aim("ratio_at_least", 5)),
+    Row("fanout.burst", "50 clients: delivered in a burst", "per_second"),
+    Row("fanout.lost", "50 clients: lost in a burst", "count", Aim("at_most", 0)),
+    Row("read.ms", "read 1,000 events", "ms", Aim("at_most", 5)),
+    Row("delete.ms", "delete a session with a live agent", "ms", Aim("at_most", 100)),
+    Row("delete.left", "agents alive after that", "count", Aim("at_most", 0)),
+    Row("stalled.lost", "lost by a client that stalls for 50,000 events", "count", Aim("at_most", 0)),
+    Row("crash.seen", "events seen before kill -9", "count"),
+    Row("crash.lost", "of these, gone after the restart", "count", Aim("at_most", 0)),
+)
+
+Samples = dict[str, list[float]]
+
+
+def shown(value: float | None, unit: Unit) -> str:
+    """A figure for people."""
+    if value is None:
+        return "-"
+    if math.isinf(value):
+        return "no answer"
+    match unit:
+        case "ms":
+            return f"{value:,.2f} ms" if value < 10 else f"{value:,.0f} ms"
+        case "bytes":
+            return f"{value / 2**20:,.1f} MiB" if value >= 2**20 else f"{value / 2**10:,.1f} KiB"
+        case "per_second":
+            return f"{value:,.0f} /s"
+        case "count":
+            return f"{value:,.0f}"
+        case _:
+            assert_never(unit)
+
+
+def _aim_text(aim: Aim, unit: Unit) -> str:
+    match aim.kind:
+        case "at_most":
+            return "0" if aim.value == 0 else f"<= {aim.value:,.0f} {unit}"
+        case "ratio_at_most":
+            return f"<= {aim.value:g}x"
+        case "ratio_at_least":
+            return f">= {aim.value:g}x"
+        case _:
+            assert_never(aim.kind)
+
+
+def _reached(aim: Aim, ours: float, ratio: float | None) -> bool | None:
+    match aim.kind:
+        case "at_most":
+            return ours <= aim.value
+        case "ratio_at_most":
+            return None if ratio is None else ratio <= aim.value
+        case "ratio_at_least":
+            return None if ratio is None else ratio >= aim.value
+        case _:
+            assert_never(aim.kind)
+
+
+def _ratio(ours: float | None, peer: float | None, unit: Unit) -> float | None:
+    if ours is None or peer is None or unit == "count" or math.isinf(peer):
+        return None
+    return ours / peer if peer else math.inf
+
+
+def _verdict(row: Row, ours: float | None, ratio: float | None) -> str:
+    if row.aim is None or ours is None:
+        return ""
+    reached = _reached(row.aim, ours, ratio)
+    return "-" if reached is None else "yes" if reached else "**no**"
+
+
+def _median(samples: Samples, key: str) -> float | None:
+    return statistics.median(samples[key]) if samples.get(key) else None
+
+
+def markdown(ours: Samples, peer: Samples, names: tuple[str, str]) -> str:
+    """The whole table; rows nobody measured are left out."""
+    lines = [f"| | {names[0]} | {names[1]} | ratio | aim | reached |", "|---|---:|---:|---:|---|---|"]
+    for row in ROWS:
+        mine, theirs = _median(ours, row.key), _median(peer, row.key)
+        if mine is None and theirs is None:
+            continue
+        ratio = _ratio(mine, theirs, row.unit)
+        cells = (
+            row.title,
+            shown(mine, row.unit),
+            shown(theirs, row.unit),
+            "" if ratio is None else f"{ratio:.3g}x",
+            "" if row.aim is None else _aim_text(row.aim, row.unit),
+            _verdict(row, mine, ratio),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)

@@ -1,0 +1,153 @@
+"""The SDK against a running server."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ostler.client import AsyncClient, Client, OstlerApiError
+from ostler.wire.events import ItemDelta
+from ostler.wire.parts import TextInput, TextPart
+from tests.client.proxy import cutting_proxy
+from tests.serving import RunningServer, running_server
+
+ASKING = "mock: say Hello\nmock: permission dig\nmock: say done"
+
+
+async def test_the_sample_of_the_documentation_works(server: RunningServer) -> None:
+    said = ""
+    async with AsyncClient(server.url, token="unused") as ostler:
+        s = await ostler.sessions.create(agent="mock")
+        await s.send(ASKING)
+        async for ev in s.events():
+            match ev.type:
+                case "item.delta" if ev.data.delta.type == "text":  # type: ignore[union-attr] # narrowed by the type's name
+                    said += ev.data.delta.text  # type: ignore[union-attr] # narrowed by the type's name
+                case "permission.requested":
+                    await s.reply(ev.data.permission_id, "once")  # type: ignore[union-attr] # narrowed by the type's name
+                case "turn.ended":
+                    break
+    assert (said.startswith("Hello"), said.endswith("done")) == (True, True)
+
+
+def test_the_synchronous_twin_does_the_same(server: RunningServer) -> None:
+    with Client(server.url) as ostler:
+        s = ostler.sessions.create(agent="mock")
+        s.send([TextInput(text=ASKING)])
+        for ev in s.events():
+            match ev.type:
+                case "permission.requested":
+                    s.reply(ev.data.permission_id, "always")  # type: ignore[union-attr] # narrowed by the type's name
+                case "turn.ended":
+                    break
+        assert s.refresh().turn_count == 1
+        assert s.stop().status == "stopped"
+        assert [event.sequence for event in s.events()] == list(range(1, s.info.last_sequence + 1))
+
+
+async def test_a_handle_has_the_session_s_verbs_and_keeps_its_state(server: RunningServer) -> None:
+    async with AsyncClient(server.url) as ostler:
+        await ostler.sessions.create("mock", key="verbs", labels={"a": "b"})
+        s = await ostler.sessions.open("verbs")
+        assert (s.key, s.info.labels) == ("verbs", {"a": "b"})
+        assert (await s.update(title="T")).title == s.info.title == "T"
+        assert (await s.pause()).status == s.info.status == "paused"
+        await s.resume()
+        await s.send("mock: question Tea? | yes | no\nmock: question More?\nmock: wait 60")
+        await s.send("later")
+        (entry,) = (await s.queue()).entries
+        await s.unqueue(entry.prompt_id)
+        async for event in s.events():
+            match event.type:
+                case "question.requested" if event.data.options:  # type: ignore[union-attr] # narrowed by the type's name
+                    await s.answer(event.data.question_id, ["yes"])  # type: ignore[union-attr] # narrowed by the type's name
+                case "question.requested":
+                    await s.reject(event.data.question_id)  # type: ignore[union-attr] # narrowed by the type's name
+                    await s.interrupt()
+                case "turn.ended":
+                    break
+        assert [turn.outcome for turn in (await s.turns()).turns] == ["interrupted"]
+        assert (await s.messages()).messages[0].item.role == "user"
+        await s.cancel()
+        await s.delete()
+        with pytest.raises(OstlerApiError) as raised:
+            await s.refresh()
+        assert (raised.value.status, raised.value.code) == (404, "session_not_found")
+
+
+async def test_raw_frames_come_only_when_asked_for(server: RunningServer) -> None:
+    async with AsyncClient(server.url) as ostler:
+        s = await ostler.sessions.create("mock")
+        await s.send("mock: say hi")
+        await s.stop()
+        plain = [event async for event in s.events() if isinstance(event, ItemDelta)]
+        raw = [event async for event in s.events(include_raw=True) if isinstance(event, ItemDelta)]
+        assert ([event.raw for event in plain if event.raw], all(event.raw for event in raw)) == ([], True)
+
+
+async def test_the_project_s_stream_shows_all_sessions(server: RunningServer) -> None:
+    async with AsyncClient(server.url) as ostler:
+        page = await ostler.events.project(limit=1)
+        stream = ostler.events.stream_project(offset=page.next_offset)
+        one, two = [await ostler.sessions.create("mock") for _ in range(2)]
+        wanted = {one.id, two.id}
+        async with asyncio.timeout(30):
+            async for event in stream:
+                wanted.discard(event.session_id)
+                if not wanted:
+                    break
+
+
+async def test_bad_input_names_the_field(server: RunningServer) -> None:
+    async with AsyncClient(server.url) as ostler:
+        with pytest.raises(OstlerApiError) as raised:
+            await ostler.sessions.create("mock", key="not a key!")
+        assert raised.value.status in {400, 422}
+        assert "key" in raised.value.detail + "".join(raised.value.errors)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_through_a_proxy_that_cuts_connections_every_event_comes_once(server: RunningServer, seed: int) -> None:
+    async with AsyncClient(server.url) as ostler, cutting_proxy(server.port, seed=seed, most=60_000) as bad_url:
+        s = await ostler.sessions.create("mock")
+        await s.send("mock: stream 1500 words max\nmock: say end")
+        async with AsyncClient(bad_url) as unlucky:
+            await ostler.system.health()
+            unlucky._transport.reached = True  # the proxy may cut even the first answer
+            numbers, words = [], ""
+            async with asyncio.timeout(90):
+                async for event in unlucky.events.stream(s.id):
+                    numbers.append(event.sequence)
+                    if isinstance(event, ItemDelta) and isinstance(event.data.delta, TextPart):
+                        words += event.data.delta.text
+                    if event.type == "turn.ended":
+                        break
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert [word for word in words.split() if word.startswith("w")] == [f"w{number}" for number in range(1, 1501)]
+
+
+async def test_a_stream_survives_a_restart_of_the_server(tmp_path: Path) -> None:
+    numbers, ends = [], asyncio.Queue[int]()
+
+    async def read(url: str, session: str) -> None:
+        async with AsyncClient(url) as client:
+            await client.system.health()
+            async for event in client.events.stream(session):
+                numbers.append(event.sequence)
+                if event.type == "turn.ended":
+                    ends.put_nowait(event.sequence)
+
+    with running_server(tmp_path / "state") as first:
+        port, url = str(first.port), first.url
+        async with AsyncClient(url) as ostler:
+            s = await ostler.sessions.create("mock")
+            await s.send("mock: say one")
+            reading = asyncio.create_task(read(url, s.id))
+            await asyncio.wait_for(ends.get(), 30)
+    with running_server(tmp_path / "state", "--port", port):
+        async with AsyncClient(url) as ostler:
+            await ostler.sessions.send(s.id, "mock: say two")
+            await asyncio.wait_for(ends.get(), 30)
+            await ostler.sessions.stop(s.id)
+        await asyncio.wait_for(reading, 30)
+    assert numbers == list(range(1, len(numbers) + 1))

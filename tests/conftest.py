@@ -1,0 +1,30 @@
+"""Fixtures for everything that talks to a real server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.serving import RunningServer, running_server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """One server for all tests that leave others' sessions alone."""
+    patience = ("--interrupt-grace-seconds", "1", "--stop-grace-seconds", "0.5")
+    with running_server(tmp_path_factory.mktemp("server") / "state", *patience) as running:
+        yield running
+
+
+@pytest.fixture
+def api(server: RunningServer) -> Iterator[httpx.Client]:
+    """A plain HTTP client below /api/v1."""
+    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Path:
+    """A fresh folder for a server of one's own."""
+    return tmp_path / "state"

@@ -1,0 +1,227 @@
+"""Nothing an agent starts outlives it, whatever it does and whoever is killed."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ostler.runner.keeper import descendants
+from ostler.runner.nursery import NurseryHandle
+from ostler.runner.process import CannotStart, Command, Exit, Process
+from ostler.runner.stdin import ROOM_BYTES
+from tests.runner.tools import PATIENCE, PROGRAMS, Leash, parent_of, state_of, until
+
+KINDS = ["plain", "setsid", "doublefork", "ignore", "cleanenv", "forkloop", "stopped"]
+ENV = {"PATH": os.defpath}
+
+
+def tree(leash: Leash, main: str, *kinds: str) -> Command:
+    argv = [sys.executable, "-I", "-S", str(PROGRAMS / "tree.py"), str(leash.path), main, *kinds]
+    return Command(argv=argv, env=ENV, cwd="/")
+
+
+async def planted(nursery: NurseryHandle, leash: Leash, main: str, *kinds: str) -> Process:
+    """A tree whose every member is up."""
+    process = await Process.start(nursery, tree(leash, main, *kinds), lambda: None)
+    await until(lambda: leash.has(b"r", len(kinds)) and leash.has(b"m", 1))
+    assert not leash.all_dead()
+    return process
+
+
+async def gone(process: Process) -> None:
+    await until(lambda: process.is_gone)
+    process.release()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_nothing_is_alive_after_a_stop(nursery: NurseryHandle, leash: Leash, kind: str) -> None:
+    process = await planted(nursery, leash, "obey", kind)
+    await process.stop(grace=0.2)
+    assert leash.all_dead()
+    assert process.exit == Exit(signal=signal.SIGINT)
+    process.release()
+
+
+async def test_nothing_is_alive_after_a_kill(nursery: NurseryHandle, leash: Leash) -> None:
+    process = await planted(nursery, leash, "stay", *KINDS)
+    await process.stop(grace=60, force=True)
+    assert leash.all_dead()
+    assert process.exit == Exit(signal=signal.SIGKILL)
+    process.release()
+
+
+async def test_a_kill_does_not_wait_for_a_stop_under_way(nursery: NurseryHandle, leash: Leash) -> None:
+    process = await planted(nursery, leash, "stay", *KINDS)
+    stopping = asyncio.create_task(process.stop(grace=600))
+    await asyncio.sleep(0)
+    await process.stop(grace=600, force=True)
+    await stopping
+    assert leash.all_dead()
+    process.release()
+
+
+async def test_nothing_is_alive_after_the_agent_leaves_by_itself(nursery: NurseryHandle, leash: Leash) -> None:
+    process = await planted(nursery, leash, "leave", *KINDS)
+    process.stdin.write(b"go\n")
+    await gone(process)
+    assert leash.all_dead()
+    assert process.exit == Exit(exit_code=7)
+
+
+async def test_nothing_is_alive_after_the_agent_is_killed(nursery: NurseryHandle, leash: Leash) -> None:
+    process = await planted(nursery, leash, "stay", *KINDS)
+    os.kill(process.pid, signal.SIGKILL)
+    await gone(process)
+    assert leash.all_dead()
+    assert process.exit == Exit(signal=signal.SIGKILL)
+
+
+async def test_nothing_is_alive_after_the_runner_is_killed(leash: Leash) -> None:
+    argv = [sys.executable, str(PROGRAMS / "server.py"), str(leash.path), *KINDS]
+    server = subprocess.Popen(argv, stdout=subprocess.PIPE, env=ENV)
+    with server:
+        await until(lambda: leash.has(b"r", len(KINDS)) and leash.has(b"m", 1))
+        keeper = parent_of(int((server.stdout or sys.stdin.buffer).readline()))
+        nursery = parent_of(keeper)
+        server.kill()
+    await until(leash.all_dead)
+    await until(lambda: not Path(f"/proc/{keeper}").exists() and not Path(f"/proc/{nursery}").exists())
+
+
+async def test_nothing_is_alive_after_a_keeper_is_killed(nursery: NurseryHandle, leash: Leash) -> None:
+    process = await planted(nursery, leash, "stay", *KINDS)
+    os.kill(parent_of(process.pid), signal.SIGKILL)
+    await gone(process)
+    await until(leash.all_dead)
+    assert process.exit == Exit()
+
+
+async def test_a_keeper_that_hangs_is_overruled(
+    nursery: NurseryHandle, leash: Leash, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ostler.runner.process.KILL_SECONDS", 0.2)
+    process = await planted(nursery, leash, "stay", "setsid", "ignore")
+    os.kill(parent_of(process.pid), signal.SIGSTOP)
+    await process.stop(grace=0.1)
+    assert process.is_gone
+    await until(leash.all_dead)
+    process.release()
+
+
+async def test_a_killed_nursery_is_replaced_and_its_keepers_go_on(nursery: NurseryHandle, leash: Leash) -> None:
+    first = await planted(nursery, leash, "stay", "setsid")
+    old = parent_of(parent_of(first.pid))
+    os.kill(old, signal.SIGKILL)
+    second = await Process.start(nursery, Command(argv=["sleep", "600"], env=ENV, cwd="/"), lambda: None)
+    assert parent_of(parent_of(second.pid)) != old
+    assert await first.freeze()
+    await asyncio.gather(first.stop(grace=0.1), second.stop(grace=0.1))
+    assert leash.all_dead()
+    first.release()
+    second.release()
+
+
+async def test_a_frozen_tree_stands_still_and_then_goes_on(nursery: NurseryHandle, leash: Leash) -> None:
+    process = await planted(nursery, leash, "stay", "ticking", "plain", "doublefork")
+    await until(lambda: leash.has(b".", 3))
+    assert await process.freeze()
+    tree = list(descendants(parent_of(process.pid)))
+    assert len(tree) >= 4
+    assert {state_of(pid) for pid in tree} - {"Z"} == {"T"}
+    leash.hear()
+    ticks = leash.heard.count(b".")
+    assert await process.thaw()
+    await until(lambda: leash.has(b".", ticks + 3))
+    await process.stop(grace=0.1)
+    assert leash.all_dead()
+    process.release()
+
+
+async def test_a_thaw_leaves_what_was_stopped_before(nursery: NurseryHandle, leash: Leash) -> None:
+    process = await planted(nursery, leash, "stay", "stopped")
+    keeper = parent_of(process.pid)
+    await until(lambda: [state_of(pid) for pid in descendants(keeper)].count("T") == 1)
+    assert await process.freeze()
+    assert await process.thaw()
+    await until(lambda: [state_of(pid) for pid in descendants(keeper)].count("T") == 1)
+    assert state_of(process.pid) != "T"
+    await process.stop(grace=0, force=True)
+    process.release()
+
+
+async def test_a_frozen_tree_can_be_stopped_gently(nursery: NurseryHandle, leash: Leash) -> None:
+    process = await planted(nursery, leash, "obey", "setsid")
+    await process.freeze()
+    await process.stop(grace=PATIENCE)
+    assert process.exit == Exit(signal=signal.SIGINT)
+    assert leash.all_dead()
+    process.release()
+
+
+@pytest.mark.parametrize(
+    ("argv", "cwd", "reason"),
+    [
+        (["/no/such/program"], "/", "/no/such/program cannot be started (No such file or directory)."),
+        (["no-such-program"], "/", "no-such-program cannot be started (No such file or directory)."),
+        (["/proc/self/stat"], "/", "/proc/self/stat cannot be started (Permission denied)."),
+        (["true"], "/no/such/folder", "its folder /no/such/folder cannot be entered (No such file or directory)."),
+        (["true", "nul\0"], "/", "true cannot be started (embedded null byte)."),
+    ],
+)
+async def test_a_start_that_fails_says_why(nursery: NurseryHandle, argv: list[str], cwd: str, reason: str) -> None:
+    with pytest.raises(CannotStart) as caught:
+        await Process.start(nursery, Command(argv=argv, env=ENV, cwd=cwd), lambda: None)
+    assert str(caught.value) == reason
+
+
+async def test_an_agent_starts_with_a_clean_slate(nursery: NurseryHandle) -> None:
+    program = (
+        "import os, signal; print(sorted(os.listdir('/proc/self/fd'), key=int)[:3], os.getpid() == os.getsid(0), "
+        "len(os.listdir('/proc/self/fd')), signal.getsignal(signal.SIGTERM), dict(os.environ)['ONLY'], len(os.environ))"
+    )
+    command = Command(
+        argv=[sys.executable, "-I", "-S", "-c", program], env={"ONLY": "this é", "LC_CTYPE": "C.UTF-8"}, cwd="/"
+    )
+    process = await Process.start(nursery, command, lambda: None)
+    await until(lambda: process.is_gone)
+    assert process.read() == b"['0', '1', '2'] True 4 0 this \xc3\xa9 2\n"
+    process.release()
+
+
+async def test_an_agent_that_does_not_read_holds_its_writers_back(nursery: NurseryHandle) -> None:
+    process = await Process.start(nursery, Command(argv=["sleep", "600"], env=ENV, cwd="/"), lambda: None)
+    assert await process.stdin.room(0)
+    assert process.stdin.write(b"x" * 5 * ROOM_BYTES)
+    assert process.stdin.pending > ROOM_BYTES
+    assert not await process.stdin.room(0.01)
+    waiting = asyncio.create_task(process.stdin.room(PATIENCE))
+    await process.stop(grace=0, force=True)
+    assert await waiting
+    assert process.stdin.pending == 0
+    process.release()
+
+
+async def test_what_is_written_arrives_whole_and_in_order(nursery: NurseryHandle) -> None:
+    process = await Process.start(nursery, Command(argv=["sha256sum"], env=ENV, cwd="/"), lambda: None)
+    for letter in (b"a", b"b", b"c"):
+        process.stdin.write(letter * 700_000)
+    await until(lambda: process.stdin.pending == 0)
+    process.stdin.close()
+    await until(lambda: process.is_gone)
+    whole = b"a" * 700_000 + b"b" * 700_000 + b"c" * 700_000
+    expected = subprocess.run(["sha256sum"], input=whole, capture_output=True, check=True).stdout
+    assert process.read() == expected
+    process.release()
+
+
+async def test_many_agents_start_and_stop_at_once(nursery: NurseryHandle) -> None:
+    command = Command(argv=["sleep", "600"], env=ENV, cwd="/")
+    processes = await asyncio.gather(*(Process.start(nursery, command, lambda: None) for _ in range(60)))
+    await asyncio.gather(*(process.stop(grace=PATIENCE) for process in processes))
+    assert {process.exit for process in processes} == {Exit(signal=signal.SIGINT)}
+    for process in processes:
+        process.release()

@@ -1,0 +1,114 @@
+"""The route table as data, and what every answer of the API must look like."""
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import httpx
+
+from ostler.base.errors import ERRORS
+from ostler.server.api.app import build_openapi
+
+CODES = {error.code: error.status for error in ERRORS}
+VALID_BODIES: dict[str, dict[str, Any]] = {
+    "CreateSession": {"agent": "mock"},
+    "UpdateSession": {"title": "Tea"},
+    "InstallAgent": {},
+    "SendMessage": {"message": "mock: say hello"},
+    "ReplyPermission": {"reply": "once"},
+    "ReplyQuestion": {"answers": [["yes"]]},
+    "RejectQuestion": {},
+}
+_NAMES = re.compile(r"{(\w+)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One row of the route table."""
+
+    method: str
+    path: str
+    about: dict[str, Any]
+
+    def __str__(self) -> str:
+        return str(self.about["operationId"])
+
+    @property
+    def body_type(self) -> str | None:
+        """The name of the body's struct."""
+        content = self.about.get("requestBody", {}).get("content", {})
+        return str(content["application/json"]["schema"]["$ref"]).rsplit("/", 1)[1] if content else None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """A body that is fine, if the operation takes one."""
+        return VALID_BODIES[self.body_type] if self.body_type else {}
+
+    @property
+    def body_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the body."""
+        return dict(build_document()["components"]["schemas"][self.body_type])
+
+    @property
+    def path_names(self) -> list[str]:
+        """The names in the path that must be filled."""
+        return _NAMES.findall(self.path)
+
+    def query(self) -> dict[str, dict[str, Any]]:
+        """The schema of each query parameter."""
+        return {found["name"]: found["schema"] for found in self.about.get("parameters", ()) if found["in"] == "query"}
+
+    def url(self, **names: str) -> str:
+        """The path below /api/v1 with every name filled in; a name not given is one that nothing has."""
+        return _NAMES.sub(lambda found: names.get(found[1], "nobody"), self.path).removeprefix("/api/v1")
+
+
+@cache
+def build_document() -> dict[str, Any]:
+    """The OpenAPI document, made once."""
+    return build_openapi()
+
+
+def operations() -> list[Operation]:
+    """The whole route table."""
+    paths = build_document()["paths"]
+    return [
+        Operation(method=method.upper(), path=path, about=about)
+        for path, item in paths.items()
+        for method, about in item.items()
+    ]
+
+
+def assert_problem(response: httpx.Response, code: str, *, field: str | None = None) -> dict[str, Any]:
+    """The answer is a complete problem document with this code that, for bad input, names the field."""
+    assert response.headers["content-type"] == "application/problem+json", response.text
+    problem: dict[str, Any] = response.json()
+    assert (problem["code"], response.status_code) == (code, CODES[code]), problem
+    assert problem["status"] == response.status_code
+    assert problem["type"] == f"urn:ostler:error:{code}"
+    assert problem["instance"] == response.request.url.path
+    assert problem["title"]
+    assert problem["detail"]
+    assert "Traceback" not in response.text
+    if field is not None:
+        assert any(re.split(r"[.\[]", name)[0] == field for name in problem.get("errors", {})), problem
+    return problem
+
+
+def wait_idle(api: httpx.Client, session: str, *, turns: int, seconds: float = 30.0) -> dict[str, Any]:
+    """Wait until this many turns have begun and none is under way; gives the session."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found: dict[str, Any] = api.get(f"/sessions/{session}").json()
+        if found["turn_count"] >= turns and found["activity"] == "idle" and not found["queue_length"]:
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
+
+
+def event_types(api: httpx.Client, session: str, params: Mapping[str, str] | None = None) -> list[str]:
+    """The types of a session's events."""
+    return [event["type"] for event in api.get(f"/sessions/{session}/events", params=params).json()["events"]]

@@ -1,0 +1,156 @@
+"""Events: pages and streams give every client the same gap-free log, whatever it does."""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise, takewhile
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.server.talk import Talk, stream
+from tests.serving import RunningServer, running_server
+
+
+def numbers(events: list[dict[str, Any]]) -> list[int]:
+    return [event["sequence"] for event in events]
+
+
+def test_pages_follow_each_other_without_gap(api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.turn("mock: stream 60 words")
+    seen: list[dict[str, Any]] = []
+    has_more = True
+    while has_more:
+        page = talk.get(f"/events?offset={len(seen)}&limit=7")
+        seen += page["events"]
+        has_more = page["has_more"]
+        assert len(page["events"]) <= 7
+    assert seen == talk.events
+    assert talk.get("/events?offset=1000000") == {"events": [], "has_more": False}
+
+
+def test_a_stream_gives_what_pages_give_byte_for_byte(api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.turn("mock: stream 60 words")
+    page = api.get(f"/sessions/{talk.id}/events").text
+    with api.stream("GET", f"/sessions/{talk.id}/events", headers={"accept": "text/event-stream"}) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = list(takewhile(lambda line: "turn.ended" not in line, answer.iter_lines()))
+    assert all(line[6:] in page for line in lines if line.startswith("data: "))
+    assert lines[0] == "id: 1"
+
+
+def test_last_event_id_beats_offset(api: httpx.Client) -> None:
+    talk = Talk(api)
+    headers = {"last-event-id": "2"}
+    with api.stream("GET", f"/sessions/{talk.id}/events/sse", params={"offset": 0}, headers=headers) as answer:
+        assert next(answer.iter_lines()) == "id: 3"
+    bad = api.get(f"/sessions/{talk.id}/events/sse", headers={"last-event-id": "x"})
+    assert (bad.status_code, list(bad.json()["errors"])) == (400, ["Last-Event-ID"])
+
+
+def test_many_clients_at_any_offset_see_the_same_events(api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.send("mock: stream 400 words 400/s")
+    talk.until_type("item.delta")
+    views = [
+        takewhile(lambda e: e["type"] != "turn.ended", stream(api, f"/sessions/{talk.id}/events/sse", offset=offset))
+        for offset in (0, 3, 7)
+    ]
+    seen = [numbers(list(view)) for view in views]
+    talk.until_type("turn.ended")
+    last = talk.events[-1]["sequence"]
+    assert seen == [list(range(offset + 1, last)) for offset in (0, 3, 7)]
+
+
+def test_raw_frames_come_only_when_asked_for(api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.turn("mock: say hi")
+    assert not any("raw" in event for event in talk.get("/events")["events"])
+    raw = [event["raw"] for event in talk.get("/events?include_raw=true")["events"] if "raw" in event]
+    assert raw
+    assert all(isinstance(frame, dict) and frame["type"] for frame in raw)
+    streamed = stream(api, f"/sessions/{talk.id}/events/sse", include_raw=True)
+    first = next(event for event in streamed if "raw" in event)
+    assert first["raw"] == raw[0]
+
+
+def test_the_project_stream_carries_all_sessions_and_resumes_by_position(api: httpx.Client) -> None:
+    start = api.get("/events", params={"limit": 10000}).json()["next_offset"]
+    one, two = Talk(api), Talk(api)
+    one.turn("mock: say first")
+    two.turn("mock: say second")
+    wanted = len(one.events) + len(two.events)
+    page = api.get("/events", params={"offset": start, "limit": wanted}).json()
+    assert {event["session_id"] for event in page["events"]} == {one.id, two.id}
+    own = [event for event in page["events"] if event["session_id"] == one.id]
+    assert own == one.events
+    streamed = stream(api, "/events", stream=1, offset=start)
+    assert [next(streamed) for _ in range(wanted)] == page["events"]
+
+
+def test_a_quiet_stream_gets_heartbeats(state_dir: Path) -> None:
+    with running_server(state_dir, "--heartbeat-seconds", "0.2") as server:
+        api = httpx.Client(base_url=f"{server.url}/api/v1", timeout=30)
+        talk = Talk(api)
+        with api.stream("GET", f"/sessions/{talk.id}/events/sse", params={"offset": 3}) as answer:
+            lines = answer.iter_lines()
+            assert [next(lines), next(lines), next(lines)] == [": still here", "", ": still here"]
+
+
+def test_logs_tell_status_and_errors_in_order(api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.turn("mock: error The model is overloaded")
+    logs = talk.get("/logs?tail=2")["logs"]
+    assert [(line["level"], line["message"]) for line in logs] == [
+        ("info", "session is running"),
+        ("error", "The model is overloaded"),
+    ]
+
+
+@pytest.fixture
+def stalled(server: RunningServer, api: httpx.Client) -> Iterator[tuple[Talk, socket.socket]]:
+    """A client that subscribes and then does not read."""
+    talk = Talk(api)
+    with closing(socket.create_connection(("127.0.0.1", server.port))) as client:
+        request = f"GET /api/v1/sessions/{talk.id}/events/sse HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+        client.sendall(request.encode())
+        client.recv(100)
+        yield talk, client
+
+
+def test_a_stalled_client_loses_nothing_and_costs_little(
+    server: RunningServer, stalled: tuple[Talk, socket.socket]
+) -> None:
+    talk, client = stalled
+    before = resident_kib(server.process.pid)
+    talk.turn("mock: stream 60000 words max")
+    assert resident_kib(server.process.pid) - before < 60_000
+    client.settimeout(30)
+    received = bytearray()
+    while b'"turn.ended"' not in received[-4096:]:
+        received += client.recv(1 << 20)
+    seen = [json.loads(line[6:])["sequence"] for line in dechunked(bytes(received)) if line.startswith(b"data: ")]
+    assert all(later == earlier + 1 for earlier, later in pairwise(seen))
+    assert seen[-1] == talk.events[-1]["sequence"]
+
+
+def resident_kib(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+
+
+def dechunked(received: bytes) -> list[bytes]:
+    """Lines of a chunked body; the first bytes of the answer may be missing."""
+    body = bytearray()
+    rest = received[received.index(b"\r\n\r\n") + 4 :]
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        length = int(size or b"0", 16)
+        body += rest[:length]
+        rest = rest[length + 2 :]
+    return bytes(body).split(b"\n")

@@ -1,0 +1,252 @@
+"""Whatever is wrong with a request, the answer is one problem document that says what and where."""
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.server.http_helpers import CODES, Operation, assert_problem, build_document, operations
+from tests.serving import RunningServer, running_server
+
+ALL = operations()
+WITH_BODY = [operation for operation in ALL if operation.body_type]
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+SLOW_CLIENT_SECONDS = 60.0
+UNKNOWN = {
+    "agent": "unsupported_agent",
+    "session": "session_not_found",
+    "name": "not_found",
+    "permission_id": "ask_not_found",
+    "question_id": "ask_not_found",
+    "prompt_id": "queue_entry_not_found",
+}
+
+
+def _fields(operation: Operation) -> list[str]:
+    return list(operation.body_schema["properties"])
+
+
+def _required(operation: Operation) -> list[str]:
+    return list(operation.body_schema.get("required", ()))
+
+
+def _wrong_methods() -> list[tuple[str, str, set[str]]]:
+    paths = build_document()["paths"]
+    known = {path: {method.upper() for method in item} for path, item in paths.items()}
+    return [(method, path, known[path]) for path in paths for method in METHODS if method not in known[path]]
+
+
+def _bad_queries() -> list[tuple[Operation, str, str]]:
+    return [
+        (operation, name, value)
+        for operation in ALL
+        for name, schema in operation.query().items()
+        for value in _bad_values(name, schema)
+    ]
+
+
+def _bad_values(name: str, schema: dict[str, Any]) -> list[str]:
+    if schema["type"] == "integer":
+        return ["", "many", "1.5", str(schema["minimum"] - 1), str(schema["maximum"] + 1), "9" * 400]
+    if schema["type"] == "boolean":
+        return ["", "perhaps", "2"]
+    return ["nonsense"] if name in {"status", "label"} else []
+
+
+@pytest.fixture(scope="module")
+def session(server: RunningServer) -> str:
+    """A session that tests of bad input may aim at, as it takes none of it."""
+    created = httpx.post(f"{server.url}/api/v1/sessions", json={"agent": "mock"})
+    return str(created.json()["id"])
+
+
+@pytest.fixture(scope="module")
+def strict_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server that takes little and waits a second for it."""
+    limits = ("--max-body-bytes", "2048", "--max-upload-bytes", "4096", "--request-timeout-seconds", "1")
+    with running_server(tmp_path_factory.mktemp("strict") / "state", *limits) as running:
+        yield running
+
+
+def _names(operation: Operation) -> list[tuple[Operation, str]]:
+    return [(operation, name) for name in operation.path_names]
+
+
+@pytest.mark.parametrize(
+    ("operation", "name"), [pair for operation in ALL for pair in _names(operation)], ids=lambda value: str(value)
+)
+def test_a_name_that_nothing_has_is_not_found(api: httpx.Client, session: str, operation: Operation, name: str) -> None:
+    known = {"session": session, "agent": "mock"}
+    url = operation.url(**{given: value for given, value in known.items() if given != name})
+    assert_problem(api.request(operation.method, url, json=operation.body), UNKNOWN[name])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"), _wrong_methods(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_method_that_a_path_does_not_have_is_refused_with_those_it_has(
+    api: httpx.Client, method: str, path: str, allowed: set[str]
+) -> None:
+    answer = api.request(method, path.removeprefix("/api/v1"))
+    assert_problem(answer, "method_not_allowed")
+    assert set(answer.headers["allow"].split(", ")) == {*allowed, "OPTIONS"}
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/sessions/a/b/c", "/schemas", "/%2e%2e/%2e%2e/etc/passwd", "/%00"])
+def test_a_path_that_does_not_exist_is_not_found(api: httpx.Client, path: str) -> None:
+    assert_problem(api.get(path), "not_found")
+
+
+@pytest.mark.parametrize("operation", WITH_BODY, ids=str)
+@pytest.mark.parametrize(
+    "content", [b"{", b"agent", b'{"agent": "\xff"}', b"[" * 100_000, b'{"a": "\\ud800"}', b"{}{}"], ids=range(6)
+)
+def test_a_body_that_is_not_json_is_refused(
+    api: httpx.Client, session: str, operation: Operation, content: bytes
+) -> None:
+    url = operation.url(session=session, agent="mock")
+    answer = api.request(operation.method, url, content=content, headers={"content-type": "application/json"})
+    assert_problem(answer, "invalid_request", field="body")
+
+
+@pytest.mark.parametrize("operation", WITH_BODY, ids=str)
+@pytest.mark.parametrize("content", [b"[]", b'"text"', b"17"])
+def test_a_body_that_is_no_object_is_refused(
+    api: httpx.Client, session: str, operation: Operation, content: bytes
+) -> None:
+    url = operation.url(session=session, agent="mock")
+    answer = api.request(operation.method, url, content=content, headers={"content-type": "application/json"})
+    assert_problem(answer, "invalid_request", field="body")
+
+
+@pytest.mark.parametrize("operation", [found for found in WITH_BODY if found.about["requestBody"]["required"]], ids=str)
+def test_a_body_that_is_needed_and_missing_is_named(api: httpx.Client, session: str, operation: Operation) -> None:
+    answer = api.request(operation.method, operation.url(session=session))
+    assert_problem(answer, "invalid_request", field="body")
+
+
+@pytest.mark.parametrize(
+    ("operation", "field"), [(found, field) for found in WITH_BODY for field in _fields(found)], ids=str
+)
+def test_a_field_of_the_wrong_type_is_named(api: httpx.Client, session: str, operation: Operation, field: str) -> None:
+    wrong = "soon" if field.endswith("_seconds") else 17
+    url = operation.url(session=session, agent="mock")
+    answer = api.request(operation.method, url, json={**operation.body, field: wrong})
+    assert_problem(answer, "invalid_request", field=field)
+
+
+@pytest.mark.parametrize(
+    ("operation", "field"), [(found, field) for found in WITH_BODY for field in _required(found)], ids=str
+)
+def test_a_missing_field_is_named(api: httpx.Client, session: str, operation: Operation, field: str) -> None:
+    body = {name: value for name, value in operation.body.items() if name != field}
+    answer = api.request(operation.method, operation.url(session=session), json=body)
+    assert_problem(answer, "invalid_request", field=field)
+
+
+@pytest.mark.parametrize("operation", WITH_BODY, ids=str)
+def test_an_unknown_field_is_named(api: httpx.Client, session: str, operation: Operation) -> None:
+    url = operation.url(session=session, agent="mock")
+    answer = api.request(operation.method, url, json={**operation.body, "surprise": 1})
+    assert_problem(answer, "invalid_request", field="surprise")
+
+
+@pytest.mark.parametrize(
+    ("parts", "where"),
+    [
+        ([{"type": "text", "text": 17}], "parts[0].text"),
+        ([{"type": "text"}], "parts[0].text"),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b", "bold": True}], "parts[1].bold"),
+        ([{"type": "hologram"}], "parts[0].type"),
+        ([{"type": "image", "data": "not base64"}], "parts[0].data"),
+    ],
+    ids=["type", "missing", "unknown", "tag", "base64"],
+)
+def test_a_mistake_deep_in_a_body_is_named_with_its_place(
+    api: httpx.Client, session: str, parts: list[dict[str, Any]], where: str
+) -> None:
+    answer = api.post(f"/sessions/{session}/messages", json={"parts": parts})
+    assert list(assert_problem(answer, "invalid_request")["errors"]) == [where]
+
+
+@pytest.mark.parametrize("operation", WITH_BODY, ids=str)
+@pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", "application/xml"])
+def test_a_body_that_claims_to_be_something_else_is_refused(
+    api: httpx.Client, session: str, operation: Operation, media_type: str
+) -> None:
+    url = operation.url(session=session, agent="mock")
+    answer = api.request(operation.method, url, content=b"{}", headers={"content-type": media_type})
+    assert media_type in assert_problem(answer, "unsupported_media_type")["detail"]
+
+
+@pytest.mark.parametrize("media_type", ["application/json; charset=utf-8", "application/vnd.tea+json", None])
+def test_a_body_in_any_flavour_of_json_is_read(api: httpx.Client, media_type: str | None) -> None:
+    headers = {} if media_type is None else {"content-type": media_type}
+    assert api.post("/sessions", content=b'{"agent": "mock"}', headers=headers).status_code == 201
+
+
+@pytest.mark.parametrize(("operation", "name", "value"), _bad_queries(), ids=lambda value: str(value)[:20])
+def test_a_query_value_that_cannot_be_is_named(
+    api: httpx.Client, session: str, operation: Operation, name: str, value: str
+) -> None:
+    answer = api.get(operation.url(session=session), params={name: value})
+    assert_problem(answer, "invalid_request", field=name)
+
+
+@pytest.mark.parametrize("number", ["first", "-1", "1.5", "9" * 30, "٣"])
+def test_a_last_event_id_that_is_no_number_is_named(api: httpx.Client, session: str, number: str) -> None:
+    headers = {"last-event-id": number.encode(), "accept": b"text/event-stream"}
+    answer = api.get(f"/sessions/{session}/events", headers=headers)
+    assert_problem(answer, "invalid_request", field="Last-Event-ID")
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "setting"),
+    [("/sessions", 2049, "max_body_bytes"), ("/sessions/nobody/messages", 4097, "max_upload_bytes")],
+)
+@pytest.mark.parametrize("chunked", [False, True], ids=["announced", "chunked"])
+@pytest.mark.parametrize("key", [{}, {"idempotency-key": "one"}], ids=["plain", "with key"])
+def test_a_body_above_the_limit_is_refused_with_the_name_of_the_setting(
+    strict_server: RunningServer, path: str, size: int, setting: str, chunked: bool, key: dict[str, str]
+) -> None:
+    content = iter([b" " * size]) if chunked else b" " * size
+    answer = httpx.post(f"{strict_server.url}/api/v1{path}", content=content, headers=key)
+    problem = assert_problem(answer, "too_large")
+    assert setting in problem["detail"]
+    assert answer.headers["connection"] == "close"
+
+
+def test_a_body_just_at_the_limit_is_taken(strict_server: RunningServer) -> None:
+    content = b'{"agent": "mock"}'.ljust(2048)
+    assert httpx.post(f"{strict_server.url}/api/v1/sessions", content=content).status_code == 201
+
+
+@pytest.mark.parametrize("key", ["", "idempotency-key: two\r\n"], ids=["plain", "with key"])
+@pytest.mark.parametrize("drips", [False, True], ids=["stalled", "dripping"])
+def test_a_body_that_does_not_arrive_in_time_is_refused(strict_server: RunningServer, key: str, drips: bool) -> None:
+    head = f"POST /api/v1/sessions HTTP/1.1\r\nhost: localhost\r\n{key}content-length: 2000\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", strict_server.port), SLOW_CLIENT_SECONDS) as connection:
+        connection.sendall(head.encode())
+        connection.settimeout(0.05)
+        received = b"".join(_read_slowly(connection, drips=drips))
+    assert received.startswith(b"HTTP/1.1 408 ")
+    assert b'"code":"request_timeout"' in received
+    assert b"\r\nconnection: close\r\n" in received
+
+
+def _read_slowly(connection: socket.socket, *, drips: bool) -> Iterator[bytes]:
+    """Everything the server says, while a byte of the body goes out now and then."""
+    for _ in range(int(SLOW_CLIENT_SECONDS / 0.05)):
+        try:
+            if (received := connection.recv(65536)) == b"":
+                return
+            yield received
+        except TimeoutError:
+            connection.sendall(b" " if drips else b"")
+
+
+def test_every_code_has_one_status_and_one_title() -> None:
+    assert len(CODES) == len({code.casefold() for code in CODES})
+    assert all(400 <= status < 600 for status in CODES.values())

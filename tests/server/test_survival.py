@@ -1,0 +1,179 @@
+"""The server ends cleanly when told to, and loses nothing when it is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.server.talk import Talk, stream
+from tests.serving import OSTLER, RunningServer, clean_env, running_server, wait_until
+
+SESSIONS = 10
+KILLS = 20
+
+
+def client_of(server: RunningServer) -> httpx.Client:
+    return httpx.Client(base_url=f"{server.url}/api/v1", timeout=30)
+
+
+def children_named(marker: str) -> list[int]:
+    """Processes whose environment or command line names this folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                text = (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if marker.encode() in text:
+                found.append(int(entry.name))
+    return found
+
+
+def test_ctrl_c_with_live_sessions_ends_everything_within_five_seconds(state_dir: Path) -> None:
+    with running_server(state_dir) as server, client_of(server) as api:
+        talks = [Talk(api) for _ in range(4)]
+        for talk, words in zip(
+            talks, ["stream 100000 words 50/s", "wait 600", "run sleep 600", "permission x"], strict=True
+        ):
+            talk.send(f"mock: {words}")
+            talk.until(lambda event: "start" in event["data"])
+        watching = [threading.Thread(target=list, args=[stream(api, f"/sessions/{talks[0].id}/events/sse")])]
+        for thread in watching:
+            thread.start()
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(30) == 0
+        took = time.monotonic() - began
+        for thread in watching:
+            thread.join(10)
+            assert not thread.is_alive()
+    assert took < 5
+    assert children_named(str(state_dir / "sessions")) == []
+    with running_server(state_dir) as server, client_of(server) as api:
+        states = [api.get(f"/sessions/{talk.id}").json() for talk in talks]
+        assert {(state["status"], state["activity"]) for state in states} == {("running", "idle")}
+        events = api.get(f"/sessions/{talks[3].id}/events").json()["events"]
+        assert [event["type"] for event in events if event["type"].startswith("permission")] == [
+            "permission.requested",
+            "permission.resolved",
+        ]
+
+
+def test_a_second_server_on_the_same_folder_refuses_to_start(state_dir: Path) -> None:
+    with running_server(state_dir) as server:
+        second = start_and_fail(state_dir)
+        assert second.returncode != 0
+        assert f"process {server.process.pid}" in second.stderr
+        assert len(second.stderr.strip().splitlines()) == 1
+
+
+def test_a_database_from_the_future_is_refused(state_dir: Path) -> None:
+    with running_server(state_dir):
+        pass
+    subprocess.run(
+        [
+            "python3",
+            "-c",
+            "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('PRAGMA user_version=999')",
+            str(state_dir / "ostler.db"),
+        ],
+        check=True,
+    )
+    refused = start_and_fail(state_dir)
+    assert refused.returncode != 0
+    assert "999" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+
+
+def start_and_fail(state_dir: Path) -> "subprocess.CompletedProcess[str]":
+    command = [*OSTLER, "serve", "--port", "0", "--state-dir", str(state_dir)]
+    env = clean_env(state_dir.with_name("other-home"))
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+class Witness:
+    """A client that writes down every event it was shown, across any number of servers."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        self.seen: dict[int, str] = {}
+        self.changed: list[int] = []
+
+    def watch(self, url: str) -> None:
+        """Read until the server dies."""
+        last = max(self.seen, default=0)
+        try:
+            with httpx.stream(
+                "GET", f"{url}/api/v1/sessions/{self.session_id}/events/sse?offset={last}", timeout=60
+            ) as answer:
+                for line in answer.iter_lines():
+                    if line.startswith("data: "):
+                        self._note(line[6:])
+        except httpx.HTTPError:
+            return
+
+    def _note(self, text: str) -> None:
+        sequence = json.loads(text)["sequence"]
+        if self.seen.setdefault(sequence, text) != text:
+            self.changed.append(sequence)
+
+
+def test_twenty_kills_lose_no_acknowledged_event(state_dir: Path) -> None:
+    witnesses: list[Witness] = []
+    acknowledged: list[tuple[str, str]] = []
+    for kill in range(KILLS):
+        with running_server(state_dir) as server:
+            with client_of(server) as api:
+                if not witnesses:
+                    witnesses = [Witness(Talk(api).id) for _ in range(SESSIONS)]
+                acknowledged += send_to_all(api, witnesses)
+            threads = [threading.Thread(target=witness.watch, args=[server.url]) for witness in witnesses]
+            for thread in threads:
+                thread.start()
+            wait_for_more(witnesses, 20 + 5 * (kill % 4))
+            server.process.kill()
+            server.process.wait()
+            for thread in threads:
+                thread.join(30)
+    wait_until(lambda: children_named(str(state_dir / "sessions")) == [], what="agents to end with the server")
+    with running_server(state_dir) as server, client_of(server) as api:
+        for witness in witnesses:
+            check(api, witness)
+        logs = {
+            witness.session_id: api.get(f"/sessions/{witness.session_id}/events?limit=10000").text
+            for witness in witnesses
+        }
+        assert all(turn_id in logs[session_id] for session_id, turn_id in acknowledged)
+
+
+def wait_for_more(witnesses: list[Witness], count: int) -> None:
+    goals = [(witness, len(witness.seen) + count) for witness in witnesses]
+    wait_until(lambda: all(len(witness.seen) >= goal for witness, goal in goals), what="events to stream", seconds=60)
+
+
+def send_to_all(api: httpx.Client, witnesses: list[Witness]) -> list[tuple[str, str]]:
+    sent = []
+    for witness in witnesses:
+        body = {"message": "mock: stream 100000 words 200/s"}
+        receipt: dict[str, Any] = api.post(f"/sessions/{witness.session_id}/messages", json=body).json()
+        sent.append((witness.session_id, receipt["turn_id"]))
+    return sent
+
+
+def check(api: httpx.Client, witness: Witness) -> None:
+    stored: list[Any] = []
+    while page := api.get(f"/sessions/{witness.session_id}/events?offset={len(stored)}&limit=10000").json()["events"]:
+        stored += page
+    assert [event["sequence"] for event in stored] == list(range(1, len(stored) + 1))
+    assert witness.changed == []
+    assert all(stored[sequence - 1] == json.loads(text) for sequence, text in witness.seen.items())
+    types = [event["type"] for event in stored]
+    assert types.count("turn.started") == types.count("turn.ended") == KILLS
+    assert api.get(f"/sessions/{witness.session_id}").json()["activity"] == "idle"
