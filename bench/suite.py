@@ -34,11 +34,13 @@ def main(arguments: Sequence[str]) -> int:
     elif not options.no_peer:
         print("Measuring Ostler alone.", file=sys.stderr)
     agent = install_agent()
+    busy = _busy()
     begin = time.monotonic()
     samples, failures = _measured(options.only or list(MEASURES), contestants, agent, scale)
     names = (f"Ostler {_version(contestants[0][1])}", f"{SandboxAgent.name} {PEER_VERSION}")
     result = table.markdown(samples[Ostler], samples.get(SandboxAgent, {}), names)
-    report = _report(result, scale, time.monotonic() - begin, agent, options)
+    seconds = time.monotonic() - begin
+    report = _report(result, scale, seconds, agent, max(busy, _busy()), options)
     print("\n" + report)
     if not options.only:
         RESULTS.write_text(report)
@@ -106,6 +108,19 @@ def _machine() -> str:
     return f"{os.cpu_count()} cores of {model}, {memory / 2**20:.0f} GiB memory, {kernel}"
 
 
+def _busy() -> float:
+    """Which part of the processors others use while we do nothing."""
+    before = _ticks()
+    time.sleep(1.0)
+    total, idle = (after - then for after, then in zip(_ticks(), before, strict=True))
+    return 1 - idle / total if total else 0.0
+
+
+def _ticks() -> tuple[int, int]:
+    fields = [int(field) for field in _lines("/proc/stat")[0].split()[1:9]]
+    return sum(fields), fields[3] + fields[4]
+
+
 def _lines(path: str) -> list[str]:
     try:
         return Path(path).read_text().splitlines()
@@ -113,13 +128,15 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def _report(result: str, scale: Scale, seconds: float, agent: Path, options: argparse.Namespace) -> str:
+def _report(result: str, scale: Scale, seconds: float, agent: Path, busy: float, options: argparse.Namespace) -> str:
     command = " ".join(["python bench/run.py", *(["--quick"] if options.quick else [])])
+    warning = " **The machine was busy: measure again before you trust these figures.**" if busy > 0.1 else ""
     return f"""# Benchmark results
 
 {time.strftime("%Y-%m-%d")} on {_machine()}. Python {platform.python_version()}.
 `{command}`: {scale.rounds} round(s), both servers in turn, {seconds:.0f} s; medians over the rounds.
 Ostler: `ostler serve`. Peer: `sandbox-agent server --no-token --no-telemetry`. One fake agent ({agent.name}) for both.
+Other work took {busy:.0%} of the processors beside the run.{warning}
 
 {result}
 

@@ -112,8 +112,6 @@ async def test_through_a_proxy_that_cuts_connections_every_event_comes_once(serv
         s = await ostler.sessions.create("mock")
         await s.send("mock: stream 1500 words max\nmock: say end")
         async with AsyncClient(bad_url) as unlucky:
-            await ostler.system.health()
-            unlucky._transport.reached = True  # the proxy may cut even the first answer
             numbers, words = [], ""
             async with asyncio.timeout(90):
                 async for event in unlucky.events.stream(s.id):

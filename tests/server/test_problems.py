@@ -1,13 +1,17 @@
 """Whatever is wrong with a request, the answer is one problem document that says what and where."""
 
+import base64
+import re
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
-from tests.server.http_helpers import CODES, Operation, assert_problem, build_document, operations
+from tests.server.http_helpers import Operation, assert_problem, build_document, operations, wait_idle
 from tests.serving import RunningServer, running_server
 
 ALL = operations()
@@ -56,10 +60,16 @@ def _bad_values(name: str, schema: dict[str, Any]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def session(server: RunningServer) -> str:
+def api(server: RunningServer) -> Iterator[httpx.Client]:
+    """One client for all tests here: making one takes longer than most of them."""
+    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def session(api: httpx.Client) -> str:
     """A session that tests of bad input may aim at, as it takes none of it."""
-    created = httpx.post(f"{server.url}/api/v1/sessions", json={"agent": "mock"})
-    return str(created.json()["id"])
+    return str(api.post("/sessions", json={"agent": "mock"}).json()["id"])
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +84,7 @@ def _names(operation: Operation) -> list[tuple[Operation, str]]:
     return [(operation, name) for name in operation.path_names]
 
 
-@pytest.mark.parametrize(
-    ("operation", "name"), [pair for operation in ALL for pair in _names(operation)], ids=lambda value: str(value)
-)
+@pytest.mark.parametrize(("operation", "name"), [pair for operation in ALL for pair in _names(operation)], ids=str)
 def test_a_name_that_nothing_has_is_not_found(api: httpx.Client, session: str, operation: Operation, name: str) -> None:
     known = {"session": session, "agent": "mock"}
     url = operation.url(**{given: value for given, value in known.items() if given != name})
@@ -197,7 +205,7 @@ def test_a_query_value_that_cannot_be_is_named(
 
 @pytest.mark.parametrize("number", ["first", "-1", "1.5", "9" * 30, "٣"])
 def test_a_last_event_id_that_is_no_number_is_named(api: httpx.Client, session: str, number: str) -> None:
-    headers = {"last-event-id": number.encode(), "accept": b"text/event-stream"}
+    headers = {b"last-event-id": number.encode(), b"accept": b"text/event-stream"}
     answer = api.get(f"/sessions/{session}/events", headers=headers)
     assert_problem(answer, "invalid_request", field="Last-Event-ID")
 
@@ -247,6 +255,23 @@ def _read_slowly(connection: socket.socket, *, drips: bool) -> Iterator[bytes]:
             connection.sendall(b" " if drips else b"")
 
 
-def test_every_code_has_one_status_and_one_title() -> None:
-    assert len(CODES) == len({code.casefold() for code in CODES})
-    assert all(400 <= status < 600 for status in CODES.values())
+def test_an_image_of_100_megabytes_arrives_whole_and_costs_memory_only_in_proportion(state_dir: Path) -> None:
+    size = 100_000_000
+    data = base64.b64encode(bytes(size)).decode()
+    body = msgspec.json.encode({"parts": [{"type": "image", "data": data, "mime": "image/png"}]})
+    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        session = api.post("/sessions", json={"agent": "mock"}).json()["id"]
+        answer = api.post(f"/sessions/{session}/messages", content=body)
+        assert answer.status_code == 202, answer.text
+        (part,) = api.get(f"/sessions/{session}/messages").json()["messages"][0]["item"]["content"]
+        assert (part["type"], Path(part["path"]).stat().st_size) == ("image", size)
+        print("PEAK", _peak_memory(server.process.pid))
+        assert _peak_memory(server.process.pid) < 8 * size
+        wait_idle(api, session, turns=1)
+
+
+def _peak_memory(pid: int) -> int:
+    """Bytes, from /proc; 0 where there is none."""
+    status = Path(f"/proc/{pid}/status")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
+    return int(found[1]) * 1024 if found else 0

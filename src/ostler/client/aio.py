@@ -3,9 +3,10 @@
 import asyncio
 import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from weakref import WeakSet
 
 import httpx
 
@@ -15,6 +16,7 @@ from ostler.client.errors import ClientError
 from ostler.client.events import Cursor, SessionEvent, Stream, check_stream, closed, project_stream, session_stream
 from ostler.client.http import (
     ANSWER_SECONDS,
+    CLOSE_SECONDS,
     DEFAULT_ADDRESS,
     SILENCE_SECONDS,
     is_reset,
@@ -36,6 +38,8 @@ class AsyncTransport:
         self.address = base_url
         self.reached = False
         self._silence = silence
+        self._held: WeakSet[AsyncGenerator[SessionEvent, None]] = WeakSet()
+        self._open: set[asyncio.Event] = set()
         self._http = httpx.AsyncClient(**options(base_url, token, timeout))
 
     async def run(self, call: Call[T]) -> T:
@@ -64,29 +68,24 @@ class AsyncTransport:
         return events
 
     async def _events(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
-        ended = asyncio.Event()
+        cursor, ended = Cursor(stream), asyncio.Event()
         self._open.add(ended)
         try:
-            async for event in self._reconnecting(stream):
-                yield event
+            while not cursor.ended:
+                try:
+                    async with self._connected(stream, cursor) as response:
+                        async for chunk in response.aiter_bytes():
+                            for event in cursor.feed(chunk):
+                                yield event
+                            if cursor.ended:
+                                return
+                    raise closed(self.address)
+                except ClientError as error:
+                    delay = cursor.delay_after(error, reached=self.reached)
+                await asyncio.sleep(delay)
         finally:
             self._open.discard(ended)
             ended.set()
-
-    async def _reconnecting(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
-        cursor = Cursor(stream)
-        while not cursor.ended:
-            try:
-                async with self._connected(stream, cursor) as response:
-                    async for chunk in response.aiter_bytes():
-                        for event in cursor.feed(chunk):
-                            yield event
-                        if cursor.ended:
-                            return
-                raise closed(self.address)
-            except ClientError as error:
-                delay = cursor.delay_after(error, reached=self.reached)
-            await asyncio.sleep(delay)
 
     @asynccontextmanager
     async def _connected(self, stream: Stream, cursor: Cursor) -> AsyncIterator[httpx.Response]:
@@ -108,7 +107,15 @@ class AsyncTransport:
                 yield response
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """End all streams, also those that were left in the middle, and give the connections back."""
+        for events in list(self._held):
+            with suppress(RuntimeError):  # another task reads it, and will hear of the closed connection
+                await events.aclose()
+        leaving = [asyncio.ensure_future(ended.wait()) for ended in self._open]
+        if leaving:  # the event loop is closing them since nobody holds them any more
+            _, late = await asyncio.wait(leaving, timeout=CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
         await self._http.aclose()
 
 

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from ostler.client.calls import API, segment
-from ostler.client.errors import (BadAnswer, ClientError, ConnectionLost, MissingEvents, OstlerApiError, ServerUnreachable)
+from ostler.client.errors import (
+    BadAnswer,
+    ClientError,
+    ConnectionLost,
+    MissingEvents,
+    OstlerApiError,
+    ServerUnreachable,
+)
 from ostler.client.sse import SseMessage, SseParser
 from ostler.wire.events import AnyEvent, UnknownEvent, decode_event
 

@@ -42,6 +42,8 @@ CALM_SECONDS = 2.0
 LEFTOVER_GRACE = 0.5
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+# stopped, traced, dead; and waiting in the kernel, as a parent in vfork does while its child is stopped
+_STILL = frozenset({b"T", b"t", b"Z", b"X", b"D"})
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -105,13 +107,14 @@ def send_signal(pid: int, number: int) -> None:
         return
 
 
-def freeze(root: int, spare: "set[int] | None" = None) -> "set[int]":
-    """Stop everything below `root` until nothing can fork any more; returns what was running before.
+def freeze(root: int, spare: "set[int] | None" = None) -> None:
+    """Stop everything below `root` until nothing can fork any more.
 
-    Two scans in a row must see the same processes at rest: what was missed by the first was born before its parent
-    came to rest, and is seen by the second.
+    What is found is signalled at once, or a fork loop would be a generation ahead of us. Two scans in a row must see
+    the same processes at rest: what the first missed was born before its parent came to rest, and the second sees it.
     """
-    stopped: set[int] = set()
+    resting: set[int] = set()
+    signalled: set[int] = set()
     before: set[int] = set()
     calm = False
     deadline = time.monotonic() + CALM_SECONDS
@@ -119,21 +122,21 @@ def freeze(root: int, spare: "set[int] | None" = None) -> "set[int]":
         seen, moving = set(), False
         for pid in descendants(root, spare):
             seen.add(pid)
-            if not _at_rest(pid, signalled=pid in stopped):
+            if pid not in signalled:
                 send_signal(pid, signal.SIGSTOP)
-                stopped.add(pid)
+                signalled.add(pid)
                 moving = True
+            elif pid not in resting:
+                state = _state(pid)
+                moving |= state not in _STILL
+                if state in _STILL - {b"D"}:
+                    resting.add(pid)
         calm = not moving and seen == before
         before = seen
-    if not calm:
-        print("NOTCALM", os.getpid(), [(pid, _stat(pid)[:3], _read(f"/proc/{pid}/comm")) for pid in descendants(root, spare)][:20], file=sys.stderr)
-    return stopped
 
 
-def _at_rest(pid: int, *, signalled: bool) -> bool:
-    state = (_stat(pid) or [b"gone"])[0]
-    # a parent in vfork stays in D while its child is stopped
-    return state in {b"T", b"t", b"Z", b"X"} or (signalled and state == b"D")
+def _state(pid: int) -> bytes:
+    return (_stat(pid) or [b"gone"])[0]
 
 
 def sweep(root: int, spare: "set[int] | None" = None) -> None:
@@ -269,11 +272,16 @@ class Keeper:
         elif verb == "stop" and not self._ending:
             self._end([signal.SIGINT, signal.SIGTERM, signal.SIGKILL], float(str(order["grace"])))
         elif verb == "freeze":
-            self._frozen |= freeze(os.getpid())
+            self._freeze()
             self._report(event="frozen")
         elif verb == "thaw":
             self._thaw()
             self._report(event="thawed")
+
+    def _freeze(self) -> None:
+        stopped_before = {pid for pid in descendants(os.getpid()) if _state(pid) == b"T"}
+        freeze(os.getpid())
+        self._frozen.update(set(descendants(os.getpid())) - stopped_before)
 
     def _thaw(self) -> None:
         for pid in self._frozen.intersection(descendants(os.getpid())):

@@ -34,7 +34,7 @@ class TolerantRequest(Request[Any, Any, Any]):
             raise UnsupportedMedia(given=media_type, possible="application/json")
         try:
             decoded = await super().json()
-        except SerializationException as error:
+        except (SerializationException, UnicodeDecodeError) as error:
             raise _not_json(str(error).removeprefix("JSON is malformed: ")) from error
         except RecursionError:
             raise _not_json("It is nested too deeply") from None

@@ -114,6 +114,7 @@ def _event_page() -> Document:
 def _describe(operation: Document, schemas: Document) -> None:
     """Words for people: what the operation does, takes and answers."""
     operation["summary"] = operation.pop("description")
+    operation.pop("deprecated")
     for parameter in operation.get("parameters", ()):
         _tidy_parameter(parameter)
     if body := operation.get("requestBody"):

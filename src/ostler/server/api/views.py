@@ -8,7 +8,7 @@ from ostler.wire.sessions import Session
 API = "/api/v1"
 
 
-def session_view(record: SessionRecord, state: SessionState, last: int) -> Session:
+def session_view(record: SessionRecord, state: SessionState, last: int, updated_at: str) -> Session:
     """A session as clients see it; values of env never leave the server."""
     self_link = f"{API}/sessions/{record.id}"
     return Session(
@@ -23,7 +23,7 @@ def session_view(record: SessionRecord, state: SessionState, last: int) -> Sessi
         labels=state.labels,
         env_names=tuple(sorted(record.spec.env)),
         created_at=record.created_at,
-        updated_at=record.updated_at,
+        updated_at=updated_at,
         last_sequence=last,
         turn_count=state.turn_count,
         queue_length=len(state.queue),
@@ -48,4 +48,4 @@ def session_view(record: SessionRecord, state: SessionState, last: int) -> Sessi
 
 def live_view(live: LiveSession) -> Session:
     """A session that is in memory."""
-    return session_view(live.record, live.log.state, live.log.last)
+    return session_view(live.record, live.log.state, live.log.last, live.log.updated_at)

@@ -4,6 +4,7 @@ Every decision is taken and put into the log's queue without an await in between
 """
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
@@ -41,6 +42,7 @@ _OUTCOMES: dict[PermissionReply, PermissionStatus] = {
     "reject": "reject",
 }
 _WRITE_RETRY_SECONDS = 1.0
+_WRAP_UP_SECONDS = 5.0
 _TITLE_LENGTH = 72
 
 
@@ -270,19 +272,15 @@ class LiveSession:
             raise InvalidTransition(
                 session=self.id, status=self.log.state.status, verb="be interrupted; resume it first"
             )
-        if self._connection is not None:
-            self._spawn(self._connection.interrupt())
-        else:
-            await self._abandon_start(turn.turn_id)
+        if self._turn is not None and await _cancelled(self._turn):  # the agent never heard of it
+            await self._end_unheard(turn.turn_id)
+        elif self._connection is not None:
+            await self._connection.interrupt()
         return Interrupted(interrupted=True, turn_id=turn.turn_id)
 
-    async def _abandon_start(self, turn_id: str) -> None:
-        if self._turn is not None:
-            await _cancelled(self._turn)
+    async def _end_unheard(self, turn_id: str) -> None:
         if self._is_current(turn_id):
-            await self.log.append(
-                [*self._dropped_asks("interrupt"), drafts.turn_ended(turn_id, "interrupted", "interrupted")]
-            )
+            await self.log.append([drafts.turn_ended(turn_id, "interrupted", "interrupted")])
             await self.begin_next()
 
     async def pause(self) -> None:
@@ -324,10 +322,22 @@ class LiveSession:
             await self.log.append([drafts.status(first)])
         if self._connection is not None and paused and not force:
             await self._connection.thaw()
+        if not force:
+            await self._wrap_up()
         await self.disconnect(force=force)
         cleared = [drafts.queue(())] if self.log.state.queue else []
         ended = [*self._turn_cut_off("interrupted"), *cleared, drafts.status(final), drafts.ended_by_us()]
         await self._append_patiently(ended)
+
+    async def _wrap_up(self) -> None:
+        """Give the agent a moment to end its turn by itself."""
+        if self._connection is None or self.log.state.turn is None:
+            return
+        await self._connection.interrupt()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WRAP_UP_SECONDS):
+                while self.log.state.turn is not None:
+                    await self.log.feed.wait(self.log.last, timeout=_WRAP_UP_SECONDS)
 
     def _turn_cut_off(self, reason: str) -> list[Draft]:
         state = self.log.state
@@ -427,7 +437,8 @@ def _check_answers(asked: QuestionData, answers: tuple[tuple[str, ...], ...] | N
         raise Unprocessable(reason=f"answers: {reason}.", errors={"answers": [reason]})
 
 
-async def _cancelled(task: "asyncio.Task[None]") -> None:
-    """Cancel a task and wait until it is over."""
+async def _cancelled(task: "asyncio.Task[None]") -> bool:
+    """Cancel a task and wait until it is over; False if it had come to its end by itself."""
     task.cancel()
     await asyncio.wait([task])
+    return task.cancelled()

@@ -52,6 +52,7 @@ class SessionLog:
         agent: str,
         state: SessionState,
         last: int,
+        updated_at: str,
         store: Store,
         clock: Clock,
         project_feed: ProjectFeed,
@@ -59,6 +60,7 @@ class SessionLog:
     ) -> None:
         self.session_id = session_id
         self.state = state
+        self.updated_at = updated_at
         self.owner: object = None
         """Stays in memory while an append is in flight."""
         self.feed = Feed(last=last, limit_bytes=buffer_bytes)
@@ -116,6 +118,7 @@ class SessionLog:
             self._roll_back(generation)
             return
         self._durable_state = state
+        self.updated_at = self._clock.now()
         self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
         self._project_feed.publish(append.events, written.result())
 

@@ -1,8 +1,6 @@
 """What the API can ask of sessions: finds them, creates them, keeps one live object for each that is in use."""
 
 import asyncio
-import functools
-import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -29,6 +27,7 @@ from ostler.server.sessions.log import ProjectFeed, SessionLog
 from ostler.server.sessions.recovery import needs_recovery, recovery_drafts
 from ostler.server.sessions.state import TERMINAL, SessionState
 from ostler.server.sessions.transcript import Transcript
+from ostler.server.sessions.trash import Trash
 from ostler.server.store import queries, statements
 from ostler.server.store.records import NewSession, SessionFilter, SessionRecord, StoredEvent
 from ostler.server.store.store import Store
@@ -60,6 +59,7 @@ class Sessions:
         self._runner = runner
         self._clock = clock
         self._folder = state_dir / "sessions"
+        self._trash = Trash(state_dir / "trash")
         self._buffer_bytes = buffer_bytes
         self._live: WeakValueDictionary[str, LiveSession] = WeakValueDictionary()
 
@@ -83,7 +83,8 @@ class Sessions:
         return self._live.get(record.id) or self._enliven(record)
 
     def _enliven(self, record: SessionRecord) -> LiveSession:
-        session_log = self._log_of(record.id, record.agent, _state.decode(record.state), record.last_sequence)
+        state = _state.decode(record.state)
+        session_log = self._log_of(record.id, record.agent, state, record.last_sequence, record.updated_at)
         return self._register(record, session_log)
 
     def _home(self, session_id: str) -> str:
@@ -94,23 +95,24 @@ class Sessions:
         self._live[record.id] = live
         return live
 
-    def _log_of(self, session_id: str, agent: str, state: SessionState, last: int) -> SessionLog:
+    def _log_of(self, session_id: str, agent: str, state: SessionState, last: int, updated_at: str) -> SessionLog:
         return SessionLog(
             session_id=session_id,
             agent=agent,
             state=state,
             last=last,
+            updated_at=updated_at,
             store=self.store,
             clock=self._clock,
             project_feed=self.project_feed,
             buffer_bytes=self._buffer_bytes,
         )
 
-    def state_of(self, record: SessionRecord) -> tuple[SessionState, int]:
-        """What the log of a session adds up to, and its last sequence."""
+    def state_of(self, record: SessionRecord) -> tuple[SessionState, int, str]:
+        """What the log of a session adds up to, its last sequence, and when that was written."""
         if (live := self._live.get(record.id)) is not None:
-            return live.log.state, live.log.last
-        return _state.decode(record.state), record.last_sequence
+            return live.log.state, live.log.last, live.log.updated_at
+        return _state.decode(record.state), record.last_sequence, record.updated_at
 
     async def page(self, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
         """One page of sessions and how many match."""
@@ -132,7 +134,7 @@ class Sessions:
         return self._live.get(known.id) or self._enliven(known)
 
     async def _insert(self, new: NewSession, wanted: CreateSession) -> tuple[LiveSession, bool]:
-        session_log = self._log_of(new.id, new.agent, SessionState(), 0)
+        session_log = self._log_of(new.id, new.agent, SessionState(), 0, new.created_at)
         first = session_log.prepare(first_events(new, wanted))
         if wanted.cwd is None:
             make_workspace(new.spec.cwd)
@@ -162,8 +164,7 @@ class Sessions:
         await live.delete()
         await self.store.write(statements.delete_session, live.id, self._clock.now())
         self._live.pop(live.id, None)
-        remove = functools.partial(shutil.rmtree, self._folder / live.id, ignore_errors=True)
-        await asyncio.get_running_loop().run_in_executor(None, remove)
+        self._trash.take(self._folder / live.id)
 
     # Conversation
 
@@ -244,6 +245,7 @@ class Sessions:
 
     async def recover(self) -> None:
         """Bring sessions to rest that an earlier server left in the middle of something; go on with their queues."""
+        self._trash.empty()
         for record in await self.store.read(queries.unfinished_sessions, tuple(TERMINAL)):
             state = _state.decode(record.state)
             if needs_recovery(state) or state.queue:
@@ -263,6 +265,7 @@ class Sessions:
         sessions = list(self._live.values())
         await asyncio.gather(*(live.shut_down() for live in sessions), return_exceptions=True)
         self.close_feeds()
+        self._trash.close()
 
     def close_feeds(self) -> None:
         """Let every event stream end."""

@@ -64,7 +64,7 @@ async def list_messages(
 async def get_queue(session: str, services: Services, project: str) -> Queue:
     """Prompts that wait for the current turn to end."""
     record = await services.sessions.find(project, session)
-    state, _ = services.sessions.state_of(record)
+    state, *_ = services.sessions.state_of(record)
     return Queue(entries=state.queue)
 
 
