@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     seconds = time.monotonic() - begin
     report = _report(result, scale, seconds, agent, max(busy, _busy()), options)
     print("\n" + report)
-    if not options.only:
+    if not (options.only or options.no_peer or failures):
         RESULTS.write_text(report)
         print(f"Written to {RESULTS.parent.name}/{RESULTS.name}.")
     return 1 if failures else 0

@@ -26,8 +26,10 @@ from ostler.server.store import queries
 from ostler.server.store.store import Store
 
 log = Log(__name__)
-_STOP_AGENTS_SECONDS = 3.5
-_STOP_REQUESTS_SECONDS = 0.7
+# Together less than five seconds; an agent that is still there then is killed by its keeper when we are gone.
+_STOP_AGENTS_SECONDS = 3.2
+_STOP_REQUESTS_SECONDS = 0.5
+_STOP_RUNNER_SECONDS = 0.5
 
 
 def serve(settings: Settings) -> int:
@@ -50,7 +52,7 @@ async def _serve(settings: Settings) -> None:
         await services.sessions.recover()
         await _answer_requests(services, listener)
     finally:
-        await _bounded(runner.close(), _STOP_AGENTS_SECONDS, "runner")
+        await _bounded(runner.close(), _STOP_RUNNER_SECONDS, "runner")
         await store.close()
 
 
@@ -111,6 +113,7 @@ async def _answer_requests(services: Services, listener: socket.socket) -> None:
         log_config=None,
         log_level="warning",
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=1,
@@ -128,7 +131,8 @@ async def _answer_requests(services: Services, listener: socket.socket) -> None:
 async def _wind_down(services: Services, server: uvicorn.Server, answering: "asyncio.Task[None]") -> None:
     log.info("server.stopping")
     services.counters.stopping = True
-    await _bounded(services.sessions.close(), _STOP_AGENTS_SECONDS, "sessions")
+    await _bounded(services.sessions.close_agents(), _STOP_AGENTS_SECONDS, "agents")
+    services.sessions.close()
     server.should_exit = True
     await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
     server.force_exit = True

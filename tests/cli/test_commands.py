@@ -188,3 +188,10 @@ def test_doctor_finds_a_broken_database_a_taken_port_and_a_bad_folder(
     assert (broken.returncode, blocked.returncode) == (1, 1)
     failures = [line for line in (broken.stdout + blocked.stdout).splitlines() if line.startswith("fail")]
     assert [line.split()[1] for line in failures] == ["Database", "Cannot", "State"]
+
+
+def test_an_unexpected_error_is_one_line_too_unless_details_are_wanted(ostler: Ostler) -> None:
+    short = ostler("system", "version", OSTLER_TOKEN="\N{SNOWMAN}")
+    long = ostler("--debug", "system", "version", OSTLER_TOKEN="\N{SNOWMAN}")
+    assert (short.returncode, short.stderr.count("\n"), "ostler --debug" in short.stderr) == (1, 1, True)
+    assert "Traceback" in long.stderr

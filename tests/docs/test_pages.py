@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.pages import ROOT, anchors, blocks, links, name, pages
 
-_SHELL_LANGUAGES = {"console", "sh", "python", "json", "text", "toml", "http", "javascript"}
+_LANGUAGES = {"console", "sh", "python", "json", "text", "toml", "http", "javascript"}
 
 
 def _broken(page: Path, link: str) -> bool:
@@ -23,7 +23,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", pages(), ids=name)
 def test_every_block_says_its_language(page: Path) -> None:
-    assert {block.language for block in blocks(page)} <= _SHELL_LANGUAGES
+    assert {block.language for block in blocks(page)} <= _LANGUAGES
 
 
 def test_every_page_is_reachable_from_the_index() -> None:

@@ -322,6 +322,21 @@ async def test_an_agent_that_does_not_read_can_still_be_interrupted(
     assert sink.drafts[-1].data == ended("interrupted", "interrupted")
 
 
+async def test_an_agent_that_leaves_far_too_much_unread_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ostler.runner.stdin.MOST_BYTES", 1_000_000)
+    sink = Recorder()
+    async with running() as runner:
+        connection = await runner.connect(spec_in(tmp_path), sink)
+        await connection.prompt(prompt("deaf"))
+        assert await connection.steer(prompt("x" * 900_000))
+        await connection.steer(prompt("x" * 900_000))
+        await until(lambda: sink.end is not None)
+    assert data_of(sink, "error").code == "agent_not_reading"
+    assert sink.drafts[-1].data == ended("failed", "agent_not_reading")
+
+
 async def test_a_frozen_turn_does_not_run_out_of_time(tmp_path: Path) -> None:
     sink = Recorder()
     async with running(turn_timeout=1.0) as runner:

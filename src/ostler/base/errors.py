@@ -173,6 +173,13 @@ class InstallFailed(OstlerError):
     template = "Could not install '{agent}': {reason}"
 
 
+class VersionNotOffered(InstallFailed):
+    """The wanted version of an agent cannot be had."""
+
+    code, status, title = "version_not_offered", 422, "Version not offered"
+    template = "Version '{version}' of agent '{agent}' is not on offer; {installed} is installed."
+
+
 class AgentStartFailed(OstlerError):
     """The agent's process did not come up."""
 

@@ -143,7 +143,16 @@ def _converted(merged: dict[str, Any]) -> Settings:
         return msgspec.convert(values, Settings, strict=False, dec_hook=lambda kind, value: kind(value))
     except msgspec.ValidationError as error:
         name = _named_in(str(error), values)
-        raise SettingsError(name=name, value=values.get(name, ""), reason=f"{error}.") from error
+        raise SettingsError(name=name, value=values.get(name, ""), reason=_reason(name, str(error))) from error
+
+
+def _reason(name: str, message: str) -> str:
+    schema = msgspec.json.schema(Settings)["$defs"]["Settings"]["properties"].get(name)
+    if schema is None:
+        return "there is no such setting."
+    if "enum" in schema:
+        return f"choose {' or '.join(schema['enum'])}."
+    return f"{message.partition(' - at ')[0]}."
 
 
 def _named_in(message: str, values: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Every operation of the API as a function that describes its call; both clients are made from this table."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -33,7 +33,6 @@ from ostler.wire.sessions import (
 from ostler.wire.system import Health, Ready, Version
 
 _INSTALL_SECONDS = 900.0
-T = TypeVar("T")
 
 _session = msgspec.json.Decoder(Session).decode
 _sessions = msgspec.json.Decoder(Page[Session]).decode

@@ -209,7 +209,8 @@ class AgentConnection:
     def _stop_disobedient(self, process: Process) -> None:
         log.warning("agent.disobedient", session_id=self._spec.session_id, agent=self._spec.agent)
         self._expected = True
-        self._stopping = asyncio.create_task(process.stop(grace=self._limits.stop_grace))
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(process.stop(grace=self._limits.stop_grace))
 
     def _complain(self, message: str, code: str, details: dict[str, Any]) -> None:
         data = ErrorData(message=message, code=code, details=details)

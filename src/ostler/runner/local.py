@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ostler.agents.adapter import Adapter, Installation
-from ostler.base.errors import AgentNotInstalled, InstallFailed, Stopping, UnsupportedAgent
+from ostler.base.errors import AgentNotInstalled, InstallFailed, Stopping, UnsupportedAgent, VersionNotOffered
 from ostler.link.protocol import Connection, Sink
 from ostler.runner.connection import AgentConnection, Limits
 from ostler.runner.dialogue import Counts
@@ -70,7 +70,7 @@ class LocalRunner:
         if found is None:
             raise InstallFailed(agent=name, reason="put its program on the PATH of the server.")
         if version is not None and version != found.version:
-            raise InstallFailed(agent=name, reason=f"version {version} is not on offer; {found.version} is installed.")
+            raise VersionNotOffered(agent=name, version=version, installed=found.version)
         return Installed(agent=name, version=found.version, path=found.path)
 
     async def validate(self, spec: AgentSpec) -> None:

@@ -87,7 +87,7 @@ class Process:
                     if await process._launch(command):
                         return process
                 except BaseException:
-                    process.release()
+                    await asyncio.shield(process._abandon())
                     raise
                 process.release()
                 nursery.abandon()
@@ -122,6 +122,13 @@ class Process:
         if problem := self._started.result():
             raise CannotStart(_explained(problem, command))
         return self.pid != 0
+
+    async def _abandon(self) -> None:
+        """Give up a start at any point of it; a keeper that hears nothing more kills its tree and leaves."""
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_WR)
+        await finished(self._gone, KILL_SECONDS)
+        self.release()
 
     # What the keeper reports
 

@@ -19,6 +19,7 @@ from ostler.server.api.gate import Gate
 from ostler.server.api.idempotency import Idempotency
 from ostler.server.api.routes import agents, asks, conversation, events, sessions, system, welcome
 from ostler.server.api.services import DEFAULT_PROJECT, Services
+from ostler.server.api.sse import Streams
 from ostler.server.api.views import API
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -69,7 +70,9 @@ def build_openapi() -> dict[str, Any]:
 def build_app(services: Services) -> App:
     """The application for a running server."""
     return Gate(
-        Idempotency(cast(App, _litestar(services)), services.sessions.store), services.settings, services.counters
+        Idempotency(Streams(cast(App, _litestar(services))), services.sessions.store),
+        services.settings,
+        services.counters,
     )
 
 

@@ -1,12 +1,13 @@
 """Event streams: a client is a cursor that moves when its socket takes more."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import functools
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from litestar import Response
 
-from ostler.server.api.asgi import Receive, Scope, Send
+from ostler.server.api.asgi import App, Receive, Scope, Send
 from ostler.server.api.services import Counters
 from ostler.server.sessions.feed import Feed
 from ostler.server.sessions.log import frame
@@ -28,7 +29,7 @@ Source = Callable[[int, int], Awaitable[list[StoredEvent]]]
 
 
 class Cursor:
-    """One client's place in a feed; yields bytes to write, None when it is time for a heartbeat."""
+    """One client's place in a feed."""
 
     def __init__(self, feed: Feed, source: Source, *, offset: int, heartbeat: float, from_memory: bool) -> None:
         self._feed = feed
@@ -37,19 +38,15 @@ class Cursor:
         self._heartbeat = heartbeat
         self._from_memory = from_memory
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """Everything after the offset, live until the feed closes."""
-        while True:
-            if self._offset < self._feed.last:
-                yield await self._next()
-            elif self._feed.closed:
-                return
-            else:
-                await self._feed.wait(self._offset, timeout=self._heartbeat)
-                if self._offset >= self._feed.last and not self._feed.closed:
-                    yield _HEARTBEAT
+    async def next(self) -> bytes | None:
+        """The next bytes to write, a heartbeat when nothing happens, None when nothing will."""
+        if self._offset >= self._feed.last and not self._feed.closed:
+            await self._feed.wait(self._offset, timeout=self._heartbeat)
+        if self._offset < self._feed.last:
+            return await self._read()
+        return None if self._feed.closed else _HEARTBEAT
 
-    async def _next(self) -> bytes:
+    async def _read(self) -> bytes:
         frames = self._feed.after(self._offset, _WRITE_BYTES) if self._from_memory else None
         if frames is not None:
             self._offset += len(frames)
@@ -67,8 +64,15 @@ def with_raw(event: StoredEvent) -> bytes:
     return event.body if event.raw is None else b'%b,"raw":%b}' % (event.body[:-1], event.raw)
 
 
+_SCOPE_KEY = "ostler.stream"
+
+
 class EventStream(Response[None]):
-    """An answer that goes on until the client leaves, the feed closes, or `until` says that this was the last."""
+    """An answer that goes on until the client leaves, the feed closes, or `until` says that this was the last.
+
+    A stream may live for days, so it is not written from within Litestar, whose stack would cost each client
+    kilobytes: the handler only leaves the stream in the scope, and `Streams` writes it when Litestar has let go.
+    """
 
     def __init__(
         self,
@@ -80,43 +84,79 @@ class EventStream(Response[None]):
         headers: dict[str, str] | None = None,
         until: Callable[[bytes], bool] | None = None,
     ) -> None:
-        super().__init__(None, media_type="text/event-stream", headers=headers)
+        super().__init__(None, media_type="text/event-stream")
+        self._stream = _Stream(cursor, feed, counters, holds, headers or {}, until)
+
+    def to_asgi_response(self, *_: Any, **__: Any) -> Any:
+        """Litestar asks for the ASGI application of a response."""
+        return self._leave_in_scope
+
+    async def _leave_in_scope(self, scope: Scope, _: Receive, __: Send) -> None:
+        scope[_SCOPE_KEY] = self._stream
+
+
+class Streams:
+    """ASGI application around Litestar that writes the event streams its handlers leave behind."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self._app(scope, receive, send)
+        if (stream := scope.pop(_SCOPE_KEY, None)) is not None:
+            scope["state"] = {}  # frees what Litestar parsed of the request
+            await stream.write(receive, send)
+
+
+class _Stream:
+    __slots__ = ("_counters", "_cursor", "_feed", "_headers", "_holds", "_until")
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        feed: Feed,
+        counters: Counters,
+        holds: object,
+        headers: dict[str, str],
+        until: Callable[[bytes], bool] | None,
+    ) -> None:
         self._cursor = cursor
         self._feed = feed
         self._counters = counters
         self._holds = holds  # keeps the live session in memory while it is watched
-        self._more_headers = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+        self._headers = headers
         self._until = until
 
-    def to_asgi_response(self, *_: Any, **__: Any) -> Any:
-        """Litestar asks for the ASGI application of a response: this is one."""
-        return self._serve
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        writing = asyncio.create_task(self._write(send))
-        gone = asyncio.create_task(_until_disconnect(receive))
-        try:
-            await asyncio.wait({writing, gone}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            writing.cancel()
-            gone.cancel()
-        if writing.done() and not writing.cancelled():
-            writing.result()
-
-    async def _write(self, send: Send) -> None:
+    async def write(self, receive: Receive, send: Send) -> None:
+        """Send everything the cursor gives until there is no more or nobody to send it to."""
         self._feed.watch()
         self._counters.open_streams += 1
+        gone = asyncio.create_task(_until_disconnect(receive))
+        gone.add_done_callback(functools.partial(_stop_writing, asyncio.current_task()))
         try:
-            headers = [*_HEADERS, *self._more_headers]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            async for chunk in self._cursor.chunks():
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                if self._until is not None and self._until(chunk):
-                    break
-            await send({"type": "http.response.body", "body": _FAREWELL, "more_body": False})
+            await self._write(send)
+        except asyncio.CancelledError:
+            if not gone.done():  # it is not the client who left
+                raise
         finally:
+            gone.cancel()
             self._counters.open_streams -= 1
             self._feed.unwatch()
+
+    async def _write(self, send: Send) -> None:
+        more = [(name.encode(), value.encode()) for name, value in self._headers.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *more]})
+        while (chunk := await self._cursor.next()) is not None:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            if self._until is not None and self._until(chunk):
+                break
+        await send({"type": "http.response.body", "body": _FAREWELL, "more_body": False})
+
+
+def _stop_writing(writing: "asyncio.Task[Any] | None", gone: "asyncio.Task[None]") -> None:
+    if writing is not None and not gone.cancelled():
+        writing.cancel()
 
 
 async def _until_disconnect(receive: Receive) -> None:

@@ -8,9 +8,13 @@ from ostler.wire.events import PermissionData, QuestionData
 from ostler.wire.running import Answer, Draft, PermissionAnswer
 from ostler.wire.sessions import PermissionMode
 
+_ASKS = frozenset({"permission.requested", "permission.resolved", "question.requested", "question.resolved"})
+
 
 def vet(events: Sequence[Draft], state: SessionState, mode: PermissionMode) -> tuple[list[Draft], list[Answer]]:
     """What to write for these events, and which answers to give the agent at once."""
+    if not any(draft.type in _ASKS for draft in events):
+        return list(events), []
     open_asks = {ask.ask_id for ask in state.asks}
     written: list[Draft] = []
     answers: list[Answer] = []

@@ -260,18 +260,16 @@ class Sessions:
             await live.log.append(written)
         await live.begin_next()
 
-    async def close(self) -> None:
-        """End every agent and every stream."""
-        sessions = list(self._live.values())
-        await asyncio.gather(*(live.shut_down() for live in sessions), return_exceptions=True)
-        self.close_feeds()
-        self._trash.close()
+    async def close_agents(self) -> None:
+        """End every turn and every agent; the sessions stay."""
+        await asyncio.gather(*(live.shut_down() for live in list(self._live.values())), return_exceptions=True)
 
-    def close_feeds(self) -> None:
+    def close(self) -> None:
         """Let every event stream end."""
         for live in list(self._live.values()):
             live.log.feed.close()
         self.project_feed.feed.close()
+        self._trash.close()
 
 
 def _nothing(_: sqlite3.Connection) -> None:

@@ -1,0 +1,86 @@
+"""Generated requests against every operation: no answer is a crash, and every answer is as documented.
+
+Streams stay open by design and would hang here: their operation is left out, and where a stream is an alternative to a
+document, the document is asked for.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.server.http_helpers import build_document
+from tests.serving import RunningServer, running_server
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+api_schema = schemathesis.openapi.from_dict(build_document()).exclude(operation_id="events.stream")
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server that only gets generated requests."""
+    with running_server(tmp_path_factory.mktemp("fuzzed") / "state") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[requests.Session]:
+    """Connections that stay open."""
+    with requests.Session() as client:
+        yield client
+
+
+@pytest.fixture
+def session(fuzzed: RunningServer) -> str:
+    """A fresh session; the operation under test may end it."""
+    created = httpx.post(f"{fuzzed.url}/api/v1/sessions", json={"agent": "mock", "key": str(uuid4())})
+    return str(created.json()["id"])
+
+
+GENERATED = settings(
+    max_examples=25,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@api_schema.parametrize()
+@GENERATED
+def test_every_answer_to_strangers_is_as_documented(
+    case: schemathesis.Case[Any], fuzzed: RunningServer, client: requests.Session
+) -> None:
+    _call(case, fuzzed, client, {})
+
+
+@api_schema.include(path_regex="{(session|agent)}|/sessions$").parametrize()
+@GENERATED
+def test_every_answer_about_what_exists_is_as_documented(
+    case: schemathesis.Case[Any], fuzzed: RunningServer, client: requests.Session, session: str
+) -> None:
+    _call(case, fuzzed, client, {"session": session, "agent": "mock"})
+
+
+def _call(case: schemathesis.Case[Any], server: RunningServer, client: requests.Session, known: dict[str, str]) -> None:
+    """Send a request with names that exist put in, and without asking for a stream."""
+    if isinstance(case.query, dict):
+        case.query.pop("stream", None)
+    for place in (case.path_parameters, case.body):
+        if isinstance(place, dict):
+            place |= {name: value for name, value in known.items() if name in place}
+    case.call_and_validate(
+        base_url=server.url, session=client, headers={"Accept": "application/json"}, checks=CHECKS, timeout=30
+    )
