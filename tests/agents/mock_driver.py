@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.agents.adapter import Emit, Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.adapter import Output, Ready, Send, TurnDone, Unreadable
 from ostler.agents.mock import MockAdapter
 from ostler.wire.events import ItemCompletedData, PermissionData, QuestionData
 from ostler.wire.items import Item
@@ -102,7 +102,7 @@ class Mock:
 
     def until_event(self, kind: str) -> list[Draft]:
         """The events up to and with the first of this type."""
-        return drafts(self.until(lambda output: isinstance(output, Emit) and output.draft.type == kind))
+        return drafts(self.until(lambda output: isinstance(output, Draft) and output.type == kind))
 
     def until(self, wanted: Any) -> list[Output]:
         """Outputs up to and with the first wanted one."""
@@ -169,7 +169,7 @@ def running(tmp_path: Path, **fields: Any) -> Iterator[Mock]:
 
 def drafts(outputs: Sequence[Output]) -> list[Draft]:
     """The events among the outputs, without their raw frames."""
-    return [msgspec.structs.replace(output.draft, raw=None) for output in outputs if isinstance(output, Emit)]
+    return [msgspec.structs.replace(output, raw=None) for output in outputs if isinstance(output, Draft)]
 
 
 def data_of(outputs: Sequence[Output], kind: str) -> list[Any]:

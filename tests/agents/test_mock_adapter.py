@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from ostler.agents.adapter import Emit, Unreadable
+from ostler.agents.adapter import Unreadable
 from ostler.agents.mock import HANDLERS, MockTranslator
 from ostler.agents.mock_frames import AnyFrame
 from ostler.base.errors import Unprocessable
@@ -31,15 +31,6 @@ def test_the_same_frames_always_mean_the_same(tmp_path: Path) -> None:
     with running(tmp_path) as mock:
         mock.turn(*RICH, "mock: garbage")
     assert _translated(mock.frames) == _translated(mock.frames)
-
-
-def test_every_event_keeps_the_frame_it_came_from(tmp_path: Path) -> None:
-    with running(tmp_path) as mock:
-        mock.turn(*RICH)
-    translator = MockTranslator(1)
-    made = [(frame, output) for frame in mock.frames for output in translator.feed(frame)]
-    events = [(frame, output.draft) for frame, output in made if isinstance(output, Emit)]
-    assert {(draft.raw == frame, draft.source) for frame, draft in events} == {(True, "agent")}
 
 
 def test_each_frame_type_has_one_handler() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ostler.agents.adapter import Emit, TurnDone
+from ostler.agents.adapter import TurnDone
 from ostler.runner import guard as guard_module
 from ostler.runner.guard import TurnGuard
 from ostler.wire.events import (
@@ -77,7 +77,7 @@ def run(outputs: Sequence[Draft | TurnDone]) -> list[Draft]:
     guard.begin("t")
     made = []
     for output in outputs:
-        made += guard.take(output, FRAME) if isinstance(output, TurnDone) else guard.take(Emit(output))
+        made += guard.done(output, FRAME) if isinstance(output, TurnDone) else guard.take(output)
     return made
 
 
@@ -194,16 +194,16 @@ def test_the_log_gets_what_it_should(name: str) -> None:
 def test_an_answered_ask_is_closed() -> None:
     guard = TurnGuard()
     guard.begin("t")
-    guard.take(Emit(permission()))
+    guard.take(permission())
     guard.answered("p")
     assert guard.open_asks == ()
-    assert guard.take(DONE, FRAME) == [ended("completed")]
+    assert guard.done(DONE, FRAME) == [ended("completed")]
 
 
 def test_cancelled_asks_are_resolved_once_with_the_reason() -> None:
     guard = TurnGuard()
     guard.begin("t")
-    guard.take(Emit(permission(tool="write")))
+    guard.take(permission(tool="write"))
     assert guard.cancel_asks("interrupted") == [ours(permission("reject", tool="write", reason="interrupted"))]
     assert guard.cancel_asks("interrupted") == []
 
@@ -224,8 +224,8 @@ def test_a_turn_that_we_end_is_our_own_event() -> None:
 
 def test_a_process_that_is_gone_leaves_nothing_open() -> None:
     guard = TurnGuard()
-    guard.take(Emit(OPEN))
-    guard.take(Emit(permission()))
+    guard.take(OPEN)
+    guard.take(permission())
     expected = [ours(completed(item("failed"))), ours(permission("reject", reason="agent_exited"))]
     assert guard.give_up() == expected
     assert guard.give_up() == []

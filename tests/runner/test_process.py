@@ -125,6 +125,19 @@ async def test_a_killed_nursery_is_replaced_and_its_keepers_go_on(nursery: Nurse
     second.release()
 
 
+async def test_a_kernel_without_children_files_is_searched_the_slow_way(
+    nursery: NurseryHandle, leash: Leash, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = await planted(nursery, leash, "stay", "plain", "setsid", "doublefork", "cleanenv")
+    keeper = parent_of(process.pid)
+    quick = set(descendants(keeper))
+    assert len(quick) >= 5
+    monkeypatch.setattr("ostler.runner.keeper._CHILDREN", "/no/such/file")
+    assert set(descendants(keeper)) == quick
+    await process.stop(grace=0, force=True)
+    process.release()
+
+
 async def test_a_frozen_tree_stands_still_and_then_goes_on(nursery: NurseryHandle, leash: Leash) -> None:
     process = await planted(nursery, leash, "stay", "ticking", "plain", "doublefork")
     await until(lambda: leash.has(b".", 3))

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.agents.adapter import Emit, Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.adapter import Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
 from ostler.wire.agents import Capabilities
 from ostler.wire.events import ItemDeltaData, PermissionData
 from ostler.wire.parts import TextPart
@@ -91,10 +91,10 @@ class TinyTranslator:
                 return (Ready(native_session_id=native, agent_version="1"),)
             case {"say": text}:
                 delta = ItemDeltaData(item_id=f"itm_{self._start}_{self._turn}", delta=TextPart(text=text))
-                return (Emit(Draft("item.delta", delta, raw=frame)),)
+                return (Draft("item.delta", delta, raw=frame),)
             case {"ask": ask_id}:
                 data = PermissionData(permission_id=ask_id, action="write", status="requested")
-                return (Emit(Draft("permission.requested", data, raw=frame)),)
+                return (Draft("permission.requested", data, raw=frame),)
             case {"done": outcome}:
                 return (TurnDone(outcome=outcome),)
             case {"boom": text}:

@@ -49,12 +49,6 @@ class Send(msgspec.Struct, frozen=True):
     frame: bytes
 
 
-class Emit(msgspec.Struct, frozen=True):
-    """Append this event to the session's log."""
-
-    draft: Draft
-
-
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
     """The agent takes prompts now."""
 
@@ -71,12 +65,13 @@ class TurnDone(msgspec.Struct, frozen=True, kw_only=True):
     stop_reason: str | None = None
 
 
-Output = Send | Emit | Ready | TurnDone
+Output = Draft | Send | Ready | TurnDone
 
 
 class Translator(Protocol):
     """One agent process's dialogue as a pure state machine; every method returns what should happen now, in order.
 
+    A Draft is an event for the log; what comes out of `feed` gets the frame as its `raw` from the runner.
     Ids of items and asks must be unique in the session: build them from `spec.start` and native ids.
     """
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ostler import __version__
 from ostler.agents import mock_frames as frames
-from ostler.agents.adapter import Emit, Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.adapter import Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
 from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Capabilities, Mode, Model
 from ostler.wire.events import (
@@ -73,7 +73,7 @@ INFO = Info(
     ),
 )
 
-_decoder = msgspec.json.Decoder(frames.AnyFrame)
+_decoder: msgspec.json.Decoder[frames.AnyFrame] = msgspec.json.Decoder(frames.AnyFrame)
 
 
 class MockTranslator:
@@ -81,7 +81,7 @@ class MockTranslator:
 
     def __init__(self, start: int) -> None:
         self._start = start
-        self._messages: set[int] = set()
+        self._messages: dict[int, str] = {}
         self._tools: dict[int, frames.ToolStart] = {}
 
     def open(self) -> Sequence[Output]:
@@ -89,16 +89,13 @@ class MockTranslator:
         return ()
 
     def feed(self, frame: bytes) -> Sequence[Output]:
-        """Translate one frame; every event keeps it."""
+        """Translate one frame."""
         try:
             decoded = _decoder.decode(frame)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             reason, _, location = str(error).partition(" - at `")
             raise Unreadable(reason, location.removesuffix("`") or "$") from error
-        return [
-            Emit(msgspec.structs.replace(made, raw=frame)) if isinstance(made, Draft) else made
-            for made in HANDLERS[type(decoded)](self, decoded)
-        ]
+        return HANDLERS[type(decoded)](self, decoded)
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
         """Begin a turn."""
@@ -152,61 +149,59 @@ class MockTranslator:
 
     def open_message(self, native: int) -> str:
         """The item of a message that opens now."""
-        self._messages.add(native)
-        return self.name("itm", native)
+        item_id = self._messages[native] = self.name("itm", native)
+        return item_id
 
     def message(self, native: int) -> str:
         """The item of an open message."""
-        if native not in self._messages:
+        item_id = self._messages.get(native)
+        if item_id is None:
             raise Unreadable(f"No message {native} is open", "$.id")
-        return self.name("itm", native)
+        return item_id
 
     def close_message(self, native: int) -> str:
         """The item of a message that is final now."""
         item_id = self.message(native)
-        self._messages.remove(native)
+        del self._messages[native]
         return item_id
 
 
-Made = Sequence[Draft | Ready | TurnDone]
-
-
-def _ready(_: MockTranslator, frame: frames.ReadyFrame) -> Made:
+def _ready(_: MockTranslator, frame: frames.ReadyFrame) -> Sequence[Output]:
     return (Ready(native_session_id=frame.session, agent_version=__version__, model=frame.model, mode=frame.mode),)
 
 
-def _message_start(state: MockTranslator, frame: frames.MessageStart) -> Made:
+def _message_start(state: MockTranslator, frame: frames.MessageStart) -> Sequence[Output]:
     return (_opened(_message_item(state.open_message(frame.id), frame.id)),)
 
 
-def _text(state: MockTranslator, frame: frames.Text) -> Made:
+def _text(state: MockTranslator, frame: frames.Text) -> Sequence[Output]:
     return (_grown(state.message(frame.id), frame.id, TextPart(text=frame.delta)),)
 
 
-def _thinking(state: MockTranslator, frame: frames.Thinking) -> Made:
+def _thinking(state: MockTranslator, frame: frames.Thinking) -> Sequence[Output]:
     return (_grown(state.message(frame.id), frame.id, ReasoningPart(text=frame.delta, visibility="public")),)
 
 
-def _message_end(state: MockTranslator, frame: frames.MessageEnd) -> Made:
+def _message_end(state: MockTranslator, frame: frames.MessageEnd) -> Sequence[Output]:
     return (_closed(_message_item(state.close_message(frame.id), frame.id, frame.parts)),)
 
 
-def _message(state: MockTranslator, frame: frames.Message) -> Made:
+def _message(state: MockTranslator, frame: frames.Message) -> Sequence[Output]:
     item_id = state.name("itm", frame.id)
     return _opened(_message_item(item_id, frame.id)), _closed(_message_item(item_id, frame.id, frame.parts))
 
 
-def _tool_start(state: MockTranslator, frame: frames.ToolStart) -> Made:
+def _tool_start(state: MockTranslator, frame: frames.ToolStart) -> Sequence[Output]:
     state.open_tool(frame)
     return (_opened(_call_item(state, frame, "in_progress")),)
 
 
-def _tool_output(state: MockTranslator, frame: frames.ToolOutput) -> Made:
+def _tool_output(state: MockTranslator, frame: frames.ToolOutput) -> Sequence[Output]:
     data = TerminalOutputData(stream=frame.stream, data=frame.data, item_id=state.item_of(frame.id))
     return (Draft("terminal.output", data),)
 
 
-def _tool_end(state: MockTranslator, frame: frames.ToolEnd) -> Made:
+def _tool_end(state: MockTranslator, frame: frames.ToolEnd) -> Sequence[Output]:
     status: ItemStatus = "completed" if frame.ok else "failed"
     call = _call_item(state, state.close_tool(frame.id), status)
     content = (ToolResultPart(call_id=str(frame.id), output=frame.output),)
@@ -223,7 +218,7 @@ def _tool_end(state: MockTranslator, frame: frames.ToolEnd) -> Made:
     return _closed(call), _opened(begun), _closed(result)
 
 
-def _file(state: MockTranslator, frame: frames.FileFrame) -> Made:
+def _file(state: MockTranslator, frame: frames.FileFrame) -> Sequence[Output]:
     item_id = state.item_of(frame.tool)
     kind = "document" if Path(frame.path).suffix.lower() in DOCUMENTS else "code"
     change = FileChangedData(path=frame.path, action=frame.action, diff=frame.diff, item_id=item_id)
@@ -231,13 +226,13 @@ def _file(state: MockTranslator, frame: frames.FileFrame) -> Made:
     return Draft("file.changed", change), Draft("artifact.created", artifact)
 
 
-def _permission(state: MockTranslator, frame: frames.PermissionFrame) -> Made:
+def _permission(state: MockTranslator, frame: frames.PermissionFrame) -> Sequence[Output]:
     ask_id = state.name("per", frame.id)
     data = PermissionData(permission_id=ask_id, action=frame.action, status="requested", tool=frame.tool)
     return (Draft("permission.requested", data),)
 
 
-def _question(state: MockTranslator, frame: frames.QuestionFrame) -> Made:
+def _question(state: MockTranslator, frame: frames.QuestionFrame) -> Sequence[Output]:
     if not frame.questions:
         raise Unreadable("A question ask without questions", "$.questions")
     first = frame.questions[0]
@@ -251,11 +246,11 @@ def _question(state: MockTranslator, frame: frames.QuestionFrame) -> Made:
     return (Draft("question.requested", data),)
 
 
-def _plan(_: MockTranslator, frame: frames.PlanFrame) -> Made:
+def _plan(_: MockTranslator, frame: frames.PlanFrame) -> Sequence[Output]:
     return (Draft("plan.updated", PlanUpdatedData(entries=frame.entries)),)
 
 
-def _usage(_: MockTranslator, frame: frames.UsageFrame) -> Made:
+def _usage(_: MockTranslator, frame: frames.UsageFrame) -> Sequence[Output]:
     data = UsageUpdatedData(
         input_tokens=frame.input,
         output_tokens=frame.output,
@@ -266,19 +261,19 @@ def _usage(_: MockTranslator, frame: frames.UsageFrame) -> Made:
     return (Draft("usage.updated", data),)
 
 
-def _title(_: MockTranslator, frame: frames.TitleFrame) -> Made:
+def _title(_: MockTranslator, frame: frames.TitleFrame) -> Sequence[Output]:
     return (Draft("session.info", SessionInfoData(title=frame.title)),)
 
 
-def _error(_: MockTranslator, frame: frames.ErrorFrame) -> Made:
+def _error(_: MockTranslator, frame: frames.ErrorFrame) -> Sequence[Output]:
     return (Draft("error", ErrorData(message=frame.message, code="agent_error")),)
 
 
-def _done(_: MockTranslator, frame: frames.Done) -> Made:
+def _done(_: MockTranslator, frame: frames.Done) -> Sequence[Output]:
     return (TurnDone(outcome=frame.outcome, stop_reason=frame.reason),)
 
 
-HANDLERS: dict[type[frames.Incoming], Callable[[MockTranslator, Any], Made]] = {
+HANDLERS: dict[type[frames.Incoming], Callable[[MockTranslator, Any], Sequence[Output]]] = {
     frames.ReadyFrame: _ready,
     frames.MessageStart: _message_start,
     frames.Text: _text,

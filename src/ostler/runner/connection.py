@@ -39,8 +39,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class AgentConnection:
     """One agent process of one session; made by `open`, over when `Sink.closed` was called.
 
-    One task does everything that takes time: it delivers what has piled up, then reads the next chunk. So events
-    reach the session in order, and an agent that talks faster than the log can write waits in its own pipe.
+    One task does everything that takes time: it reads a chunk and delivers what it gave while it reads the next one.
+    So events reach the session in order, and an agent that talks faster than the log can write waits in its own pipe.
     """
 
     def __init__(self, spec: AgentSpec, sink: Sink, translator: Translator, *, limits: Limits, counts: Counts) -> None:
@@ -50,6 +50,7 @@ class AgentConnection:
         self._dialogue = Dialogue(translator, start=spec.start, max_frame_bytes=limits.max_frame_bytes, counts=counts)
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
+        self._delivery: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -248,6 +249,7 @@ class AgentConnection:
             await self._deliver()
             chunk = process.read()
             if chunk is None:
+                await self._delivered()
                 await self._wake.wait()
                 self._wake.clear()
             elif chunk:
@@ -260,8 +262,16 @@ class AgentConnection:
         self._act(process)
 
     async def _deliver(self) -> None:
+        """Hand over what has piled up; returns when the delivery before it is durable, so one is always under way."""
         while drafts := self._dialogue.take_drafts():
-            await self._sink.deliver(drafts)
+            await self._delivered()
+            self._delivery = asyncio.create_task(self._sink.deliver(drafts))
+            await asyncio.sleep(0)  # it takes its place in the log before anything else happens
+
+    async def _delivered(self) -> None:
+        if self._delivery is not None:
+            delivery, self._delivery = self._delivery, None
+            await delivery
 
     async def _bury(self, process: Process) -> None:
         """The agent's output is over: wait for its end or bring it about, then report."""
@@ -275,6 +285,7 @@ class AgentConnection:
         self._close_turn(exit_, stderr)
         try:
             await self._deliver()
+            await self._delivered()
         except Exception as error:
             log.error("connection.failed", session_id=self._spec.session_id, exc_info=error)
         try:

@@ -9,7 +9,7 @@ from typing import assert_never
 
 import msgspec
 
-from ostler.agents.adapter import Emit, Output, Ready, Send, Translator, TurnDone, Unreadable
+from ostler.agents.adapter import Output, Ready, Send, Translator, TurnDone, Unreadable
 from ostler.base.logs import Log
 from ostler.runner.frames import FrameSplitter, Overlong
 from ostler.runner.guard import TurnGuard
@@ -72,10 +72,10 @@ class Dialogue:
         self._counts.frames += 1
         if isinstance(frame, Overlong):
             self._unparsed(f"Frame is longer than {frame.size} bytes", "frame", frame.head, frame.sha256)
-        elif not _is_utf8(frame):
-            self._unparsed("Frame is not valid UTF-8", "frame", frame)
+        elif frame.isascii() or _is_utf8(frame):
+            self._run(partial(self._translator.feed, frame), frame)
         else:
-            self._run(lambda: self._translator.feed(frame), frame)
+            self._unparsed("Frame is not valid UTF-8", "frame", frame)
 
     # What we say
 
@@ -133,12 +133,13 @@ class Dialogue:
 
     def _apply(self, output: Output, frame: bytes | None) -> None:
         match output:
-            case Emit():
+            case Draft():
+                output.raw = frame
                 self.drafts += self.guard.take(output)
             case Send(frame=data):
                 self.sends.append(data)
             case TurnDone():
-                self.drafts += self.guard.take(self.forced_end or output, frame)
+                self.drafts += self.guard.done(self.forced_end or output, frame)
             case Ready():
                 self._on_ready(output)
             case _:
@@ -166,8 +167,6 @@ class Dialogue:
 
 
 def _is_utf8(frame: bytes) -> bool:
-    if frame.isascii():
-        return True
     try:
         frame.decode()
     except UnicodeDecodeError:

@@ -28,12 +28,23 @@ class FrameSplitter:
     def feed(self, chunk: bytes) -> list[bytes | Overlong]:
         """The frames that are complete now; each is reported once however the bytes were cut."""
         frames: list[bytes | Overlong] = []
-        *lines, rest = chunk.split(b"\n")
-        for line in lines:
-            self._hold(line, frames)
+        first, *lines = chunk.split(b"\n")
+        self._hold(first, frames)
+        if lines:
             frames += self._release()
-        self._hold(rest, frames)
+            rest = lines.pop()
+            self._take_whole(lines, frames)
+            self._hold(rest, frames)
         return frames
+
+    def _take_whole(self, lines: list[bytes], frames: list[bytes | Overlong]) -> None:
+        """Lines that begin and end within one chunk: nearly all of them, and never a held piece among them."""
+        for line in lines:
+            if len(line) > self._limit:
+                self._hold(line, frames)
+                self._skipping = False
+            elif line:
+                frames.append(line)
 
     def end(self) -> list[bytes | Overlong]:
         """The frame that the end of output left without a line end, if any."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ostler.agents.adapter import Emit, TurnDone
+from ostler.agents.adapter import TurnDone
 from ostler.wire.events import (
     ItemCompletedData,
     ItemDeltaData,
@@ -85,11 +85,8 @@ class TurnGuard:
         """A human decided an ask; whoever took the decision has logged it."""
         self._asks.pop(ask_id, None)
 
-    def take(self, output: Emit | TurnDone, raw: bytes | None = None) -> list[Draft]:
-        """The drafts that one output of the translator leads to; `raw` is the frame in which the agent said it."""
-        if isinstance(output, TurnDone):
-            return self._end(output, raw)
-        draft = output.draft
+    def take(self, draft: Draft) -> list[Draft]:
+        """The drafts that one event of the translator leads to."""
         match draft.data:
             case ItemDeltaData() as data:
                 return self._on_delta(draft, data)
@@ -102,6 +99,10 @@ class TurnGuard:
             case _:
                 # turns begin and end by prompts and TurnDone alone
                 return [] if draft.type in {"turn.started", "turn.ended"} else [draft]
+
+    def done(self, done: TurnDone, raw: bytes | None) -> list[Draft]:
+        """The agent says that its turn is over; `raw` is the frame in which it said so."""
+        return self._end(done, raw)
 
     def end_turn(self, outcome: TurnOutcome, stop_reason: str) -> list[Draft]:
         """We end the turn ourselves, because the agent did not."""

@@ -45,6 +45,7 @@ _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 # stopped, traced, dead; and waiting in the kernel, as a parent in vfork does while its child is stopped
 _STILL = frozenset({b"T", b"t", b"Z", b"X", b"D"})
+_CHILDREN = "/proc/thread-self/children"
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -54,7 +55,7 @@ def descendants(root: int, spare: "set[int] | None" = None) -> "Iterator[int]":
     The newest come first, and each before its own children are looked for: so a signal sent at once hits even the
     newest member of a fork loop, and what is stopped has no children we do not see.
     """
-    fast = os.path.exists("/proc/thread-self/children")  # noqa: PTH110 - pathlib costs start-up time
+    fast = os.path.exists(_CHILDREN)  # noqa: PTH110 - pathlib costs start-up time
     known = {} if fast else _by_parent()
     seen = {root, *(spare or ())}
     queue = [root]

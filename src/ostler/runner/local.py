@@ -15,7 +15,7 @@ from ostler.wire.running import AgentSpec
 
 
 class LocalRunner:
-    """Implements link.protocol.Runner for a fixed set of adapters; must be made inside a running loop."""
+    """Implements link.protocol.Runner for a fixed set of adapters."""
 
     def __init__(
         self,

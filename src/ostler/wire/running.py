@@ -7,7 +7,7 @@ from ostler.wire.parts import PromptPart
 from ostler.wire.sessions import PermissionMode
 
 
-class Draft(msgspec.Struct, frozen=True):
+class Draft(msgspec.Struct):
     """An event that has no sequence number yet; `type` is a key of wire.events.EVENTS and `data` its struct."""
 
     type: str
@@ -15,7 +15,7 @@ class Draft(msgspec.Struct, frozen=True):
     source: EventSource = "agent"
     synthetic: bool = False
     raw: bytes | None = None
-    """The native frame, as JSON."""
+    """The native frame, as JSON; the runner adds it."""
 
 
 class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
