@@ -69,11 +69,9 @@ def build_openapi() -> dict[str, Any]:
 
 def build_app(services: Services) -> App:
     """The application for a running server."""
-    return Gate(
-        Idempotency(Streams(cast(App, _litestar(services))), services.sessions.store),
-        services.settings,
-        services.counters,
-    )
+    inner = Streams(cast(App, _litestar(services)))
+    posts = Idempotency(inner, services.sessions.store)
+    return Gate(inner, posts, services.settings, services.counters)
 
 
 def _litestar(services: Services | None) -> Litestar:

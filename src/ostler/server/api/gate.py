@@ -18,6 +18,7 @@ from ostler.server.api.services import Counters
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _OPEN = frozenset({"/healthz", "/readyz", "/api/v1/healthz", "/api/v1/readyz", "/", "/welcome.css", "/welcome.js"})
 _UPLOADS = re.compile(r"/api/v1/sessions/[^/]+/messages")
+_WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SLOWEST_UPLOAD = 64 * 1024
 """Bytes a second; a large body that arrives at least this fast gets the time it needs."""
@@ -26,8 +27,9 @@ _SLOWEST_UPLOAD = 64 * 1024
 class Gate:
     """ASGI application around the API; refuses early and in one shape."""
 
-    def __init__(self, app: App, settings: Settings, counters: Counters) -> None:
+    def __init__(self, app: App, posts: App, settings: Settings, counters: Counters) -> None:
         self._app = app
+        self._posts = posts
         self._settings = settings
         self._counters = counters
         self._cors = Cors(settings)
@@ -40,22 +42,34 @@ class Gate:
             await self._app(scope, receive, send)
             return
         self._counters.requests += 1
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        origin = headers.get(b"origin", "")
+        origin = _header(scope, b"origin")
         if self._cors.allows(origin):
             send = self._cors.announced(send, origin)
+        if (error := self._refusal(scope)) is not None:
+            await refuse(scope, send, error)
+        elif self._is_preflight(scope):
+            await self._cors.answer_preflight(send)
+        elif scope["method"] in _WITHOUT_BODY:  # streams among them: they may live long and should cost little
+            await self._app(scope, receive, send)
+        else:
+            await self._with_body(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> OstlerError | None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         try:
             self._check_sender(headers)
-            if self._cors.allows(origin) and _is_preflight(scope, headers):
-                await self._cors.answer_preflight(send)
-                return
-            self._check_access(scope, headers)
-            limited = self._limited(scope, headers, receive)
+            if not self._is_preflight(scope):
+                self._check_access(scope, headers)
+                self._check_length(scope, headers.get(b"content-length", ""))
         except OstlerError as error:
-            await refuse(scope, send, error)
-            return
+            return error
         _snake_case_query(scope)
-        await self._guarded(scope, limited, send)
+        return None
+
+    def _is_preflight(self, scope: Scope) -> bool:
+        if scope["method"] != "OPTIONS" or not _header(scope, b"access-control-request-method"):
+            return False
+        return self._cors.allows(_header(scope, b"origin"))
 
     def _check_sender(self, headers: dict[bytes, str]) -> None:
         host = headers.get(b"host", "")
@@ -87,15 +101,17 @@ class Gate:
         if not hmac.compare_digest(given.strip().encode("latin-1"), self._token):
             raise Unauthorized(reason="The token is wrong.")
 
-    def _limited(self, scope: Scope, headers: dict[bytes, str], receive: Receive) -> Receive:
-        uploads = _UPLOADS.fullmatch(scope["path"]) is not None
-        setting = "max_upload_bytes" if uploads else "max_body_bytes"
-        limit: int = getattr(self._settings, setting)
-        if headers.get(b"content-length", "0").isdigit() and int(headers.get(b"content-length", "0")) > limit:
+    def _check_length(self, scope: Scope, length: str) -> None:
+        setting, limit = self._limit_of(scope)
+        if length.isdigit() and int(length) > limit:
             raise TooLarge(limit=limit, setting=setting)
-        return _limited_body(receive, limit, setting, self._settings.request_timeout_seconds)
 
-    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _limit_of(self, scope: Scope) -> tuple[str, int]:
+        if _UPLOADS.fullmatch(scope["path"]) is not None:
+            return "max_upload_bytes", self._settings.max_upload_bytes
+        return "max_body_bytes", self._settings.max_body_bytes
+
+    async def _with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Problems that appear while the body is read become answers, if none has begun."""
         begun = False
 
@@ -104,11 +120,17 @@ class Gate:
             begun = True
             await send(message)
 
+        setting, limit = self._limit_of(scope)
+        limited = _limited_body(receive, limit, setting, self._settings.request_timeout_seconds)
         try:
-            await self._app(scope, receive, watched)
+            await (self._posts if scope["method"] == "POST" else self._app)(scope, limited, watched)
         except (TooLarge, RequestTimeout) as error:
             if not begun:
                 await refuse(scope, send, error)
+
+
+def _header(scope: Scope, wanted: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
 
 
 def _host_name(host: str) -> str:
@@ -116,10 +138,6 @@ def _host_name(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
-
-
-def _is_preflight(scope: Scope, headers: dict[bytes, str]) -> bool:
-    return scope["method"] == "OPTIONS" and b"access-control-request-method" in headers
 
 
 def _limited_body(receive: Receive, limit: int, setting: str, timeout: float) -> Receive:

@@ -1,5 +1,6 @@
 """Events: pages, streams and logs."""
 
+import functools
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -47,10 +48,7 @@ def session_stream(
     until: Callable[[bytes], bool] | None = None,
 ) -> EventStream:
     """A stream of one session's events after the offset."""
-
-    async def source(start: int, limit: int) -> list[StoredEvent]:
-        return await services.sessions.events(live.id, start, limit, raw=raw)
-
+    source = functools.partial(services.sessions.events, live.id, raw=raw)
     heartbeat = services.settings.heartbeat_seconds
     cursor = Cursor(live.log.feed, source, offset=offset, heartbeat=heartbeat, from_memory=not raw)
     return EventStream(cursor, live.log.feed, services.counters, holds=live, headers=headers, until=until)
@@ -115,10 +113,7 @@ async def project_events(
         last = found[:limit][-1].number if found else offset or 0
         return _page(found, limit, next_offset=last)
     feed = services.sessions.project_feed.feed
-
-    async def source(start: int, count: int) -> list[StoredEvent]:
-        return await services.sessions.project_events(project, start, count)
-
+    source = functools.partial(services.sessions.project_events, project)
     start = _resume_from(request, feed.last if offset is None else offset)
     cursor = Cursor(feed, source, offset=start, heartbeat=services.settings.heartbeat_seconds, from_memory=True)
     return EventStream(cursor, feed, services.counters, holds=services)
