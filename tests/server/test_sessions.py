@@ -192,3 +192,10 @@ def test_a_session_that_could_never_start_is_refused_by_name(
 def test_camel_case_fields_are_understood(api: httpx.Client) -> None:
     answer = api.post("/sessions", json={"agent": "mock", "permissionMode": "bypass"})
     assert answer.json()["permission_mode"] == "bypass"
+
+
+def test_a_path_that_nobody_could_have_is_refused_like_one_that_is_not_there(api: httpx.Client) -> None:
+    endless = "/" + "x" * 5000
+    assert api.post("/sessions", json={"agent": "mock", "cwd": endless}).status_code == 422
+    talk = Talk(api)
+    assert talk.post("/messages", parts=[{"type": "file_ref", "path": endless}]).status_code == 422

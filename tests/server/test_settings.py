@@ -148,7 +148,7 @@ def test_a_bad_line_of_the_file_is_named(tmp_path: Path, text: str, told: str) -
 
 
 def test_a_choice_is_refused_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="Setting log_format=xml: choose json or text."):
+    with pytest.raises(SettingsError, match=r"Setting log_format=xml: choose json or text\."):
         _load(tmp_path, env={"OSTLER_LOG_FORMAT": "xml"})
 
 

@@ -80,13 +80,6 @@ class MethodNotAllowed(OstlerError):
     template = "{method} is not possible on {path}."
 
 
-class NotAcceptable(OstlerError):
-    """The client accepts none of the formats on offer."""
-
-    code, status, title = "not_acceptable", 406, "Not acceptable"
-    template = "Cannot answer in '{accept}'. Possible: {possible}."
-
-
 class RequestTimeout(OstlerError):
     """The request's body did not arrive in time."""
 

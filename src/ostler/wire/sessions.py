@@ -1,6 +1,6 @@
 """Sessions, prompts, turns and asks as the API shows them."""
 
-from typing import Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -32,7 +32,8 @@ class CreateSession(Request, frozen=True, kw_only=True):
     cwd: str | None = None
     """Absolute folder the agent works in; by default a new empty one."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
-    turn_timeout_seconds: float | None = None
+    turn_timeout_seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """Longest turn; 0 for no limit, absent for the server's setting."""
 
 
 class UpdateSession(Request, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import assert_never
 
 from ostler.base.errors import InvalidRequest, Unprocessable
+from ostler.base.paths import is_file
 from ostler.wire.parts import FileInput, FileRefPart, ImageInput, ImagePart, InputPart, PromptPart, TextInput, TextPart
 
 
@@ -41,7 +42,7 @@ def _stored(part: InputPart, index: int, folder: Path) -> PromptPart:
 
 
 def _existing(path: str, index: int) -> str:
-    if not Path(path).is_file():
+    if not is_file(path):
         errors = {f"parts[{index}].path": ["no such file"]}
         raise Unprocessable(reason=f"There is no file '{path}' on the server's machine.", errors=errors)
     return path

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import is_key, new_id
+from ostler.base.paths import is_folder
 from ostler.server.sessions import drafts
 from ostler.server.store.records import NewSession, SessionSpec
 from ostler.wire.running import AgentSpec, Draft
@@ -44,7 +45,7 @@ def _spec_of(wanted: CreateSession, default_cwd: Path) -> SessionSpec:
 
 
 def _checked_cwd(cwd: str) -> str:
-    if "\0" in cwd or not (Path(cwd).is_absolute() and Path(cwd).is_dir()):
+    if not (Path(cwd).is_absolute() and is_folder(cwd)):
         errors = {"cwd": ["must be an absolute path of an existing folder"]}
         raise Unprocessable(reason=f"cwd '{cwd}' is not an absolute path of an existing folder.", errors=errors)
     return cwd

@@ -32,6 +32,7 @@ from ostler.server.store import queries, statements
 from ostler.server.store.records import NewSession, SessionFilter, SessionRecord, StoredEvent
 from ostler.server.store.store import Store
 from ostler.wire.events import decode_event
+from ostler.wire.parts import PromptPart
 from ostler.wire.sessions import (
     Ask,
     CreateSession,
@@ -171,8 +172,13 @@ class Sessions:
     async def send(self, live: LiveSession, wanted: SendMessage) -> PromptReceipt:
         """Hand a prompt to a session."""
         live.refuse_if_over("prompts")
+        return await live.send(await self._prompt_parts(live, wanted), wanted.when_busy)
+
+    async def _prompt_parts(self, live: LiveSession, wanted: SendMessage) -> list[PromptPart]:
         folder = self._folder / live.id / "attachments" / new_id("att")
-        return await live.send(prompt_parts(wanted.message, wanted.parts, folder), wanted.when_busy)
+        if wanted.parts is None:
+            return prompt_parts(wanted.message, None, folder)
+        return await asyncio.to_thread(prompt_parts, wanted.message, wanted.parts, folder)  # images may be large
 
     async def messages(self, record: SessionRecord) -> list[Message]:
         """The folded transcript."""
