@@ -27,7 +27,7 @@ from ostler.wire.events import (
 )
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentExit, AgentSpec, Draft, PermissionAnswer, Prompt
-from tests.runner.tools import PATIENCE, Leash, Recorder, TinyAdapter, until
+from tests.runner.tools import HERE, PATIENCE, Leash, Recorder, TinyAdapter, until
 
 LIMITS = Limits(
     start_timeout=PATIENCE, turn_timeout=0, interrupt_grace=PATIENCE, stop_grace=0.2, max_frame_bytes=8 * 2**20
@@ -51,7 +51,7 @@ def spec_in(folder: Path, **changes: Any) -> AgentSpec:
 @asynccontextmanager
 async def running(adapter: TinyAdapter | None = None, **limits: Any) -> AsyncIterator[LocalRunner]:
     chosen = msgspec.structs.replace(LIMITS, **limits)
-    runner = LocalRunner([adapter or TinyAdapter()], environ=ENVIRON, search=["here"], limits=chosen)
+    runner = LocalRunner([adapter or TinyAdapter()], environ=ENVIRON, search=[HERE], limits=chosen)
     try:
         yield runner
     finally:

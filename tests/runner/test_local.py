@@ -20,7 +20,7 @@ from ostler.wire.agents import Installed
 from ostler.wire.events import TurnEndedData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentSpec, Prompt
-from tests.runner.tools import PATIENCE, Recorder, TinyAdapter, until
+from tests.runner.tools import HERE, PATIENCE, Recorder, TinyAdapter, until
 
 LIMITS = Limits(start_timeout=PATIENCE, turn_timeout=0, interrupt_grace=0.3, stop_grace=0.3, max_frame_bytes=8 * 2**20)
 
@@ -32,7 +32,7 @@ def runner_of(*search: str) -> LocalRunner:
 
 @pytest.fixture
 async def runner() -> AsyncIterator[LocalRunner]:
-    made = runner_of("here")
+    made = runner_of(HERE)
     yield made
     await made.close()
 
@@ -86,7 +86,7 @@ async def test_an_alias_names_the_same_agent(runner: LocalRunner, tmp_path: Path
 
 
 async def test_closing_ends_all_agents_and_refuses_new_ones(tmp_path: Path) -> None:
-    runner = runner_of("here")
+    runner = runner_of(HERE)
     sinks = [Recorder() for _ in range(5)]
     await asyncio.gather(*(runner.connect(spec_in(tmp_path / str(n)), sink) for n, sink in enumerate(sinks)))
     assert runner.stats()["processes"] == 5
@@ -143,7 +143,7 @@ async def test_a_crash_of_the_mock_fails_the_turn_only(runner: LocalRunner, tmp_
 
 def test_everything_works_on_uvloop_too(tmp_path: Path) -> None:
     async def scenario() -> str:
-        runner, sink = runner_of("here"), Recorder()
+        runner, sink = runner_of(HERE), Recorder()
         connection = await runner.connect(spec_in(tmp_path), sink)
         text = await said(connection, sink, "mock: say hello")
         await connection.freeze()

@@ -11,13 +11,15 @@ from typing import Any
 
 import msgspec
 
-from ostler.agents.adapter import Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.adapter import Credential, Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.sources import OnPath, Source
 from ostler.wire.agents import Capabilities
 from ostler.wire.events import ItemDeltaData, PermissionData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, PermissionAnswer, Prompt
 
 PROGRAMS = Path(__file__).with_name("programs")
+HERE = str(PROGRAMS / "here")
 PATIENCE = 30.0
 CAPABILITIES = Capabilities(**dict.fromkeys(Capabilities.__struct_fields__, True))
 
@@ -141,8 +143,13 @@ class TinyAdapter:
     def info(self) -> Info:
         return Info(id="tiny", name="Tiny", capabilities=CAPABILITIES, aliases=("small",))
 
-    def find(self, search: Sequence[str]) -> Installation | None:
-        return Installation(path="agent.py", version="1") if "here" in search else None
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (OnPath(program="tiny-agent"),)
+
+    @property
+    def credentials(self) -> tuple[Credential, ...]:
+        return ()
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         return self._launch

@@ -6,10 +6,11 @@ translator is pure, feeding it the same frames again rebuilds the same state and
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
+from ostler.agents.sources import Source
 from ostler.wire.agents import Capabilities, Mode, Model
 from ostler.wire.events import TurnOutcome
 from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
@@ -31,7 +32,20 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     """Where an agent's program was found."""
 
     path: str
+    command: tuple[str, ...]
+    """How to run it: the program itself, or an interpreter and the program."""
     version: str | None = None
+
+
+class Credential(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an agent's credential may be found on a host; read only when asked to."""
+
+    name: str
+    """The variable that hands it to the agent, such as ANTHROPIC_API_KEY."""
+    env: tuple[str, ...]
+    """Variables of the host that may hold it."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Files below a home and the dotted key inside them, such as (".codex/auth.json", "OPENAI_API_KEY")."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +55,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = msgspec.field(default_factory=dict)
     files: dict[str, str] = msgspec.field(default_factory=dict)
     """Path below the session's home -> content."""
+    framing: Literal["lines", "content-length", "http"] = "lines"
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -56,6 +71,9 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     agent_version: str | None = None
     model: str | None = None
     mode: str | None = None
+    models: tuple[Model, ...] = ()
+    """All models on offer, as far as the agent tells; replaces what the adapter says."""
+    modes: tuple[Mode, ...] = ()
 
 
 class TurnDone(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,8 +127,13 @@ class Adapter(Protocol):
     def info(self) -> Info:
         """Facts about the agent."""
 
-    def find(self, search: Sequence[str]) -> Installation | None:
-        """Look for the program in these folders; must not run it."""
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where its program comes from, best first; the runner looks, installs and never asks the adapter again."""
+
+    @property
+    def credentials(self) -> tuple[Credential, ...]:
+        """What it can log in with."""
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start; raises Unprocessable for a model, mode or variant the agent cannot do."""

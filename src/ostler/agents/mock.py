@@ -3,8 +3,6 @@
 Thoughts are parts of the message they belong to, so a message's parts stand in the order they were streamed.
 """
 
-import os
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +12,8 @@ import msgspec
 
 from ostler import __version__
 from ostler.agents import mock_frames as frames
-from ostler.agents.adapter import Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.adapter import Credential, Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.sources import Builtin, Source
 from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Capabilities, Mode, Model
 from ostler.wire.events import (
@@ -37,7 +36,6 @@ from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, ReasoningPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
 PROGRAM = Path(__file__).parents[1] / "builtin" / "mock.py"
-STAND_IN = "ostler-mock-agent"
 DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
 INFO = Info(
     id="mock",
@@ -358,10 +356,16 @@ class MockAdapter:
         """Facts about the agent."""
         return INFO
 
-    def find(self, search: Sequence[str]) -> Installation | None:
-        """It is always there; a program named ostler-mock-agent stands in for it, as the benchmarks need."""
-        stand_in = shutil.which(STAND_IN, path=os.pathsep.join(search))
-        return Installation(path=stand_in or str(PROGRAM), version=__version__)
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """It ships with us; the benchmarks put another one in its place."""
+        command = (sys.executable, "-I", "-S", str(PROGRAM))
+        return (Builtin(program="ostler-mock-agent", command=command, version=__version__),)
+
+    @property
+    def credentials(self) -> tuple[Credential, ...]:
+        """It needs none."""
+        return ()
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start; a model, variant or mode it does not have is refused here."""
@@ -376,9 +380,7 @@ class MockAdapter:
             "--resume": spec.resume,
         }
         given = [text for flag, value in flags.items() if value is not None for text in (flag, value)]
-        shipped = installation.path == str(PROGRAM)
-        program = (sys.executable, "-I", "-S", installation.path) if shipped else (installation.path,)
-        return Launch(argv=(*program, *given))
+        return Launch(argv=(*installation.command, *given))
 
     def translator(self, spec: AgentSpec) -> MockTranslator:
         """A fresh translator for one process."""

@@ -9,6 +9,7 @@ from ostler.base.errors import AgentNotInstalled, InstallFailed, Stopping, Unsup
 from ostler.link.protocol import Connection, Sink
 from ostler.runner.connection import AgentConnection, Limits
 from ostler.runner.dialogue import Counts
+from ostler.runner.finding import find
 from ostler.runner.nursery import NurseryHandle
 from ostler.wire.agents import Agent, Installed
 from ostler.wire.running import AgentSpec
@@ -44,7 +45,7 @@ class LocalRunner:
         return [self._described(adapter) for adapter in self._adapters.values()]
 
     def _described(self, adapter: Adapter) -> Agent:
-        info, found = adapter.info, adapter.find(self._search)
+        info, found = adapter.info, find(adapter, self._search)
         return Agent(
             id=info.id,
             type=info.id,
@@ -65,7 +66,7 @@ class LocalRunner:
     async def install(self, agent: str, version: str | None) -> Installed:
         """Tell what is installed; an agent that is not there cannot be installed from here yet."""
         adapter = self._adapter(agent)
-        found = adapter.find(self._search)
+        found = find(adapter, self._search)
         name = adapter.info.id
         if found is None:
             raise InstallFailed(agent=name, reason="put its program on the PATH of the server.")
@@ -113,7 +114,7 @@ class LocalRunner:
         return adapter
 
     def _installed(self, adapter: Adapter) -> Installation:
-        found = adapter.find(self._search)
+        found = find(adapter, self._search)
         if found is None:
             raise AgentNotInstalled(agent=adapter.info.id, looked_in=", ".join(self._search))
         return found

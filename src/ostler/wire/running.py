@@ -4,6 +4,7 @@ import msgspec
 
 from ostler.wire.events import EventSource, StderrOutput
 from ostler.wire.parts import PromptPart
+from ostler.wire.providers import McpServer, Provider
 from ostler.wire.sessions import PermissionMode
 
 
@@ -37,6 +38,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The native session id to go on with."""
     turn_timeout_seconds: float | None = None
     """Overrides the runner's longest turn."""
+    provider: Provider | None = None
+    mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ import msgspec
 from ostler.wire.events import PermissionData, QuestionData, QueueEntry, SessionStatus, TurnOutcome
 from ostler.wire.items import Item
 from ostler.wire.parts import InputPart
+from ostler.wire.providers import McpServer, Provider
 from ostler.wire.struct import Request, Wire
 
 Activity = Literal["idle", "working", "waiting"]
@@ -32,6 +33,10 @@ class CreateSession(Request, frozen=True, kw_only=True):
     cwd: str | None = None
     """Absolute folder the agent works in; by default a new empty one."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
+    provider: Provider | None = None
+    """The model provider to use instead of the agent's own."""
+    mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
+    """Tools for the agent, by the server's name."""
     turn_timeout_seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
     """Longest turn; 0 for no limit, absent for the server's setting."""
 
@@ -56,6 +61,7 @@ class Session(Wire, frozen=True, kw_only=True):
     cwd: str
     labels: dict[str, str]
     env_names: tuple[str, ...]
+    mcp_servers: tuple[str, ...]
     created_at: str
     updated_at: str
     last_sequence: int
@@ -67,6 +73,8 @@ class Session(Wire, frozen=True, kw_only=True):
     model: str | None = None
     variant: str | None = None
     mode: str | None = None
+    provider: str | None = None
+    """Type and address of the session's own model provider."""
     turn_id: str | None = None
     native_session_id: str | None = None
     ended_at: str | None = None

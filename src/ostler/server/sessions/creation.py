@@ -7,6 +7,7 @@ from ostler.base.ids import is_key, new_id
 from ostler.base.paths import is_folder
 from ostler.server.sessions import drafts
 from ostler.server.store.records import NewSession, SessionSpec
+from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Draft
 from ostler.wire.sessions import CreateSession
 
@@ -41,7 +42,16 @@ def _spec_of(wanted: CreateSession, default_cwd: Path) -> SessionSpec:
         variant=wanted.variant,
         mode=wanted.mode,
         turn_timeout_seconds=wanted.turn_timeout_seconds,
+        provider=_checked_provider(wanted.provider),
+        mcp_servers=wanted.mcp_servers,
     )
+
+
+def _checked_provider(provider: Provider | None) -> Provider | None:
+    if provider is not None and not provider.base_url.startswith(("http://", "https://")):
+        errors = {"provider.base_url": ["must begin with http:// or https://"]}
+        raise InvalidRequest(reason=f"provider.base_url '{provider.base_url}' is not an address.", errors=errors)
+    return provider
 
 
 def _checked_cwd(cwd: str) -> str:
@@ -69,6 +79,8 @@ def trial_spec(new: NewSession, home: str) -> AgentSpec:
         model=new.spec.model,
         variant=new.spec.variant,
         mode=new.spec.mode,
+        provider=new.spec.provider,
+        mcp_servers=new.spec.mcp_servers,
     )
 
 

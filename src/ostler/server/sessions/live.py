@@ -158,6 +158,8 @@ class LiveSession:
             mode=spec.mode,
             resume=state.native_session_id,
             turn_timeout_seconds=spec.turn_timeout_seconds,
+            provider=spec.provider,
+            mcp_servers=spec.mcp_servers,
         )
 
     async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:

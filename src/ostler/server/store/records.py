@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from ostler.wire.events import SessionStatus
+from ostler.wire.providers import McpServer, Provider
 from ostler.wire.sessions import Ask, PermissionMode, Turn
 
 
@@ -18,6 +19,8 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     variant: str | None = None
     mode: str | None = None
     turn_timeout_seconds: float | None = None
+    provider: Provider | None = None
+    mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
 
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):

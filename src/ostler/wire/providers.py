@@ -1,0 +1,37 @@
+"""What a session may bring along for its agent: a model provider and MCP servers."""
+
+from typing import Literal
+
+import msgspec
+
+from ostler.wire.struct import Request
+
+ProviderType = Literal["anthropic", "openai", "gemini"]
+
+
+class Provider(Request, frozen=True, kw_only=True):
+    """Where the agent finds its model: a gateway, a proxy or a local server."""
+
+    type: ProviderType
+    base_url: str
+    """The root, such as http://host:port; the adapter adds what its agent expects after it."""
+    api_key: str | None = None
+    """Never shown again."""
+
+
+class StdioMcpServer(Request, frozen=True, kw_only=True, tag_field="type", tag="stdio"):
+    """An MCP server that the agent starts as a program."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class HttpMcpServer(Request, frozen=True, kw_only=True, tag_field="type", tag="http"):
+    """An MCP server that the agent calls over HTTP."""
+
+    url: str
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+McpServer = StdioMcpServer | HttpMcpServer
