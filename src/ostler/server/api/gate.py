@@ -152,7 +152,8 @@ def _limited_body(receive: Receive, limit: int, setting: str, timeout: float) ->
             return await receive()
         try:
             left = begun + timeout + seen / _SLOWEST_UPLOAD - clock()
-            message = await asyncio.wait_for(receive(), max(left, 0))
+            async with asyncio.timeout(max(left, 0)):
+                message = await receive()
         except TimeoutError:
             raise RequestTimeout(seconds=timeout) from None
         if message["type"] == "http.request":
