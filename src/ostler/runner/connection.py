@@ -168,7 +168,7 @@ class AgentConnection:
         self._expected = True
         if self._process is not None:
             await self._process.stop(grace=self._limits.stop_grace, force=force)
-        if asyncio.current_task() is self._task:
+        if asyncio.current_task() in {self._task, self._delivery}:
             return  # the session closes us from within `deliver`
         if not await finished(self.over, _LAST_WORDS_SECONDS):
             log.warning("connection.unheard", session_id=self._spec.session_id)
@@ -270,8 +270,10 @@ class AgentConnection:
 
     async def _delivered(self) -> None:
         if self._delivery is not None:
-            delivery, self._delivery = self._delivery, None
-            await delivery
+            try:
+                await self._delivery
+            finally:
+                self._delivery = None
 
     async def _bury(self, process: Process) -> None:
         """The agent's output is over: wait for its end or bring it about, then report."""

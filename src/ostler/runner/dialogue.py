@@ -108,6 +108,8 @@ class Dialogue:
 
     def interrupt(self, reason: str) -> None:
         """Cancel open asks first (some agents hang otherwise), then ask the agent to end its turn."""
+        if self.guard.open_asks and self.forced_end is None:  # an agent may end its turn over the refusal alone
+            self.forced_end = TurnDone(outcome="interrupted", stop_reason=reason)
         for ask in self.guard.open_asks:
             self._run(partial(self._translator.answer, _refusal(ask)))
         self.drafts += self.guard.cancel_asks(reason)

@@ -1,0 +1,1 @@
+"""One file per agent: the row it has in the suite."""
