@@ -1,7 +1,7 @@
 """Health, version, metrics and schemas."""
 
 import platform
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from litestar import MediaType, Response, get
@@ -11,7 +11,9 @@ from ostler.base.errors import NotFound
 from ostler.server.api.services import Services
 from ostler.server.store import queries
 from ostler.server.store.schema import SCHEMA_VERSION
+from ostler.wire.agents import Agent
 from ostler.wire.events import AnyEvent
+from ostler.wire.sessions import PermissionMode
 from ostler.wire.system import Health, Ready, Version
 
 
@@ -89,8 +91,25 @@ async def schema(name: str, services: Services) -> dict[str, Any]:
         return msgspec.json.schema(AnyEvent)
     for agent in await services.runner.catalogue():
         if wanted == f"agents/{agent.id}.json":
-            return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": agent.name, "type": "object"}
+            return _settings_schema(agent)
     raise NotFound(what="schema", value=wanted, hint="Try wire.json.")
+
+
+def _settings_schema(agent: Agent) -> dict[str, Any]:
+    """What a session of this agent can be made with; an empty list of models or modes means that any may be tried."""
+    offered = {
+        "model": [model.id for model in agent.models],
+        "mode": [mode.id for mode in agent.modes],
+        "variant": sorted({variant for model in agent.models for variant in model.variants}),
+        "permission_mode": list(get_args(PermissionMode)),
+    }
+    properties = {name: {"type": "string", **({"enum": values} if values else {})} for name, values in offered.items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Settings of {agent.name}",
+        "type": "object",
+        "properties": properties,
+    }
 
 
 HANDLERS = (health, root_health, ready, root_ready, version, metrics, openapi_document, schema)
