@@ -66,21 +66,25 @@ def make_workspace(cwd: str) -> None:
     Path(cwd).mkdir(mode=0o700, parents=True)
 
 
-def trial_spec(new: NewSession, home: str) -> AgentSpec:
-    """What a runner would get, to ask it whether that could start at all."""
+def agent_spec(
+    session_id: str, agent: str, spec: SessionSpec, *, home: str, start: int = 1, resume: str | None = None
+) -> AgentSpec:
+    """What a runner gets to start the agent of a session, or to say that it could never start."""
     return AgentSpec(
-        session_id=new.id,
-        agent=new.agent,
-        start=1,
-        cwd=new.spec.cwd,
+        session_id=session_id,
+        agent=agent,
+        start=start,
+        cwd=spec.cwd,
         home=home,
-        env=new.spec.env,
-        permission_mode=new.spec.permission_mode,
-        model=new.spec.model,
-        variant=new.spec.variant,
-        mode=new.spec.mode,
-        provider=new.spec.provider,
-        mcp_servers=new.spec.mcp_servers,
+        env=spec.env,
+        permission_mode=spec.permission_mode,
+        model=spec.model,
+        variant=spec.variant,
+        mode=spec.mode,
+        resume=resume,
+        turn_timeout_seconds=spec.turn_timeout_seconds,
+        provider=spec.provider,
+        mcp_servers=spec.mcp_servers,
     )
 
 

@@ -26,6 +26,7 @@ from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
+from ostler.server.sessions.creation import agent_spec
 from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.policy import vet
 from ostler.server.sessions.state import TRANSITIONS
@@ -144,22 +145,14 @@ class LiveSession:
         return connection
 
     def _agent_spec(self) -> AgentSpec:
-        spec, state = self.record.spec, self.log.state
-        return AgentSpec(
-            session_id=self.id,
-            agent=self.record.agent,
-            start=state.starts + 1,
-            cwd=spec.cwd,
+        record, state = self.record, self.log.state
+        return agent_spec(
+            record.id,
+            record.agent,
+            record.spec,
             home=self._home,
-            env=spec.env,
-            permission_mode=spec.permission_mode,
-            model=spec.model,
-            variant=spec.variant,
-            mode=spec.mode,
+            start=state.starts + 1,
             resume=state.native_session_id,
-            turn_timeout_seconds=spec.turn_timeout_seconds,
-            provider=spec.provider,
-            mcp_servers=spec.mcp_servers,
         )
 
     async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:

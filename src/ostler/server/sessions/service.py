@@ -20,7 +20,7 @@ from ostler.base.logs import Log
 from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.attachments import prompt_parts
-from ostler.server.sessions.creation import first_events, make_workspace, new_session, trial_spec
+from ostler.server.sessions.creation import agent_spec, first_events, make_workspace, new_session
 from ostler.server.sessions.feed import Feed
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log import ProjectFeed, SessionLog
@@ -126,7 +126,7 @@ class Sessions:
         new = new_session(project, wanted, folder=self._folder, created_at=self._clock.now())
         if wanted.key and (known := self.store.read_now(queries.find_session, project, new.key)):
             return self._same_agent(known, wanted), False
-        await self._runner.validate(trial_spec(new, home=self._home(new.id)))
+        await self._runner.validate(agent_spec(new.id, new.agent, new.spec, home=self._home(new.id)))
         return await self._insert(new, wanted)
 
     def _same_agent(self, known: SessionRecord, wanted: CreateSession) -> LiveSession:

@@ -4,7 +4,10 @@ from importlib.resources import files
 
 from litestar import Response, get
 
-_CSP = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
+_CSP = (
+    "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
+    "base-uri 'none'; form-action 'self'; object-src 'none'"
+)
 _HEADERS = {"content-security-policy": _CSP, "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 _TYPES = {"index.html": "text/html", "welcome.css": "text/css", "welcome.js": "text/javascript"}
 
