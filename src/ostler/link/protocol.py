@@ -55,8 +55,8 @@ class Runner(Protocol):
     async def install(self, agent: str, version: str | None) -> Installed:
         """Install an agent, or raise InstallFailed."""
 
-    async def validate(self, spec: AgentSpec) -> None:
-        """Raise UnsupportedAgent or Unprocessable if this could never start; starts nothing."""
+    async def validate(self, spec: AgentSpec) -> str:
+        """The agent's own id (the spec may use an alias); raises if this could never start, and starts nothing."""
 
     async def connect(self, spec: AgentSpec, sink: Sink) -> Connection:
         """Start the agent and wait until it is ready; raises AgentStartFailed with what stderr said."""

@@ -43,11 +43,21 @@ class AgentConnection:
     So events reach the session in order, and an agent that talks faster than the log can write waits in its own pipe.
     """
 
-    def __init__(self, spec: AgentSpec, sink: Sink, translator: Translator, *, limits: Limits, counts: Counts) -> None:
+    def __init__(
+        self,
+        spec: AgentSpec,
+        sink: Sink,
+        translator: Translator,
+        *,
+        limits: Limits,
+        counts: Counts,
+        framing: str = "lines",
+    ) -> None:
         self._spec = spec
         self._sink = sink
         self._limits = limits
-        self._dialogue = Dialogue(translator, start=spec.start, max_frame_bytes=limits.max_frame_bytes, counts=counts)
+        largest = limits.max_frame_bytes
+        self._dialogue = Dialogue(translator, start=spec.start, max_frame_bytes=largest, counts=counts, framing=framing)
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
         self._delivery: asyncio.Task[None] | None = None
@@ -221,8 +231,8 @@ class AgentConnection:
 
     def _act(self, process: Process) -> None:
         """Send what the dialogue wants sent, and have the rest seen to by the task."""
-        for frame in self._dialogue.take_sends():
-            if not process.stdin.write(frame + b"\n"):
+        for data in self._dialogue.take_sends():
+            if not process.stdin.write(data):
                 self._complain("The agent does not read its input.", "agent_not_reading", {})
                 self._ending = TurnDone(outcome="failed", stop_reason="agent_not_reading")
                 self._stop_disobedient(process)

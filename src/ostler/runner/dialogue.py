@@ -11,7 +11,7 @@ import msgspec
 
 from ostler.agents.adapter import Output, Ready, Send, Translator, TurnDone, Unreadable
 from ostler.base.logs import Log
-from ostler.runner.frames import FrameSplitter, Overlong
+from ostler.runner.frames import FRAMINGS, Overlong
 from ostler.runner.guard import TurnGuard
 from ostler.wire.events import AgentUnparsedData, PermissionData, QuestionData, SessionInfoData
 from ostler.wire.running import Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
@@ -33,10 +33,13 @@ class Counts:
 class Dialogue:
     """Runs the translator behind the guard; what should be sent and logged piles up in `sends` and `drafts`."""
 
-    def __init__(self, translator: Translator, *, start: int, max_frame_bytes: int, counts: Counts) -> None:
+    def __init__(
+        self, translator: Translator, *, start: int, max_frame_bytes: int, counts: Counts, framing: str = "lines"
+    ) -> None:
         self._translator = translator
         self._start = start
-        self._splitter = FrameSplitter(max_frame_bytes)
+        self._wrap = FRAMINGS[framing].wrap
+        self._splitter = FRAMINGS[framing].splitter(max_frame_bytes)
         self._counts = counts
         self._failures = 0
         self.guard = TurnGuard()
@@ -52,9 +55,9 @@ class Dialogue:
         return drafts
 
     def take_sends(self) -> list[bytes]:
-        """The frames to send so far, once."""
+        """The frames to send so far, as they are written, once."""
         sends, self.sends = self.sends, []
-        return sends
+        return [self._wrap(frame) for frame in sends]
 
     # What the agent says
 

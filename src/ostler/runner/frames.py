@@ -1,10 +1,14 @@
-"""Splits an agent's output into frames: one per line, of any length up to a limit."""
+"""Splits an agent's output into frames and wraps what it is sent: one per line, or after a Content-Length header."""
 
 import hashlib
+import re
+from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
 KEPT_OF_OVERLONG = 65536
+_LENGTH = re.compile(rb"(.*?)content-length:[ \t]*(\d{1,15})[ \t]*\r?", re.IGNORECASE | re.DOTALL)
 
 
 class Overlong(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,3 +76,65 @@ class FrameSplitter:
         frame = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces, self._held = [], 0
         return [frame]
+
+
+class ContentLengthSplitter(FrameSplitter):
+    """Bytes in, bodies out, as in LSP; a line between messages that is no header comes out as a frame of its own."""
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        super().__init__(max_frame_bytes)
+        self._announced: int | None = None
+        self._missing = 0
+        """Bytes of the body that have not come yet; 0 between bodies."""
+
+    def feed(self, chunk: bytes) -> list[bytes | Overlong]:
+        """The frames that are complete now; each is reported once however the bytes were cut."""
+        frames: list[bytes | Overlong] = []
+        at = 0
+        while at < len(chunk):
+            at = self._take_body(chunk, at, frames) if self._missing else self._take_line(chunk, at, frames)
+        return frames
+
+    def _take_body(self, chunk: bytes, at: int, frames: list[bytes | Overlong]) -> int:
+        piece = chunk[at : at + self._missing]
+        self._hold(piece, frames)
+        self._missing -= len(piece)
+        if not self._missing:
+            frames += self._release()
+        return at + len(piece)
+
+    def _take_line(self, chunk: bytes, at: int, frames: list[bytes | Overlong]) -> int:
+        end = chunk.find(b"\n", at)
+        if end < 0:
+            self._hold(chunk[at:], frames)
+            return len(chunk)
+        self._hold(chunk[at:end], frames)
+        if self._skipping:
+            self._release()
+        else:
+            self._on_line(b"".join(self._release()), frames)
+        return end + 1
+
+    def _on_line(self, line: bytes, frames: list[bytes | Overlong]) -> None:
+        if not line.strip():
+            self._missing, self._announced = self._announced or 0, None
+        elif (length := _LENGTH.fullmatch(line)) is not None:
+            self._announced = int(length[2])
+            frames += filter(None, [length[1]])  # something printed without a line end stands before the header
+        elif not (self._announced is not None and line.lower().startswith(b"content-")):
+            frames.append(line)
+
+
+class Framing(NamedTuple):
+    """How frames stand in an agent's output and in its input."""
+
+    splitter: type[FrameSplitter]
+    wrap: Callable[[bytes], bytes]
+
+
+FRAMINGS = {
+    "lines": Framing(FrameSplitter, lambda frame: frame + b"\n"),
+    "content-length": Framing(
+        ContentLengthSplitter, lambda frame: b"Content-Length: %d\r\n\r\n%b" % (len(frame), frame)
+    ),
+}

@@ -74,10 +74,11 @@ class LocalRunner:
             raise VersionNotOffered(agent=name, version=version, installed=found.version)
         return Installed(agent=name, version=found.version, path=found.path)
 
-    async def validate(self, spec: AgentSpec) -> None:
-        """Raise what `connect` would raise without starting anything."""
+    async def validate(self, spec: AgentSpec) -> str:
+        """The agent's own id; raises what `connect` would raise, without starting anything."""
         adapter = self._adapter(spec.agent)
         adapter.prepare(spec, self._installed(adapter))
+        return adapter.info.id
 
     async def connect(self, spec: AgentSpec, sink: Sink) -> Connection:
         """Start the agent and wait until it is ready; when this raises, `sink.closed` is never called."""
@@ -86,7 +87,9 @@ class LocalRunner:
         adapter = self._adapter(spec.agent)
         launch = adapter.prepare(spec, self._installed(adapter))
         counts = self._counts[adapter.info.id]
-        connection = AgentConnection(spec, sink, adapter.translator(spec), limits=self._limits, counts=counts)
+        connection = AgentConnection(
+            spec, sink, adapter.translator(spec), limits=self._limits, counts=counts, framing=launch.framing
+        )
         self._connections.add(connection)
         connection.over.add_done_callback(lambda _: self._connections.discard(connection))
         await connection.open(self._nursery, launch, self._environ)

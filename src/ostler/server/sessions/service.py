@@ -124,13 +124,14 @@ class Sessions:
     async def create(self, project: str, wanted: CreateSession) -> tuple[LiveSession, bool]:
         """A new session, or the one that has this key already; says whether it is new."""
         new = new_session(project, wanted, folder=self._folder, created_at=self._clock.now())
+        agent = await self._runner.validate(agent_spec(new.id, new.agent, new.spec, home=self._home(new.id)))
+        new = msgspec.structs.replace(new, agent=agent)
         if wanted.key and (known := self.store.read_now(queries.find_session, project, new.key)):
-            return self._same_agent(known, wanted), False
-        await self._runner.validate(agent_spec(new.id, new.agent, new.spec, home=self._home(new.id)))
+            return self._same_agent(known, new), False
         return await self._insert(new, wanted)
 
-    def _same_agent(self, known: SessionRecord, wanted: CreateSession) -> LiveSession:
-        if known.agent != wanted.agent:
+    def _same_agent(self, known: SessionRecord, new: NewSession) -> LiveSession:
+        if known.agent != new.agent:
             raise SessionAlreadyExists(key=known.key, agent=known.agent)
         return self._live.get(known.id) or self._enliven(known)
 
@@ -143,7 +144,7 @@ class Sessions:
             await session_log.commit(first, self.store.write(statements.insert_session, new, first))
         except sqlite3.IntegrityError:  # another client created the same key a moment ago
             known = await self.live(new.project, new.key)
-            return self._same_agent(known.record, wanted), False
+            return self._same_agent(known.record, new), False
         record = await self.find(new.project, new.id)
         return self._register(record, session_log), True
 
