@@ -6,7 +6,7 @@ BIN := .venv/bin
 OSTLER_STATE_DIR ?= $(CURDIR)/.ostler
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check bench schema format lock setup setup-runtime clean
+.PHONY: help serve test check conformance bench schema format lock setup setup-runtime clean
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ check: setup ## format, lint, types, architecture, freshness of generated files
 	@$(BIN)/mypy
 	@echo "check: architecture"
 	@$(BIN)/python -m pytest -q tests/architecture
+
+conformance: setup ## run every agent through the suite, also those that are slow to install
+	@OSTLER_ALL_AGENTS=1 $(BIN)/python -m pytest -q tests/conformance $(ARGS)
 
 bench: setup ## measure against the peer; writes bench/RESULTS.md
 	@$(BIN)/python bench/run.py $(ARGS)

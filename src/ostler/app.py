@@ -6,19 +6,25 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
+from pathlib import Path
 
 import uvicorn
 import uvloop
 
 from ostler import __version__
 from ostler.agents import ADAPTERS
+from ostler.agents.acp import AcpAdapter
+from ostler.agents.adapter import Adapter
 from ostler.base.clock import SystemClock
 from ostler.base.errors import OstlerError, SettingsError
 from ostler.base.logs import Log, configure_logs
 from ostler.base.settings import Settings
 from ostler.runner.connection import Limits
+from ostler.runner.credentials import Found, find_credentials
+from ostler.runner.install import Installer
 from ostler.runner.local import LocalRunner
+from ostler.runner.platforms import this_platform
 from ostler.server.api.app import build_app
 from ostler.server.api.services import Counters, Services
 from ostler.server.sessions.service import Sessions
@@ -64,10 +70,53 @@ def _runner(settings: Settings) -> LocalRunner:
         stop_grace=settings.stop_grace_seconds,
         max_frame_bytes=settings.max_frame_bytes,
     )
-    search = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    runner = LocalRunner(ADAPTERS, environ=dict(os.environ), search=search, limits=limits)
+    environ = dict(os.environ)
+    search = environ.get("PATH", os.defpath).split(os.pathsep)
+    runner = LocalRunner(
+        (*ADAPTERS, *custom_agents(settings)),
+        environ=environ,
+        search=search,
+        limits=limits,
+        installer=_installer(settings, environ, search),
+        named=named_programs(settings),
+        auto_install=settings.auto_install,
+        share_credentials=settings.share_credentials,
+    )
     runner.start()
     return runner
+
+
+def _installer(settings: Settings, environ: Mapping[str, str], search: list[str]) -> Installer:
+    return Installer(
+        settings.state_dir / "agents",
+        environ=environ,
+        search=search,
+        platform=this_platform(),
+        seconds=settings.install_timeout_seconds,
+    )
+
+
+def _known_agents() -> dict[str, Adapter]:
+    return {name: adapter for adapter in ADAPTERS for name in (adapter.info.id, *adapter.info.aliases)}
+
+
+def custom_agents(settings: Settings) -> list[Adapter]:
+    """Agents that exist only in the settings; all they have to do is speak ACP."""
+    known = _known_agents()
+    given = (settings.agents or {}).items()
+    return [AcpAdapter.custom(name, agent.words, agent.env) for name, agent in given if name not in known]
+
+
+def named_programs(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Commands that the settings name for agents we know."""
+    known = _known_agents()
+    return {known[name].info.id: agent.words for name, agent in (settings.agents or {}).items() if name in known}
+
+
+def host_credentials(environ: Mapping[str, str], home: Path | None) -> dict[str, tuple[Found, ...]]:
+    """What each agent could log in with on this machine, by agent."""
+    found = {adapter.info.id: find_credentials(adapter.credentials, environ=environ, home=home) for adapter in ADAPTERS}
+    return {agent: credentials for agent, credentials in found.items() if credentials}
 
 
 async def _assemble(settings: Settings, store: Store, runner: LocalRunner) -> Services:
@@ -132,6 +181,8 @@ async def _wind_down(services: Services, server: uvicorn.Server, answering: "asy
     log.info("server.stopping")
     services.counters.stopping = True
     await _bounded(services.sessions.close_agents(), _STOP_AGENTS_SECONDS, "agents")
+    # before the requests are cut off: whoever waits for an installation hears why it ends
+    await _bounded(services.runner.close(), _STOP_RUNNER_SECONDS, "runner")
     services.sessions.close()
     server.should_exit = True
     await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)

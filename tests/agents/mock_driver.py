@@ -16,7 +16,7 @@ import msgspec
 
 from ostler.agents.adapter import Output, Ready, Send, TurnDone, Unreadable
 from ostler.agents.mock import MockAdapter
-from ostler.runner.finding import find
+from ostler.runner.finding import Finder
 from ostler.wire.events import ItemCompletedData, PermissionData, QuestionData
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart, TextPart
@@ -35,7 +35,7 @@ def spec_for(home: Path, cwd: Path, **fields: Any) -> AgentSpec:
 def launch(spec: AgentSpec) -> tuple[str, ...]:
     """How the agent is started."""
     adapter = MockAdapter()
-    installation = find(adapter, ())
+    installation = Finder((), named={}).find(adapter)
     assert installation is not None
     return adapter.prepare(spec, installation).argv
 

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from ostler.agents import ADAPTERS
 from tests.cli.conftest import Ostler
 from tests.serving import OSTLER, RunningServer, running_server
+
+KNOWN = ", ".join(adapter.info.id for adapter in ADAPTERS)
 
 
 def test_the_server_tells_its_version(ostler: Ostler) -> None:
@@ -110,7 +113,7 @@ def _open_ask(ostler: Ostler, session: str) -> dict[str, str]:
             "Error: There is no session 'nobody'. List sessions with `ostler sessions list`.",
         ),
         (("sessions", "get", ".."), 2, "Error: '..' cannot be an id."),
-        (("run", "nobody", "hi"), 4, "Error: There is no agent 'nobody'. Known agents: mock."),
+        (("run", "nobody", "hi"), 4, f"Error: There is no agent 'nobody'. Known agents: {KNOWN}."),
         (("run", "mock", " "), 2, "Error: The prompt is empty. Try `ostler run --help`."),
         (("run", "mock"), 2, "Error: Missing argument 'PROMPT'. Try `ostler run --help`."),
         (("sessions", "lst"), 2, "Error: No such command 'lst'. Did you mean 'list'? Try `ostler sessions --help`."),

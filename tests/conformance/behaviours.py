@@ -47,9 +47,13 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     Behaviour("file.write", "A written file exists and is announced with its path.", "S2-32", "file_changes"),
     Behaviour("file.edit", "An edit is announced with a diff.", "S2-43", "file_changes"),
     Behaviour("permission.allow", "An allowed action is done.", "S2-39", "permissions"),
-    Behaviour("permission.reject", "A rejected action is not done and the reason reaches the model.", "S3-17", "permissions"),
+    Behaviour(
+        "permission.reject", "A rejected action is not done and the reason reaches the model.", "S3-17", "permissions"
+    ),
     Behaviour("permission.bypass", "With bypass nobody is asked.", "S3-13", "permissions"),
-    Behaviour("question", "A question arrives with its options and the answer reaches the model.", "S2-40", "questions"),
+    Behaviour(
+        "question", "A question arrives with its options and the answer reaches the model.", "S2-40", "questions"
+    ),
     Behaviour("question.reject", "A declined question does not hang the turn.", "S3-16", "questions"),
     Behaviour("plan.approve", "In plan mode the plan is a question; approving it goes on.", "S3-18", "plan_mode"),
     Behaviour("image", "An image reaches the model.", "S2-32", "images"),

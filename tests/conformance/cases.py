@@ -23,8 +23,8 @@ from tests.conformance.driver import (
 Case = Callable[[Driven], Awaitable[None]]
 CASES: dict[str, Case] = {}
 PIXEL = bytes.fromhex(
-    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6364f8cf500f00038601"
-    "805a347d6b0000000049454e44ae426082"
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d4944415478da63f8cfc0f01f00050001"
+    "ff56c72f0d0000000049454e44ae426082"
 )
 MCP_SERVER = str(Path(__file__).with_name("mcp_echo.py"))
 PYTHON = sys.executable

@@ -16,7 +16,8 @@ from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.providers import Provider, ProviderType
 from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
-from tests.conformance.scripted_model import ScriptedModel
+from tests.conformance.model import ScriptedModel
+from tests.conformance.programs import Search
 
 PATIENCE = 90.0
 Ask = PermissionData | QuestionData
@@ -125,15 +126,28 @@ class Driven:
 class Row:
     """One agent of the suite: its adapter and how its model is reached."""
 
-    def __init__(self, adapter: Adapter, *, provider: ProviderType, model: str | None, **fields: Any) -> None:
+    def __init__(
+        self,
+        adapter: Adapter,
+        *,
+        provider: ProviderType | None,
+        model: str | None,
+        service: type[ScriptedModel] = ScriptedModel,
+        variables: Callable[[str], dict[str, str]] = lambda _: {},
+        **fields: Any,
+    ) -> None:
         self.adapter = adapter
         self.provider = provider
         self.model = model
+        self.service = service
+        """The model, or a whole service around it."""
+        self.variables = variables
+        """What the agent's environment says about the service, by its address."""
         self.fields = fields
 
 
 @asynccontextmanager
-async def driven(row: Row, folder: Path, *, search: Sequence[str], **fields: Any) -> AsyncIterator[Driven]:
+async def driven(row: Row, folder: Path, *, search: Search, **fields: Any) -> AsyncIterator[Driven]:
     """Start an agent in a folder; the same folder again gives it the same home and workspace."""
     cwd = folder / "workspace"
     cwd.mkdir(parents=True, exist_ok=True)
@@ -141,8 +155,11 @@ async def driven(row: Row, folder: Path, *, search: Sequence[str], **fields: Any
     limits = Limits(
         start_timeout=PATIENCE, turn_timeout=PATIENCE, interrupt_grace=15, stop_grace=2, max_frame_bytes=64 * 2**20
     )
-    runner = LocalRunner([row.adapter], environ=environ, search=search, limits=limits)
-    with ScriptedModel() as model:
+    search.check(row.adapter)
+    runner = LocalRunner(
+        [row.adapter], environ=environ, search=search.folders, limits=limits, installer=search.installer
+    )
+    with row.service() as model:
         spec = _spec(row, folder, cwd, model.url, fields)
         sink = Sink()
         try:
@@ -160,10 +177,10 @@ def _spec(row: Row, folder: Path, cwd: Path, url: str, fields: dict[str, Any]) -
         "start": 1,
         "cwd": str(cwd),
         "home": str(folder / "home"),
-        "env": {},
+        "env": row.variables(url),
         "permission_mode": "default",
         "model": row.model,
-        "provider": Provider(type=row.provider, base_url=url, api_key="sk-test"),
+        "provider": Provider(type=row.provider, base_url=url, api_key="sk-test") if row.provider else None,
         **row.fields,
         **fields,
     }

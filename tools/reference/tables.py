@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from ostler.base.errors import ERRORS
-from ostler.base.settings import ENV_PREFIX, Settings
+from ostler.base.settings import ENV_PREFIX, AgentSetting, Settings
 from ostler.cli.serve import command as serve
 from tools.reference.markdown import code, first_line, page, table, type_words
 
@@ -23,7 +23,11 @@ _SETTINGS = """
 A setting comes from a flag of `ostler serve`, else from its variable, else from the config file, else from its default.
 The config file is TOML with the names below as keys: `$XDG_CONFIG_HOME/ostler/config.toml` (`~/.config` if unset), or
 the file named by `--config` or `OSTLER_CONFIG`. The flag of a list is repeated for each value;
-in a variable they are separated by commas.
+in a variable they are separated by commas. A switch that is on by default is turned off by its flag with `--no-`.
+"""
+_AGENT_SETTING = """
+One agent in `agents`, such as the table `[agents.codex]` of the config file. A name that Ostler does not know makes a
+new agent; see [how to install agents](../guides/install-agents.md).
 """
 _BOUNDS = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}
 _STATE_DIR = "`$XDG_DATA_HOME/ostler`, or `~/.local/share/ostler`"
@@ -45,7 +49,13 @@ def settings_page() -> str:
     fields = msgspec.structs.fields(Settings)
     rows = [(code(field.name), code(flags[field.name]), *_cells(field, schema[field.name])) for field in fields]
     head = ("name", "flag", "variable", "value", "default", "meaning")
-    return page("Settings", _SETTINGS, table(head, rows))
+    return page("Settings", _SETTINGS, table(head, rows), "## AgentSetting", _AGENT_SETTING, _agent_setting())
+
+
+def _agent_setting() -> str:
+    fields = msgspec.json.schema(AgentSetting)["$defs"]["AgentSetting"]["properties"]
+    rows = [(code(name), type_words(schema), str(schema["description"])) for name, schema in fields.items()]
+    return table(("name", "value", "meaning"), rows)
 
 
 def _cells(field: msgspec.structs.FieldInfo, schema: dict[str, Any]) -> tuple[str, ...]:

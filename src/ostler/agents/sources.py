@@ -23,16 +23,16 @@ class Download(msgspec.Struct, frozen=True, kw_only=True):
     """A vendor's own binary, by address."""
 
     version_url: str
-    """Answers with the newest version as text, or as JSON with `tag_name`."""
+    """Answers with the newest version as text, or as JSON with `tag_name`; what is before its first digit is cut."""
     url: str
-    """With {version} and {platform}."""
+    """With {version}, as digits such as 1.2.3, and {platform}; a tag's prefix belongs here, as in v{version}."""
     platforms: dict[str, str]
     """Our name of a platform (linux-x64, linux-x64-musl, linux-arm64, darwin-arm64, darwin-x64) -> the vendor's."""
     archive: Literal["none", "tar.gz", "zip"] = "none"
     program: str
-    """The program's name inside the archive, with {platform}."""
+    """The program's path inside the archive, with {platform}; it may be a pattern such as */bin/agent."""
     checksum_url: str | None = None
-    """Answers with JSON or text that holds the SHA-256, with {version} and {platform}."""
+    """Answers with the SHA-256, with {version} and {platform}: JSON by platform or file name, or lines of sha256sum."""
 
 
 class Npm(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +41,11 @@ class Npm(msgspec.Struct, frozen=True, kw_only=True):
     packages: dict[str, str]
     """Name -> version; names may hold {platform}, such as linux-x64. The first one names the agent's version."""
     program: str
-    """Path below node_modules, with {platform}."""
+    """Path below node_modules, with {platform}; it may be a pattern such as @vendor/agent-{platform}/*/bin/agent."""
     needs_node: str | None = None
     """Smallest version of Node that runs the program, or None if it is a binary."""
+    platforms: dict[str, str] = {}
+    """Our name of a platform -> the one in package names, where they differ."""
 
 
 class Pypi(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """Every setting: its type, default and meaning, read from flags, then OSTLER_* variables, then a config file."""
 
 import ipaddress
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from msgspec import Meta
 from ostler.base.errors import SettingsError
 
 ENV_PREFIX = "OSTLER_"
+_AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 def _about(description: str) -> Meta:
@@ -19,6 +21,19 @@ def _about(description: str) -> Meta:
 
 
 Seconds = Annotated[float, Meta(ge=0)]
+
+
+class AgentSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one agent is run here; a name that Ostler does not know makes a new agent that speaks ACP."""
+
+    path: Annotated[str | None, _about("Its program, instead of the one that would be found.")] = None
+    command: Annotated[tuple[str, ...], _about("Its program with arguments, instead of `path`.")] = ()
+    env: Annotated[dict[str, str], _about("Variables for a new agent.")] = {}
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command, however it was given."""
+        return self.command or ((self.path,) if self.path else ())
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,6 +67,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     )
     cors_credentials: Annotated[bool, _about("Allow cookies and credentials from those origins.")] = False
     default_agent: Annotated[str, _about("Agent of a session that names none, where that is possible.")] = "mock"
+    agents: Annotated[
+        dict[str, AgentSetting] | None,
+        _about("Programs of agents, and new agents that speak ACP: a table for each, or one JSON object."),
+    ] = None
+    auto_install: Annotated[bool, _about("Install an agent that is missing when a session first needs it.")] = True
+    install_timeout_seconds: Annotated[Seconds, _about("Longest installation of an agent.")] = 900.0
+    share_credentials: Annotated[
+        bool, _about("Hand agents the credentials found in the server's own variables and home folder.")
+    ] = False
     max_body_bytes: Annotated[int, Meta(ge=1024, description="Largest request body.")] = 16 * 2**20
     max_upload_bytes: Annotated[
         int, Meta(ge=1024, description="Largest body where files are sent, such as messages with images.")
@@ -139,11 +163,20 @@ def _typed(from_env: dict[str, str]) -> dict[str, Any]:
 
 def _converted(merged: dict[str, Any]) -> Settings:
     values = {name: str(value) if isinstance(value, Path) else value for name, value in merged.items()}
+    if isinstance(values.get("agents"), str):
+        values["agents"] = _json("agents", values["agents"])
     try:
         return msgspec.convert(values, Settings, strict=False, dec_hook=lambda kind, value: kind(value))
     except msgspec.ValidationError as error:
         name = _named_in(str(error), values)
         raise SettingsError(name=name, value=values.get(name, ""), reason=_reason(name, str(error))) from error
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise SettingsError(name=name, value=text, reason=f"must be JSON ({error}).") from error
 
 
 def _reason(name: str, message: str) -> str:
@@ -167,6 +200,15 @@ def _checked(settings: Settings) -> Settings:
             reason="other machines can reach this address and there is no token. "
             "Give one with --token, or accept the risk with --no-token --allow-open-network.",
         )
+    for name, agent in (settings.agents or {}).items():
+        _check_agent(name, agent)
     if "*" in settings.cors_origins and settings.effective_token() is None:
         raise SettingsError(name="cors_origins", value="*", reason="needs a token; give one with --token.")
     return settings
+
+
+def _check_agent(name: str, agent: AgentSetting) -> None:
+    if not _AGENT_NAME.fullmatch(name):
+        raise SettingsError(name="agents", value=name, reason="use a-z 0-9 . _ and - in the name of an agent.")
+    if not agent.words:
+        raise SettingsError(name=f"agents.{name}", value="", reason="needs a path or a command.")

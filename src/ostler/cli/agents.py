@@ -1,12 +1,18 @@
 """`ostler agents`: what can be run."""
 
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
 import click
 import msgspec
 
 from ostler.cli.api import Noun, connect, json_option
-from ostler.cli.output import facts, show, table
+from ostler.cli.output import clean, facts, show, table
 from ostler.cli.root import Target
-from ostler.wire.agents import Agent
+from ostler.client import Client, ClientError
+from ostler.wire.agents import Agent, Installed
+
+_LOOK_SECONDS = 0.5
 
 
 @click.group(cls=Noun)
@@ -42,11 +48,26 @@ def get(target: Target, agent: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def install(target: Target, agent: str, version: str | None, as_json: bool) -> None:
-    """Install an agent."""
-    with connect(target) as client:
-        done = client.agents.install(agent, version=version)
+    """Install an agent on the server's machine; what happens is told on standard error."""
+    with ThreadPoolExecutor(1) as beside, connect(target) as client, connect(target) as watcher:
+        request = beside.submit(client.agents.install, agent, version=version)
+        _watch(watcher, agent, request)
+        done = request.result()
     text = f"Installed {done.agent} {done.version or ''}".rstrip() + (f" in {done.path}" if done.path else "")
     show(done, as_json, lambda: text)
+
+
+def _watch(client: Client, agent: str, request: "Future[Installed]") -> None:
+    """Tell each new step of an installation until it is over."""
+    started, told = time.monotonic(), None
+    while wait([request], timeout=_LOOK_SECONDS).not_done:
+        try:
+            step = client.agents.get(agent).installing
+        except ClientError:
+            continue  # the request itself tells what is wrong
+        if step is not None and step != told:
+            told = step
+            click.echo(f"{time.monotonic() - started:4.0f} s  {clean(step)}", err=True)
 
 
 @command.command()
@@ -82,6 +103,8 @@ def _agent_text(agent: Agent) -> str:
             ("installed", agent.installed),
             ("version", agent.version),
             ("path", agent.path),
+            ("versions", agent.versions),
+            ("installing", agent.installing),
             ("hint", agent.install_hint),
             ("modes", [mode.id for mode in agent.modes]),
             ("models", [model.id for model in agent.models]),

@@ -11,6 +11,7 @@ COMMANDS = {
     "attach": "Follow a session and talk to its agent.",
     "sessions": "Create, steer and end sessions.",
     "agents": "See and install agents.",
+    "credentials": "Find what agents can log in with.",
     "events": "Read what happened in sessions.",
     "asks": "Answer what agents ask.",
     "system": "Look at the server itself.",

@@ -12,7 +12,9 @@ from ostler.base.settings import ENV_PREFIX, Settings, load_settings, setting_he
 def _option(field: msgspec.structs.FieldInfo, text: str) -> click.Option:
     flag = "--" + field.name.replace("_", "-")
     text = f"{text} [{ENV_PREFIX}{field.name.upper()}]"
-    if isinstance(field.default, bool):
+    if field.default is True:
+        return click.Option([f"{flag}/--no-{flag[2:]}", field.name], default=None, help=f"{text} Default: on.")
+    if field.default is False:
         return click.Option([flag, field.name], is_flag=True, default=None, help=text)
     if isinstance(field.default, tuple):
         return click.Option([flag.removesuffix("s"), field.name], multiple=True, help=f"{text} Repeatable.")

@@ -32,7 +32,7 @@ from ostler.wire.sessions import (
 )
 from ostler.wire.system import Health, Ready, Version
 
-_INSTALL_SECONDS = 900.0
+_INSTALL_SECONDS = 1800.0
 
 _session = msgspec.json.Decoder(Session).decode
 _sessions = msgspec.json.Decoder(Page[Session]).decode

@@ -6,12 +6,14 @@ from typing import Any
 
 import msgspec
 
-from ostler.agents.adapter import Launch, Translator, TurnDone
+from ostler.agents.adapter import Launch, Ready, Translator, TurnDone
 from ostler.base.errors import AgentExited, AgentStartFailed, SessionBusy, TimedOut
 from ostler.base.logs import Log
 from ostler.link.protocol import Sink
+from ostler.runner.channel import Channel
 from ostler.runner.dialogue import Counts, Dialogue
 from ostler.runner.home import environment, prepare_home
+from ostler.runner.http_channel import HttpChannel
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.process import ANSWER_SECONDS, CannotStart, Command, Exit, Process
 from ostler.runner.waiting import Countdown, finished
@@ -58,7 +60,7 @@ class AgentConnection:
         self._limits = limits
         largest = limits.max_frame_bytes
         self._dialogue = Dialogue(translator, start=spec.start, max_frame_bytes=largest, counts=counts, framing=framing)
-        self._process: Process | None = None
+        self._process: Channel | None = None
         self._task: asyncio.Task[None] | None = None
         self._delivery: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -78,6 +80,11 @@ class AgentConnection:
         ready = self._dialogue.ready
         return ready.native_session_id if ready else None
 
+    @property
+    def ready(self) -> Ready | None:
+        """What the agent said when it was ready, such as the models it offers."""
+        return self._dialogue.ready
+
     # Start
 
     async def open(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> None:
@@ -96,16 +103,19 @@ class AgentConnection:
             raise
         self._opened = True
 
-    async def _start(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> Process:
+    async def _start(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> Channel:
         env = environment(self._spec, launch, environ)
         command = Command(argv=launch.argv, env=env, cwd=self._spec.cwd)
         try:
             await asyncio.to_thread(prepare_home, self._spec.home, launch.files)
-            return await Process.start(nursery, command, self._wake.set)
+            if launch.http is None:
+                return await Process.start(nursery, command, self._wake.set)
+            largest = self._limits.max_frame_bytes
+            return await HttpChannel.start(nursery, command, launch.http, self._wake.set, max_frame_bytes=largest)
         except (CannotStart, OSError) as error:
             raise AgentStartFailed(agent=self._spec.agent, reason=str(error), exit_code=None, stderr=None) from error
 
-    async def _until_ready(self, process: Process) -> None:
+    async def _until_ready(self, process: Channel) -> None:
         if self._expected:
             raise AgentStartFailed(agent=self._spec.agent, reason="it was stopped.", exit_code=None, stderr=None)
         if not self._dialogue.open():
@@ -120,7 +130,7 @@ class AgentConnection:
             seconds = self._limits.start_timeout
             raise self._start_failed(process, f"it was not ready within {seconds:g} seconds.")
 
-    def _start_failed(self, process: Process, reason: str) -> AgentStartFailed:
+    def _start_failed(self, process: Channel, reason: str) -> AgentStartFailed:
         line = process.stderr.last_line()
         return AgentStartFailed(
             agent=self._spec.agent,
@@ -183,7 +193,7 @@ class AgentConnection:
         if not await finished(self.over, _LAST_WORDS_SECONDS):
             log.warning("connection.unheard", session_id=self._spec.session_id)
 
-    async def _listening(self) -> Process:
+    async def _listening(self) -> Channel:
         """The process, once it has read most of what it was sent."""
         process = self._process
         if process is not None and not await process.stdin.room(_ROOM_SECONDS):
@@ -217,7 +227,7 @@ class AgentConnection:
         self._grace.start(max(self._limits.interrupt_grace, _SHORTEST_GRACE), lambda: self._stop_disobedient(process))
         self._act(process)
 
-    def _stop_disobedient(self, process: Process) -> None:
+    def _stop_disobedient(self, process: Channel) -> None:
         log.warning("agent.disobedient", session_id=self._spec.session_id, agent=self._spec.agent)
         self._expected = True
         if self._stopping is None:
@@ -229,7 +239,7 @@ class AgentConnection:
 
     # The one task
 
-    def _act(self, process: Process) -> None:
+    def _act(self, process: Channel) -> None:
         """Send what the dialogue wants sent, and have the rest seen to by the task."""
         for data in self._dialogue.take_sends():
             if not process.stdin.write(data):
@@ -245,7 +255,7 @@ class AgentConnection:
             self._ending = None
         self._wake.set()
 
-    async def _live(self, process: Process) -> None:
+    async def _live(self, process: Channel) -> None:
         try:
             await self._read(process)
         except Exception as error:
@@ -254,7 +264,7 @@ class AgentConnection:
         finally:
             await self._bury(process)
 
-    async def _read(self, process: Process) -> None:
+    async def _read(self, process: Channel) -> None:
         while True:
             await self._deliver()
             chunk = process.read()
@@ -285,7 +295,7 @@ class AgentConnection:
             finally:
                 self._delivery = None
 
-    async def _bury(self, process: Process) -> None:
+    async def _bury(self, process: Channel) -> None:
         """The agent's output is over: wait for its end or bring it about, then report."""
         await process.wait_exit(_SILENT_SECONDS)
         await process.stop(grace=self._limits.stop_grace)

@@ -188,5 +188,5 @@ def _place(error: Exception) -> str:
 def _refusal(ask: PermissionData | QuestionData) -> Answer:
     message = "The turn was interrupted."
     if isinstance(ask, PermissionData):
-        return PermissionAnswer(ask_id=ask.permission_id, allow=False, message=message)
-    return QuestionAnswer(ask_id=ask.question_id, answers=None, message=message)
+        return PermissionAnswer(ask_id=ask.permission_id, allow=False, message=message, withdrawn=True)
+    return QuestionAnswer(ask_id=ask.question_id, answers=None, message=message, withdrawn=True)

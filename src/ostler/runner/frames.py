@@ -121,7 +121,7 @@ class ContentLengthSplitter(FrameSplitter):
         elif (length := _LENGTH.fullmatch(line)) is not None:
             self._announced = int(length[2])
             frames += filter(None, [length[1]])  # something printed without a line end stands before the header
-        elif not (self._announced is not None and line.lower().startswith(b"content-")):
+        elif not line.lower().startswith(b"content-type:"):
             frames.append(line)
 
 
@@ -132,8 +132,10 @@ class Framing(NamedTuple):
     wrap: Callable[[bytes], bytes]
 
 
+_LINES = Framing(FrameSplitter, lambda frame: frame + b"\n")
 FRAMINGS = {
-    "lines": Framing(FrameSplitter, lambda frame: frame + b"\n"),
+    "lines": _LINES,
+    "http": _LINES,  # the channel turns them into requests
     "content-length": Framing(
         ContentLengthSplitter, lambda frame: b"Content-Length: %d\r\n\r\n%b" % (len(frame), frame)
     ),

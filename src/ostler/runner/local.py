@@ -2,17 +2,32 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from ostler.agents.adapter import Adapter, Installation
-from ostler.base.errors import AgentNotInstalled, InstallFailed, Stopping, UnsupportedAgent, VersionNotOffered
+import msgspec
+
+from ostler.agents.adapter import Adapter, Installation, Ready
+from ostler.base.errors import (
+    AgentNotInstalled,
+    InstallFailed,
+    OstlerError,
+    Stopping,
+    UnsupportedAgent,
+    VersionNotOffered,
+)
 from ostler.link.protocol import Connection, Sink
 from ostler.runner.connection import AgentConnection, Limits
+from ostler.runner.credentials import Found, find_credentials
 from ostler.runner.dialogue import Counts
-from ostler.runner.finding import find
+from ostler.runner.finding import Finder
+from ostler.runner.install import Installer, installable
+from ostler.runner.installations import Installations
 from ostler.runner.nursery import NurseryHandle
+from ostler.runner.versions import Versions
 from ostler.wire.agents import Agent, Installed
-from ostler.wire.running import AgentSpec
+from ostler.wire.events import LogData
+from ostler.wire.running import AgentSpec, Draft
 
 
 class LocalRunner:
@@ -25,12 +40,22 @@ class LocalRunner:
         environ: Mapping[str, str],
         search: Sequence[str],
         limits: Limits,
+        installer: Installer | None = None,
+        named: Mapping[str, Sequence[str]] | None = None,
+        auto_install: bool = True,
+        share_credentials: bool = False,
     ) -> None:
+        """`named` holds commands of agents from the settings; without an installer nothing can be installed."""
         self._adapters = {adapter.info.id: adapter for adapter in adapters}
         self._aliases = {alias: adapter for adapter in adapters for alias in adapter.info.aliases}
         self._environ = environ
-        self._search = search
         self._limits = limits
+        self._finder = Finder(search, installer=installer, named=named or {})
+        self._versions = Versions(environ, search)
+        self._installations = Installations(installer)
+        self._auto_install = auto_install and installer is not None
+        self._share_credentials = share_credentials
+        self._offers: dict[str, Ready] = {}
         self._counts = {name: Counts() for name in self._adapters}
         self._connections: set[AgentConnection] = set()
         self._nursery = NurseryHandle(environ)
@@ -42,50 +67,69 @@ class LocalRunner:
 
     async def catalogue(self) -> list[Agent]:
         """What can run here."""
-        return [self._described(adapter) for adapter in self._adapters.values()]
+        return await asyncio.gather(*(self._described(adapter) for adapter in self._adapters.values()))
 
-    def _described(self, adapter: Adapter) -> Agent:
-        info, found = adapter.info, find(adapter, self._search)
+    async def _described(self, adapter: Adapter) -> Agent:
+        info, found = adapter.info, self._finder.find(adapter)
+        version = await self._versions.of(found) if found else None
+        credentials = await asyncio.to_thread(self._credentials, adapter)
+        offer = self._offers.get(info.id, Ready())
         return Agent(
             id=info.id,
             type=info.id,
             name=info.name,
+            aliases=info.aliases,
             installed=found is not None,
-            versions=(found.version,) if found and found.version else (),
+            versions=_distinct(version, *self._finder.versions(adapter)),
             capabilities=info.capabilities,
-            modes=info.modes,
-            models=info.models,
+            modes=offer.modes or info.modes,
+            models=offer.models or info.models,
             settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",
-            credentials_available=(),
-            version=found.version if found else None,
+            credentials_available=tuple(credential.name for credential in credentials),
+            version=version,
             path=found.path if found else None,
             install_hint=None if found else f"ostler agents install {info.id}",
+            installing=self._installations.progress(info.id),
             unparsed_frames=self._counts[info.id].unparsed,
         )
 
+    def _credentials(self, adapter: Adapter) -> tuple[Found, ...]:
+        home = self._environ.get("HOME")
+        return find_credentials(adapter.credentials, environ=self._environ, home=Path(home) if home else None)
+
     async def install(self, agent: str, version: str | None) -> Installed:
-        """Tell what is installed; an agent that is not there cannot be installed from here yet."""
+        """Install an agent, unless it is there in this version already."""
         adapter = self._adapter(agent)
-        found = find(adapter, self._search)
-        name = adapter.info.id
-        if found is None:
-            raise InstallFailed(agent=name, reason="put its program on the PATH of the server.")
-        if version is not None and version != found.version:
-            raise VersionNotOffered(agent=name, version=version, installed=found.version)
-        return Installed(agent=name, version=found.version, path=found.path)
+        name, found = adapter.info.id, self._finder.find(adapter)
+        there = await self._versions.of(found) if found else None
+        if found is None or version not in {None, there}:
+            if not installable(adapter.sources):
+                raise _not_from_here(name, version, there, found)
+            found = await asyncio.shield(self._installations.begin(adapter, version).result)
+            there = found.version
+        return Installed(agent=name, version=there, path=found.path)
 
     async def validate(self, spec: AgentSpec) -> str:
-        """The agent's own id; raises what `connect` would raise, without starting anything."""
+        """The agent's own id; raises what `connect` would raise, without starting or installing anything."""
         adapter = self._adapter(spec.agent)
-        adapter.prepare(spec, self._installed(adapter))
-        return adapter.info.id
+        name = adapter.info.id
+        found = self._finder.find(adapter)
+        if found is None and not self._can_install(adapter):
+            raise self._missing(adapter)
+        adapter.prepare(spec, found or Installation(path=name, command=(name,)))
+        return name
 
     async def connect(self, spec: AgentSpec, sink: Sink) -> Connection:
-        """Start the agent and wait until it is ready; when this raises, `sink.closed` is never called."""
+        """Start the agent, installed first if need be, and wait until it is ready.
+
+        When this raises, `sink.closed` is never called.
+        """
+        adapter = self._adapter(spec.agent)
+        installation = self._finder.find(adapter) or await self._install_for(adapter, sink)
         if self._closing:
             raise Stopping
-        adapter = self._adapter(spec.agent)
-        launch = adapter.prepare(spec, self._installed(adapter))
+        spec = self._with_credentials(adapter, spec)
+        launch = adapter.prepare(spec, installation)
         counts = self._counts[adapter.info.id]
         connection = AgentConnection(
             spec, sink, adapter.translator(spec), limits=self._limits, counts=counts, framing=launch.framing
@@ -93,13 +137,40 @@ class LocalRunner:
         self._connections.add(connection)
         connection.over.add_done_callback(lambda _: self._connections.discard(connection))
         await connection.open(self._nursery, launch, self._environ)
+        if connection.ready is not None:
+            self._offers[adapter.info.id] = connection.ready
         return connection
 
+    async def _install_for(self, adapter: Adapter, sink: Sink) -> Installation:
+        """Install what a session needs and tell the session about it; whoever else waits sees the same."""
+        if self._closing or not self._can_install(adapter):
+            raise Stopping if self._closing else self._missing(adapter)
+        name = adapter.info.id
+        underway = self._installations.begin(adapter, None)
+        async for line in underway.follow():
+            await sink.deliver([_line(f"Installing {name}: {line}")])
+        made = await asyncio.shield(underway.result)
+        await sink.deliver([_line(f"Installed {name} {made.version}")])
+        return made
+
+    def _can_install(self, adapter: Adapter) -> bool:
+        return self._auto_install and bool(installable(adapter.sources))
+
+    def _missing(self, adapter: Adapter) -> AgentNotInstalled:
+        return AgentNotInstalled(agent=adapter.info.id, looked_in=", ".join(self._finder.search))
+
+    def _with_credentials(self, adapter: Adapter, spec: AgentSpec) -> AgentSpec:
+        """Add what the host can log in with, where that is wanted; a session's own provider or variable goes first."""
+        if not self._share_credentials or spec.provider is not None:
+            return spec
+        found = {credential.name: credential.value for credential in self._credentials(adapter)}
+        return msgspec.structs.replace(spec, env={**found, **spec.env})
+
     async def close(self) -> None:
-        """End every agent at the same time, gently first, then the nursery."""
+        """End every agent and installation at the same time, gently first, then the nursery."""
         self._closing = True
         ending = [connection.close(force=False) for connection in self._connections]
-        await asyncio.gather(*ending)
+        await asyncio.gather(self._installations.close(), *ending)
         await self._nursery.close()
 
     def stats(self) -> dict[str, Any]:
@@ -116,8 +187,16 @@ class LocalRunner:
             raise UnsupportedAgent(agent=agent, known=", ".join(self._adapters))
         return adapter
 
-    def _installed(self, adapter: Adapter) -> Installation:
-        found = find(adapter, self._search)
-        if found is None:
-            raise AgentNotInstalled(agent=adapter.info.id, looked_in=", ".join(self._search))
-        return found
+
+def _line(message: str) -> Draft:
+    return Draft("log", LogData(level="info", message=message), source="daemon", synthetic=True)
+
+
+def _distinct(*versions: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(version for version in versions if version is not None))
+
+
+def _not_from_here(agent: str, wanted: str | None, there: str | None, found: Installation | None) -> OstlerError:
+    if found is None or wanted is None:
+        return InstallFailed(agent=agent, reason="put its program on the PATH of the server.")
+    return VersionNotOffered(agent=agent, version=wanted, installed=there or "another")

@@ -58,9 +58,13 @@ class Agent(Wire, frozen=True, kw_only=True):
     models: tuple[Model, ...]
     settings_schema_ref: str
     credentials_available: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
+    """Other names of it."""
     version: str | None = None
     path: str | None = None
     install_hint: str | None = None
+    installing: str | None = None
+    """What an installation under way does now."""
     unparsed_frames: int | None = None
 
 

@@ -56,6 +56,8 @@ class PermissionAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="permissio
     ask_id: str
     allow: bool
     message: str | None = None
+    withdrawn: bool = False
+    """Nobody decided: the turn is being interrupted."""
 
 
 class QuestionAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="question"):
@@ -64,6 +66,8 @@ class QuestionAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="question"):
     ask_id: str
     answers: tuple[tuple[str, ...], ...] | None
     message: str | None = None
+    withdrawn: bool = False
+    """Nobody decided: the turn is being interrupted."""
 
 
 Answer = PermissionAnswer | QuestionAnswer

@@ -12,7 +12,7 @@ _TAGS = ["agents"]
 async def _find(services: Services, name: str) -> Agent:
     catalogue = await services.runner.catalogue()
     for agent in catalogue:
-        if name in {agent.id, agent.type}:
+        if name in {agent.id, agent.type, *agent.aliases}:
             return agent
     raise UnsupportedAgent(agent=name, known=", ".join(agent.id for agent in catalogue))
 

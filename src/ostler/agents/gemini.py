@@ -1,0 +1,95 @@
+"""Gemini CLI, over ACP."""
+
+import msgspec
+
+from ostler.agents.acp import AcpAdapter
+from ostler.agents.acp_profile import Profile, Setup
+from ostler.agents.adapter import Credential
+from ostler.agents.sources import Npm, OnPath
+from ostler.wire.agents import Capabilities, Mode, Model
+from ostler.wire.running import AgentSpec
+
+_VERTEX = frozenset({"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT"})
+_KEEP_OLD_CHAT = """
+for chat in "$HOME"/.gemini/tmp/*/chats/session-????-??-??T??-??-"$1".jsonl; do
+  [ -e "$chat" ] && mv "$chat" "${chat%-"$1".jsonl}-kept-$1.jsonl"
+done
+shift
+exec "$@"
+"""
+"""Loading a session first begins a file named by the minute, which would wipe the old one if it is as young as that."""
+
+
+def _configure(spec: AgentSpec) -> Setup:
+    env = {"GEMINI_CLI_NO_RELAUNCH": "true"}
+    settings = {
+        "security": {"auth": {"selectedType": "vertex-ai" if _VERTEX & spec.env.keys() else "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "general": {"disableAutoUpdate": True, "disableUpdateNag": True, "maxAttempts": 3},
+        # with a terminal of its own the output of a command never reaches the client
+        "tools": {"shell": {"enableInteractiveShell": False}},
+    }
+    if spec.model is not None:
+        settings["model"] = {"name": spec.model}
+    if spec.provider is not None:
+        env["GOOGLE_GEMINI_BASE_URL"] = spec.provider.base_url
+        env["GEMINI_API_KEY"] = spec.provider.api_key or "none"
+    before = () if spec.resume is None else ("/bin/sh", "-c", _KEEP_OLD_CHAT, "sh", spec.resume[:8])
+    return Setup(before=before, env=env, files={".gemini/settings.json": msgspec.json.encode(settings).decode()})
+
+
+GEMINI = Profile(
+    id="gemini",
+    name="Gemini CLI",
+    capabilities=Capabilities(
+        command_execution=False,
+        error_events=True,
+        file_attachments=True,
+        file_changes=True,
+        images=True,
+        item_started=True,
+        mcp_tools=True,
+        permissions=True,
+        plan_mode=False,
+        questions=False,
+        reasoning=True,
+        session_lifecycle=True,
+        shared_process=False,
+        status=True,
+        streaming_deltas=True,
+        text_messages=True,
+        tool_calls=True,
+        tool_results=True,
+        variants=False,
+    ),
+    sources=(
+        OnPath(program="gemini"),
+        Npm(
+            packages={"@google/gemini-cli": "0.61.0"},
+            program="@google/gemini-cli/bundle/gemini.js",
+            needs_node="20",
+        ),
+    ),
+    args=("--acp", "--skip-trust"),
+    credentials=(
+        Credential(name="GEMINI_API_KEY", env=("GEMINI_API_KEY",)),
+        Credential(name="GOOGLE_API_KEY", env=("GOOGLE_API_KEY",)),
+    ),
+    providers=("gemini",),
+    configure=_configure,
+    permission_modes={"default": "default", "plan": "plan", "bypass": "yolo"},
+    modes=(
+        Mode(id="default", name="Default", description="Asks before it changes files or runs commands."),
+        Mode(id="autoEdit", name="Auto edit", description="Changes files without asking."),
+        Mode(id="yolo", name="YOLO", description="Does everything without asking."),
+        Mode(id="plan", name="Plan", description="Looks and plans, but changes nothing."),
+    ),
+    models=(
+        Model(id="auto", name="Auto"),
+        Model(id="gemini-2.5-pro", name="Gemini 2.5 Pro"),
+    ),
+    model_at_start=True,
+    id_separator="__",
+    mode_marker="[MODE_UPDATE] ",
+)
+ADAPTER = AcpAdapter(GEMINI)

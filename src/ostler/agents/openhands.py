@@ -1,0 +1,89 @@
+"""OpenHands CLI, over ACP."""
+
+from typing import Any
+
+import msgspec
+
+from ostler.agents.acp import AcpAdapter
+from ostler.agents.acp_profile import Profile, Setup
+from ostler.agents.adapter import Credential
+from ostler.agents.sources import OnPath, Pypi
+from ostler.wire.agents import Capabilities, Mode
+from ostler.wire.providers import Provider
+from ostler.wire.running import AgentSpec
+
+_ENV = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # otherwise it tries to fetch one before it says a word
+    "OPENHANDS_SUPPRESS_BANNER": "1",
+}
+_TOOLS = ("terminal", "file_editor", "task_tracker", "task_tool_set")
+
+
+def _configure(spec: AgentSpec) -> Setup:
+    if spec.provider is None:
+        return Setup()
+    settings = {
+        "kind": "Agent",
+        "llm": _model(spec.provider, spec.model or "default"),
+        "tools": [{"name": name} for name in _TOOLS],
+        "system_prompt_kwargs": {"cli_mode": True, "llm_security_analyzer": True},
+    }
+    return Setup(files={".openhands/agent_settings.json": msgspec.json.encode(settings).decode()})
+
+
+def _model(provider: Provider, model: str) -> dict[str, Any]:
+    base = provider.base_url.rstrip("/")
+    return {
+        "model": f"{provider.type}/{model}",
+        "api_key": provider.api_key or "none",
+        "base_url": f"{base}/v1" if provider.type == "openai" else base,
+        "usage_id": "agent",
+        "num_retries": 2,
+    }
+
+
+OPENHANDS = Profile(
+    id="openhands",
+    name="OpenHands",
+    capabilities=Capabilities(
+        command_execution=False,
+        error_events=True,
+        file_attachments=True,
+        file_changes=False,
+        images=False,
+        item_started=True,
+        mcp_tools=False,
+        permissions=True,
+        plan_mode=False,
+        questions=False,
+        reasoning=False,
+        session_lifecycle=True,
+        shared_process=False,
+        status=False,
+        streaming_deltas=False,
+        text_messages=True,
+        tool_calls=True,
+        tool_results=True,
+        variants=False,
+    ),
+    sources=(
+        OnPath(program="openhands"),
+        Pypi(package="openhands", version="1.16.0", python="3.12", program="openhands"),
+    ),
+    args=("acp",),
+    env=_ENV,
+    credentials=(Credential(name="LLM_API_KEY", env=("LLM_API_KEY",)),),
+    providers=("openai", "anthropic"),
+    configure=_configure,
+    permission_modes={"default": "always-ask", "bypass": "always-approve"},
+    modes=(
+        Mode(id="always-ask", name="Always ask", description="Asks before every action."),
+        Mode(id="llm-approve", name="LLM approve", description="Lets a model decide which actions are safe."),
+        Mode(id="always-approve", name="Always approve", description="Does everything without asking."),
+    ),
+    model_at_start=True,
+    hidden_thoughts=("System Prompt:",),
+    chatter=(b"Goodbye!",),
+    stand_in="confirmation-",
+)
+ADAPTER = AcpAdapter(OPENHANDS)

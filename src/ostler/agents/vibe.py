@@ -1,0 +1,79 @@
+"""Mistral Vibe, over ACP."""
+
+from ostler.agents.acp import AcpAdapter
+from ostler.agents.acp_profile import Profile, Setup, toml_text
+from ostler.agents.adapter import Credential
+from ostler.agents.sources import OnPath, Pypi
+from ostler.wire.agents import Capabilities, Mode
+from ostler.wire.providers import Provider
+from ostler.wire.running import AgentSpec
+
+_KEY = "OSTLER_PROVIDER_KEY"
+
+
+def _configure(spec: AgentSpec) -> Setup:
+    if spec.provider is None:
+        return Setup()
+    return Setup(
+        env={_KEY: spec.provider.api_key or "none"},
+        files={".vibe/config.toml": _config(spec.provider, spec.model or "devstral-latest")},
+    )
+
+
+def _config(provider: Provider, model: str) -> str:
+    return toml_text(
+        {
+            "active_model": "session",
+            "enable_telemetry": False,
+            "enable_update_checks": False,
+            "enable_auto_update": False,
+            "[providers]": {
+                "name": "session",
+                "api_base": f"{provider.base_url.rstrip('/')}/v1",
+                "api_key_env_var": _KEY,
+            },
+            "[models]": {"name": model, "provider": "session", "alias": "session", "supports_images": True},
+        }
+    )
+
+
+VIBE = Profile(
+    id="vibe",
+    name="Mistral Vibe",
+    capabilities=Capabilities(
+        command_execution=False,
+        error_events=True,
+        file_attachments=True,
+        file_changes=True,
+        images=True,
+        item_started=True,
+        mcp_tools=False,
+        permissions=True,
+        plan_mode=False,
+        questions=True,
+        reasoning=True,
+        session_lifecycle=True,
+        shared_process=False,
+        status=True,
+        streaming_deltas=True,
+        text_messages=True,
+        tool_calls=True,
+        tool_results=True,
+        variants=False,
+    ),
+    sources=(
+        OnPath(program="vibe-acp"),
+        Pypi(package="mistral-vibe", version="3.0.2", python="3.13", program="vibe-acp"),
+    ),
+    credentials=(Credential(name="MISTRAL_API_KEY", env=("MISTRAL_API_KEY",)),),
+    providers=("openai",),
+    configure=_configure,
+    permission_modes={"default": "ask", "bypass": "auto-approve"},
+    modes=(
+        Mode(id="ask", name="Ask", description="Asks before it changes files or runs commands."),
+        Mode(id="accept-edits", name="Accept edits", description="Changes files without asking."),
+        Mode(id="auto-approve", name="Auto approve", description="Does everything without asking."),
+    ),
+    model_at_start=True,
+)
+ADAPTER = AcpAdapter(VIBE)

@@ -1,0 +1,214 @@
+"""Vendors' own binaries: the newest version, the file, its checksum, and what is inside."""
+
+import hashlib
+import re
+import shutil
+import stat
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Literal, assert_never
+
+import httpx
+import msgspec
+
+from ostler.agents.sources import Download
+from ostler.runner.toolbox import SourceFailed, Toolbox
+
+_SHA256 = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{64}(?![0-9A-Fa-f])")
+_CHUNK = 2**20
+_SMALL = 4 * 2**20
+_TELL_EVERY = 32 * 2**20
+_SILENT_SECONDS = 30.0
+_EXECUTABLE = 0o755
+
+
+class ChecksumWrong(Exception):
+    """The file is not the one its vendor published; nothing else is tried then."""
+
+
+class Vendor:
+    """One vendor's binary for one platform."""
+
+    def __init__(self, source: Download, platform: str, box: Toolbox, *, connect_seconds: float) -> None:
+        self._source = source
+        self._platform = source.platforms.get(platform)
+        self._ours = platform
+        self._box = box
+        self._timeout = httpx.Timeout(_SILENT_SECONDS, connect=connect_seconds)
+
+    def build(self, content: Path, version: str | None) -> tuple[str, Path]:
+        """Download and unpack into a folder; gives the version and the program."""
+        if self._platform is None:
+            raise SourceFailed(f"the vendor has no binary for {self._ours}")
+        # proxies and certificates are taken from the environment, as every tool of the machine does
+        with httpx.Client(timeout=self._timeout, follow_redirects=True, trust_env=True) as client:
+            try:
+                version = version or self._newest(client)
+                file = self._fetch(client, version, content.with_name("download"))
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise SourceFailed(_words(error)) from error
+        return version, self._unpack(file, content)
+
+    def _newest(self, client: httpx.Client) -> str:
+        text = self._small(client, self._source.version_url)
+        version = re.sub(r"^\D*", "", _tag(text))
+        if not re.fullmatch(r"\d[\w.+-]*", version):
+            raise SourceFailed(f"{self._source.version_url} does not tell a version")
+        return version
+
+    def _small(self, client: httpx.Client, url: str) -> str:
+        self._box.check()
+        with client.stream("GET", url) as answer:
+            answer.raise_for_status()
+            body = b""
+            for chunk in answer.iter_bytes():
+                self._box.check()
+                body += chunk
+                if len(body) > _SMALL:
+                    raise SourceFailed(f"{url} answers with far too much")
+        return body.decode(errors="replace").strip()
+
+    def _fetch(self, client: httpx.Client, version: str, file: Path) -> Path:
+        url = self._filled(self._source.url, version)
+        wanted = self._checksum(client, version, url)
+        found = self._save(client, url, file)
+        if wanted is not None and found != wanted:
+            raise ChecksumWrong(f"{url} has the SHA-256 {found}, its vendor says {wanted}")
+        return file
+
+    def _checksum(self, client: httpx.Client, version: str, url: str) -> str | None:
+        if self._source.checksum_url is None:
+            return None
+        address = self._filled(self._source.checksum_url, version)
+        name = PurePosixPath(httpx.URL(url).path).name
+        found = sha256_in(self._small(client, address), self._platform or "", name)
+        if found is None:
+            raise SourceFailed(f"{address} has no checksum for {name}")
+        return found
+
+    def _save(self, client: httpx.Client, url: str, file: Path) -> str:
+        """Store the file; gives its SHA-256."""
+        digest, size, told = hashlib.sha256(), 0, 0
+        with client.stream("GET", url) as answer, file.open("wb") as out:
+            answer.raise_for_status()
+            for chunk in answer.iter_bytes():
+                self._box.check()
+                digest.update(chunk)
+                out.write(chunk)
+                size += len(chunk)
+                if size - told >= _TELL_EVERY:
+                    told = size
+                    self._box.progress(f"downloaded {size // 10**6} MB")
+        return digest.hexdigest()
+
+    def _filled(self, template: str, version: str) -> str:
+        return template.format(version=version, platform=self._platform)
+
+    def _unpack(self, file: Path, content: Path) -> Path:
+        program = self._source.program.format(platform=self._platform)
+        match self._source.archive:
+            case "none":
+                file.rename(content / program)
+            case "tar.gz" | "zip":
+                self._box.progress("unpacking")
+                extract(file, self._source.archive, content)
+            case _:
+                assert_never(self._source.archive)
+        return the_program(content, program)
+
+
+def the_program(content: Path, pattern: str) -> Path:
+    """The program in a folder, by its path or a pattern of it; can be executed afterwards."""
+    found = next((path for path in sorted(content.glob(pattern)) if path.is_file()), None)
+    if found is None:
+        raise SourceFailed(f"there is no {pattern} in what was installed")
+    found.chmod(found.stat().st_mode | _EXECUTABLE)
+    return found
+
+
+def sha256_in(text: str, platform: str, name: str) -> str | None:
+    """The checksum that a text of JSON or of sha256sum tells for a platform or a file."""
+    try:
+        document = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        lines = text.splitlines()
+        named = [line for line in lines if line.split()[-1:] in ([name], [f"*{name}"])]
+        return _only_sum("\n".join(named or lines))
+    return next((found for part in _parts_about(document, platform, name) if (found := _only_sum(part))), None)
+
+
+def _only_sum(text: str) -> str | None:
+    found = {each.lower() for each in _SHA256.findall(text)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _parts_about(document: Any, platform: str, name: str) -> Iterator[str]:
+    """The pieces of JSON that are about this platform or file, then the whole."""
+    waiting = [document]
+    while waiting:
+        match waiting.pop():
+            case dict() as found:
+                if name == found.get("name"):
+                    yield str(found)
+                yield from (str(found[key]) for key in (platform, name) if key in found)
+                waiting += found.values()
+            case list() as found:
+                waiting += found
+            case _:
+                pass
+    yield str(document)
+
+
+def extract(archive: Path, kind: Literal["tar.gz", "zip"], folder: Path) -> None:
+    """Unpack the plain files of an archive; anything that points out of the folder is an error."""
+    try:
+        for name, mode, file in _members(archive, kind):
+            target = folder / name
+            if not target.resolve().is_relative_to(folder.resolve()):
+                raise SourceFailed(f"the archive has a file outside its folder: {name}")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as out:
+                shutil.copyfileobj(file, out, _CHUNK)
+            target.chmod(0o644 | (mode & 0o111))
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
+        raise SourceFailed(f"the archive cannot be unpacked ({error})") from error
+
+
+def _members(archive: Path, kind: Literal["tar.gz", "zip"]) -> Iterator[tuple[str, int, IO[bytes]]]:
+    if kind == "zip":
+        with zipfile.ZipFile(archive) as zipped:
+            for info in zipped.infolist():
+                mode = info.external_attr >> 16
+                if not info.is_dir() and not stat.S_ISLNK(mode):
+                    with zipped.open(info) as file:
+                        yield info.filename, mode, file
+        return
+    with tarfile.open(archive, "r:gz") as tape:
+        for member in tape:
+            opened = tape.extractfile(member) if member.isfile() else None
+            if opened is not None:
+                yield member.name, member.mode, opened
+
+
+def _tag(text: str) -> str:
+    try:
+        document = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return text
+    return str(document.get("tag_name", ""))
+
+
+def _words(error: Exception) -> str:
+    match error:
+        case httpx.HTTPStatusError():
+            return f"{error.request.url} answers {error.response.status_code}"
+        case httpx.ConnectError() | httpx.ConnectTimeout():
+            return f"{error.request.url.host} cannot be reached"
+        case httpx.TimeoutException():
+            return f"{error.request.url.host} went silent"
+        case httpx.RequestError():
+            return f"{error.request.url.host} broke off ({error})"
+        case _:
+            return str(error)

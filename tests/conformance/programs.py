@@ -1,0 +1,75 @@
+"""The suite's agents: pinned packages of the registries, installed once into a cache and then used again."""
+
+import os
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ostler.agents.adapter import Adapter
+from ostler.agents.sources import Npm, Pypi
+from ostler.base.errors import InstallFailed
+from ostler.runner.install import Installer
+from ostler.runner.platforms import this_platform
+from ostler.runner.toolbox import Progress
+
+ROOT = Path(__file__).resolve().parents[2]
+_AT_ONCE = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Where the suite's runners find their agents."""
+
+    folders: list[str]
+    installer: Installer
+    failed: dict[str, InstallFailed] = field(default_factory=dict)
+
+    def check(self, adapter: Adapter) -> None:
+        """Fail if the agent could not be installed: a suite that skips it would say nothing."""
+        if error := self.failed.get(adapter.info.id):
+            raise error
+
+    def install(self, adapters: Iterable[Adapter], progress: Progress) -> None:
+        """Install what is not there yet."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(lambda adapter: self._install(adapter, progress), adapters))
+
+    def _install(self, adapter: Adapter, progress: Progress) -> None:
+        name, started = adapter.info.id, time.monotonic()
+        try:
+            self.installer.install(
+                name,
+                [source for source in adapter.sources if isinstance(source, Npm | Pypi)],
+                version=_pinned(adapter),
+                progress=lambda line: progress(f"{name}: {line} ({time.monotonic() - started:.0f} s)"),
+            )
+        except InstallFailed as error:
+            self.failed[name] = error
+            progress(str(error))
+
+
+def _pinned(adapter: Adapter) -> str | None:
+    """The version of the first registry source; naming it makes it beat a program on the PATH."""
+    for source in adapter.sources:
+        match source:
+            case Npm():
+                return next(iter(source.packages.values()))
+            case Pypi():
+                return source.version
+            case _:
+                pass
+    return None
+
+
+def cached_agents() -> Search:
+    """The cache of this checkout, or the one that OSTLER_AGENT_CACHE names; the real home is never looked at."""
+    cache = Path(os.environ.get("OSTLER_AGENT_CACHE") or ROOT / ".cache" / "agents")
+    home = cache / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    environ = {**os.environ, "HOME": str(home)}
+    return Search(
+        folders=folders, installer=Installer(cache, environ=environ, search=folders, platform=this_platform())
+    )
