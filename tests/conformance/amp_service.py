@@ -62,3 +62,7 @@ class AmpService(ScriptedModel):
     def __init__(self) -> None:
         super().__init__()
         self._server.RequestHandlerClass = AmpHandler
+
+    def knows(self, native_session_id: str) -> bool:
+        """Amp hands its thread over a moment after the turn; only then can another process go on with it."""
+        return len(AmpHandler.threads.get(native_session_id, {}).get("messages", ())) >= 2

@@ -122,6 +122,15 @@ class Driven:
         self.sink.on_ask = on_ask
         return await self.ended(await self.send(*script, parts=parts))
 
+    async def remembered(self) -> str:
+        """The agent's own id of the conversation, once whoever keeps it has it."""
+        native = self.connection.native_session_id
+        assert native is not None
+        async with asyncio.timeout(PATIENCE):
+            while not self.model.knows(native):
+                await asyncio.sleep(0.05)
+        return native
+
 
 class Row:
     """One agent of the suite: its adapter and how its model is reached."""

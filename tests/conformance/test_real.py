@@ -53,7 +53,6 @@ async def test_the_agent_behaves(name: str, behaviour: str, tmp_path: Path, sear
 async def test_a_new_process_goes_on_with_the_agents_own_memory(name: str, tmp_path: Path, search: Search) -> None:
     async with driven(ROWS[name], tmp_path, search=search) as agent:
         await agent.turn("say one")
-        native = agent.connection.native_session_id
-    assert native is not None
+        native = await agent.remembered()
     async with driven(ROWS[name], tmp_path, search=search, resume=native, start=2) as agent:
         assert "2 scripted user turns" in said(await agent.turn("recall"))

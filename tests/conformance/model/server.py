@@ -241,6 +241,10 @@ class ScriptedModel:
                 self._log.write(json.dumps(event) + "\n")
                 self._log.flush()
 
+    def knows(self, native_session_id: str) -> bool:
+        """Whether a service that keeps conversations has this one; a model keeps none."""
+        return bool(native_session_id)
+
     def __enter__(self) -> ScriptedModel:
         self._thread.start()
         return self
