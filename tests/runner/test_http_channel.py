@@ -36,10 +36,10 @@ class Talk:
         assert self.channel.stdin.write(json.dumps(request).encode() + b"\n")
 
     def take(self) -> None:
-        """Read once."""
-        chunk = self.channel.read()
+        """Read what there is."""
+        while chunk := self.channel.read():
+            self.frames += [json.loads(line) for line in chunk.splitlines()]
         self.ended = chunk == b""
-        self.frames += [json.loads(line) for line in (chunk or b"").splitlines()]
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Read until something is so."""

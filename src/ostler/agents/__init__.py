@@ -8,6 +8,7 @@ from ostler.agents.copilot import CopilotAdapter
 from ostler.agents.gemini import ADAPTER as GEMINI
 from ostler.agents.kimi import ADAPTER as KIMI
 from ostler.agents.mock import MockAdapter
+from ostler.agents.opencode import OpenCodeAdapter
 from ostler.agents.openhands import ADAPTER as OPENHANDS
 from ostler.agents.pi import PiAdapter
 from ostler.agents.qwen import ADAPTER as QWEN
@@ -19,6 +20,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     AmpAdapter(),
     CodexAdapter(),
     CopilotAdapter(),
+    OpenCodeAdapter(),
     PiAdapter(),
     GEMINI,
     QWEN,
