@@ -17,11 +17,19 @@ _TOLD = re.compile(
     r"|REQUESTS_CA_BUNDLE|NPM_CONFIG_\w+|PIP_\w+|UV_\w+"
 )
 """Variables that tools may need to reach a registry; credentials of agents are not among them."""
+_TRUSTED = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+"""Where machines keep the certificates they trust; npm and uv bring lists of their own, which lack a company's."""
 _LAST_BYTES = 8192
 _LAST_LINES = 6
 _LINE_LENGTH = 300
 _POLL_SECONDS = 0.1
 _ASK_SECONDS = 30.0
+
+
+def _machine_trust() -> dict[str, str]:
+    """Let the tools trust whom the machine trusts."""
+    bundle = next((path for path in _TRUSTED if Path(path).is_file()), None)
+    return {} if bundle is None else {"SSL_CERT_FILE": bundle, "NODE_EXTRA_CA_CERTS": bundle}
 
 
 class SourceFailed(Exception):
@@ -38,7 +46,8 @@ class Toolbox:
     def __init__(
         self, environ: Mapping[str, str], search: Sequence[str], *, seconds: float, stop: Event, progress: Progress
     ) -> None:
-        self.environ = {name: value for name, value in environ.items() if _TOLD.fullmatch(name)}
+        told = {name: value for name, value in environ.items() if _TOLD.fullmatch(name)}
+        self.environ = {**_machine_trust(), **told}
         self.search = os.pathsep.join(search)
         self.progress = progress
         self._seconds = seconds
