@@ -121,7 +121,7 @@ async def test_the_mock_agents_grandchildren_die_with_it(runner: LocalRunner, tm
 async def test_a_hanging_mock_is_stopped_by_an_interrupt(runner: LocalRunner, tmp_path: Path) -> None:
     sink = Recorder()
     connection = await runner.connect(spec_in(tmp_path), sink)
-    await connection.prompt(Prompt(prompt_id="p", turn_id="t", parts=(TextPart(text="mock: say hi\nmock: hang"),)))
+    await connection.prompt(Prompt(prompt_id="p", turn_id="t", parts=(TextPart(text="mock: hang hi"),)))
     await until(lambda: sink.texts() == ["hi"])
     await connection.interrupt()
     await until(lambda: sink.end is not None)

@@ -81,7 +81,7 @@ class OpenCodeAdapter:
     def sources(self) -> tuple[Source, ...]:
         """On the PATH, from the vendor's releases, or from npm."""
         platforms = ("linux-x64", "linux-x64-musl", "linux-arm64", "linux-arm64-musl", "darwin-arm64", "darwin-x64")
-        releases = "https://github.com/anomalyco/opencode/releases/download/{version}/opencode-{platform}"
+        releases = "https://github.com/anomalyco/opencode/releases/download/v{version}/opencode-{platform}"
         return (
             OnPath(program="opencode"),
             Download(
@@ -99,7 +99,7 @@ class OpenCodeAdapter:
                 program="opencode",
             ),
             Npm(
-                packages={"opencode-ai": VERSION, "opencode-{platform}": VERSION},
+                packages={"opencode-{platform}": VERSION},
                 program="opencode-{platform}/bin/opencode",
             ),
         )
