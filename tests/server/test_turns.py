@@ -155,3 +155,9 @@ def test_a_prompt_can_be_answered_by_the_stream_of_its_turn(api: httpx.Client) -
         lines = [line for line in answer.iter_lines() if line.startswith("data: ")]
     assert '"type":"turn.started"' in lines[0] or '"type":"session.info"' in lines[0]
     assert '"type":"turn.ended"' in lines[-1]
+
+
+@pytest.mark.parametrize("data", ["not base64!", "¬ÒW", "abc"])
+def test_an_image_that_is_not_base64_is_refused_by_name(api: httpx.Client, data: str) -> None:
+    refused = Talk(api).post("/messages", parts=[{"type": "image", "data": data}])
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["parts[0].data"])

@@ -1,7 +1,6 @@
 """Turns the parts a client sends into the parts of a prompt; images become files of the session."""
 
 import base64
-import binascii
 import mimetypes
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,7 +54,7 @@ def _stored_image(data: str, mime: str, index: int, folder: Path) -> ImagePart:
         raise Unprocessable(reason=f"'{mime}' is not a known image type, such as image/png.", errors=errors)
     try:
         content = base64.b64decode(data, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # also for letters that base64 does not have
         errors = {f"parts[{index}].data": [f"is not base64: {error}"]}
         raise InvalidRequest(reason="The image's data is not valid base64.", errors=errors) from error
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
