@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ostler.agents.opencode import OpenCodeAdapter
-from ostler.agents.opencode_translator import OpenCodeTranslator
+from ostler.agents.opencode.translator import OpenCodeTranslator
 from ostler.runner.dialogue import Counts, Dialogue
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentSpec, Draft, PermissionAnswer, Prompt, QuestionAnswer

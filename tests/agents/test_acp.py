@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ostler.agents.acp import AcpAdapter
-from ostler.agents.acp_translator import AcpTranslator
+from ostler.agents.acp.translator import AcpTranslator
 from ostler.agents.adapter import Installation, Ready, Send, TurnDone, Unreadable
 from ostler.agents.sources import OnPath
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart

@@ -7,7 +7,7 @@ import pytest
 
 from ostler.agents.adapter import Unreadable
 from ostler.agents.mock import HANDLERS, MockTranslator
-from ostler.agents.mock_frames import AnyFrame
+from ostler.agents.mock.frames import AnyFrame
 from ostler.base.errors import Unprocessable
 from ostler.builtin.mock_loop import DIRECTIVES
 from ostler.wire.running import PermissionAnswer

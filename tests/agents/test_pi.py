@@ -7,7 +7,7 @@ import pytest
 
 from ostler.agents.adapter import Installation, Send
 from ostler.agents.pi import PiAdapter
-from ostler.agents.pi_errors import provider_error
+from ostler.agents.pi.errors import provider_error
 from ostler.base.errors import Unprocessable
 from ostler.runner.dialogue import Counts, Dialogue
 from ostler.wire.parts import TextPart
@@ -280,7 +280,7 @@ def test_a_key_never_stands_in_a_file_where_pi_would_run_it() -> None:
 
 def test_without_a_provider_pi_uses_its_own() -> None:
     launch = PiAdapter().prepare(spec(), PLACE)
-    assert list(launch.files) == [".pi/ostler/pi_hitl.ts"]
+    assert list(launch.files) == [".pi/ostler/hitl.ts"]
     assert "--provider" not in launch.argv
 
 
@@ -289,7 +289,7 @@ def test_mcp_servers_come_with_an_extension_and_a_file() -> None:
     assert json.loads(launch.files[".pi/ostler/mcp.json"]) == {
         "x": {"type": "stdio", "command": "run", "args": ["it"], "env": {}}
     }
-    assert launch.argv[-2:] == ("--extension", "/home/agent/.pi/ostler/pi_mcp.ts")
+    assert launch.argv[-2:] == ("--extension", "/home/agent/.pi/ostler/mcp.ts")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import msgspec
 
 from ostler.agents.acp import AcpAdapter
-from ostler.agents.acp_profile import Profile, Setup
+from ostler.agents.acp.profile import Profile, Setup
 from ostler.agents.adapter import Credential
 from ostler.agents.sources import Npm, OnPath
 from ostler.wire.agents import Capabilities, Mode, Model

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from ostler.agents.acp import AcpAdapter
-from ostler.agents.acp_profile import Profile, Setup
+from ostler.agents.acp.profile import Profile, Setup
 from ostler.agents.adapter import Credential
 from ostler.agents.sources import OnPath, Pypi
 from ostler.wire.agents import Capabilities, Mode

@@ -1,7 +1,7 @@
 """Mistral Vibe, over ACP."""
 
 from ostler.agents.acp import AcpAdapter
-from ostler.agents.acp_profile import Profile, Setup, toml_text
+from ostler.agents.acp.profile import Profile, Setup, toml_text
 from ostler.agents.adapter import Credential
 from ostler.agents.sources import OnPath, Pypi
 from ostler.wire.agents import Capabilities, Mode

@@ -1,6 +1,7 @@
 """The gate in front of every request: who may call, from where, with how large a body, and how long it may take."""
 
 import asyncio
+import contextlib
 import hmac
 import re
 from typing import Any
@@ -22,6 +23,7 @@ _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SLOWEST_UPLOAD = 64 * 1024
 """Bytes a second; a large body that arrives at least this fast gets the time it needs."""
+_LINGER_SECONDS = 2.0
 
 
 class Gate:
@@ -46,7 +48,7 @@ class Gate:
         if self._cors.allows(origin):
             send = self._cors.announced(send, origin)
         if (error := self._refusal(scope)) is not None:
-            await refuse(scope, send, error)
+            await refuse(scope, send, error, unread=receive)
         elif self._is_preflight(scope):
             await self._cors.answer_preflight(send)
         elif scope["method"] in _WITHOUT_BODY:  # streams among them: they may live long and should cost little
@@ -126,7 +128,7 @@ class Gate:
             await (self._posts if scope["method"] == "POST" else self._app)(scope, limited, watched)
         except (TooLarge, RequestTimeout) as error:
             if not begun:
-                await refuse(scope, send, error)
+                await refuse(scope, send, error, unread=receive)
 
 
 def _header(scope: Scope, wanted: bytes) -> str:
@@ -176,10 +178,24 @@ def _snake_case_query(scope: Scope) -> None:
     scope["query_string"] = "&".join(renamed).encode("latin-1")
 
 
-async def refuse(scope: Scope, send: Send, error: OstlerError) -> None:
-    """Answer with a problem without asking the application."""
+async def refuse(scope: Scope, send: Send, error: OstlerError, *, unread: Receive | None = None) -> None:
+    """Answer with a problem without asking the application.
+
+    What the client still sends is read and dropped for a while: closing at once would reset the connection, and the
+    client could lose the answer.
+    """
     body = msgspec.json.encode(problem_of(error, instance=scope["path"]))
     told = {"content-type": PROBLEM_JSON, "content-length": str(len(body)), **problem_headers(error)}
     headers = [(name.encode(), value.encode()) for name, value in told.items()]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    await send({"type": "http.response.body", "body": body, "more_body": unread is not None})
+    if unread is not None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_SECONDS):
+                await _read_to_end(unread)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _read_to_end(receive: Receive) -> None:
+    while (await receive()).get("more_body", False):
+        pass

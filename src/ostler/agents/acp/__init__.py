@@ -1,0 +1,90 @@
+"""Agents that speak the Agent Client Protocol: one adapter for all, made from a profile each.
+
+A command that nobody has written a profile for runs too: `AcpAdapter.custom` asks for nothing but its command line.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ostler.agents.acp.profile import Profile
+from ostler.agents.acp.translator import AcpTranslator
+from ostler.agents.adapter import Credential, Info, Installation, Launch
+from ostler.agents.sources import OnPath, Source
+from ostler.wire.agents import Capabilities
+from ostler.wire.running import AgentSpec
+
+UNKNOWN_AGENT = Capabilities(
+    command_execution=False,
+    error_events=True,
+    file_attachments=True,
+    file_changes=True,
+    images=False,
+    item_started=True,
+    mcp_tools=True,
+    permissions=True,
+    plan_mode=False,
+    questions=False,
+    reasoning=True,
+    session_lifecycle=True,
+    shared_process=False,
+    status=False,
+    streaming_deltas=True,
+    text_messages=True,
+    tool_calls=True,
+    tool_results=True,
+    variants=True,
+)
+"""What the protocol itself promises; what an agent adds to it is only known once it runs."""
+
+
+class AcpAdapter:
+    """One agent that speaks ACP."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._info = Info(
+            id=profile.id,
+            name=profile.name,
+            capabilities=profile.capabilities,
+            modes=profile.modes,
+            models=profile.models,
+        )
+
+    @classmethod
+    def custom(cls, name: str, command: Sequence[str], env: Mapping[str, str] | None = None) -> "AcpAdapter":
+        """An adapter for any command that speaks ACP, such as one from the settings."""
+        program, *args = command
+        profile = Profile(
+            id=name,
+            name=name,
+            capabilities=UNKNOWN_AGENT,
+            sources=(OnPath(program=program),),
+            args=tuple(args),
+            env=dict(env or {}),
+        )
+        return cls(profile)
+
+    @property
+    def info(self) -> Info:
+        """Facts about the agent."""
+        return self._info
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where its program comes from."""
+        return self._profile.sources
+
+    @property
+    def credentials(self) -> tuple[Credential, ...]:
+        """What it can log in with."""
+        return self._profile.credentials
+
+    def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
+        """Describe the start."""
+        self._profile.check(spec)
+        setup = self._profile.configure(spec)
+        argv = (*setup.before, *installation.command, *self._profile.args, *setup.args)
+        return Launch(argv=argv, env={**self._profile.env, **setup.env}, files=setup.files)
+
+    def translator(self, spec: AgentSpec) -> AcpTranslator:
+        """A fresh translator for one process."""
+        return AcpTranslator(self._profile, spec)

@@ -1,0 +1,316 @@
+"""Tool calls of an ACP agent: what is said about them piece by piece becomes items, command output and file changes."""
+
+from difflib import unified_diff
+from pathlib import PurePath
+from typing import Any, Literal
+
+import msgspec
+
+from ostler.agents.acp.frames import Block, Diff, Meta, Resource, ResourceLink, Said, Text, ToolCall, ToolContent
+from ostler.agents.acp.profile import Profile
+from ostler.wire.events import (
+    ArtifactCreatedData,
+    FileChangedData,
+    ItemCompletedData,
+    ItemStartedData,
+    TerminalOutputData,
+)
+from ostler.wire.items import Item, ItemStatus
+from ostler.wire.parts import ToolCallPart, ToolResultPart
+from ostler.wire.running import Draft
+
+_DOCUMENTS = frozenset({".md", ".txt", ".rst", ".html", ".pdf"})
+_FINAL = frozenset({"completed", "failed", "cancelled"})
+_NO_INPUT = frozenset({b"", b"{}", b"null"})
+
+
+class Call:
+    """Everything known about one tool call."""
+
+    def __init__(self, item_id: str, name: str | None) -> None:
+        self.item_id = item_id
+        self.call_id = ""
+        self.name = name
+        self.title = ""
+        self.kind = "other"
+        self.status = "pending"
+        self.input = b""
+        self.content: tuple[ToolContent, ...] = ()
+        self.paths: tuple[str, ...] = ()
+        self.output: Any = None
+        self.printed = ""
+        self.parent_id: str | None = None
+        self.started = False
+
+    def merge(self, said: ToolCall) -> None:
+        """Take in what was said; absent fields did not change."""
+        self.call_id = said.tool_call_id
+        self.name = said.name or _told_name(said.meta) or self.name
+        self.title = said.title or self.title
+        self.kind = said.kind or self.kind
+        self.status = said.status or self.status
+        if bytes(said.raw_input) not in _NO_INPUT:
+            self.input = bytes(said.raw_input)
+        if said.content is not None:
+            self.content = said.content
+        if said.locations:
+            self.paths = tuple(location.path for location in said.locations)
+        if said.raw_output is not None:
+            self.output = said.raw_output
+
+    @property
+    def tool(self) -> str:
+        """The tool's name, or the next best thing."""
+        return self.name or (self.title if self.kind == "other" else self.kind) or "tool"
+
+    @property
+    def arguments(self) -> str:
+        """Its arguments as JSON; for agents that do not tell them, what else is known."""
+        if self.input:
+            return self.input.decode()
+        known: dict[str, Any] = {"command" if self.kind == "execute" else "title": self.title}
+        if self.paths:
+            known["path"] = self.paths[0]
+        return msgspec.json.encode(known).decode()
+
+    @property
+    def diffs(self) -> tuple[Diff, ...]:
+        """The changes it makes or made."""
+        return tuple(one for one in self.content if isinstance(one, Diff))
+
+    @property
+    def text(self) -> str:
+        """What it says in words."""
+        return "\n".join(shown(one.content) for one in self.content if isinstance(one, Said))
+
+
+class ToolCalls:
+    """All tool calls of one process; agents may mention a call for the first time in any frame."""
+
+    def __init__(self, start: int, profile: Profile) -> None:
+        self._start = start
+        self._profile = profile
+        self._open: dict[str, Call] = {}
+        self._uses: dict[str, int] = {}
+
+    def last(self) -> Call | None:
+        """The call that was opened last, if it is still open."""
+        return next(reversed(self._open.values()), None)
+
+    def item_of(self, call_id: str | None) -> str | None:
+        """The item of a call, open or not."""
+        return None if call_id is None or call_id not in self._uses else self._item_id(call_id)
+
+    def take(self, said: ToolCall, *, begins: bool = False, asks: bool = False) -> list[Draft]:
+        """What one frame about a call leads to; an agent may use the id of a finished call again."""
+        call = self._open.get(said.tool_call_id)
+        if call is None:
+            if said.tool_call_id in self._uses and not begins:
+                return []  # words after the end
+            call = self._opened(said)
+        call.merge(said)
+        if self._profile.arguments_in_content and not call.input:
+            call.input = _object(call.text)
+        call.parent_id = self.item_of(parent_of(said.meta)) or call.parent_id
+        drafts = self._begun(call) if asks or self._is_known(call) else []
+        drafts += _printed(call, said, grows=not begins and not self._profile.arguments_in_content)
+        if call.status in _FINAL:
+            del self._open[said.tool_call_id]
+            drafts += _finished(call)
+        return drafts
+
+    def of(self, said: ToolCall) -> Call:
+        """The open call that a frame is about."""
+        return self._open[said.tool_call_id]
+
+    def forget(self) -> None:
+        """The turn is over."""
+        self._open.clear()
+
+    def _opened(self, said: ToolCall) -> Call:
+        call_id = said.tool_call_id
+        self._uses[call_id] = self._uses.get(call_id, 0) + 1
+        call = self._open[call_id] = Call(self._item_id(call_id), self._first_name(said))
+        return call
+
+    def _first_name(self, said: ToolCall) -> str | None:
+        """The tool's name, for agents that do not tell it in its own field."""
+        if self._profile.titles_are_names:
+            return said.title
+        separator = self._profile.id_separator
+        return said.tool_call_id.partition(separator)[0] if separator and separator in said.tool_call_id else None
+
+    def _is_known(self, call: Call) -> bool:
+        """Whether enough was said about a call to show it."""
+        if call.input or call.status in _FINAL:
+            return True
+        return call.status != "pending" and not self._profile.arguments_in_content
+
+    def _item_id(self, call_id: str) -> str:
+        again = self._uses[call_id] - 1
+        return f"itm_{self._start}_{call_id}" + (f"_{again}" if again else "")
+
+    def _begun(self, call: Call) -> list[Draft]:
+        if call.started:
+            return []
+        call.started = True
+        return [opened(_call_item(call, "in_progress"))]
+
+
+def opened(item: Item) -> Draft:
+    """An item starts."""
+    return Draft("item.started", ItemStartedData(item=item))
+
+
+def closed(item: Item) -> Draft:
+    """An item is final."""
+    return Draft("item.completed", ItemCompletedData(item=item))
+
+
+def shown(block: Block) -> str:
+    """Content as text."""
+    match block:
+        case Text():
+            return block.text
+        case ResourceLink():
+            return f"[{block.name or block.uri}]({block.uri})"
+        case Resource():
+            return str(block.resource.get("text") or f"[{block.resource.get('uri', 'resource')}]")
+        case _:
+            return f"[{block.mime_type}]"
+
+
+def parent_of(meta: Meta | None) -> str | None:
+    """The call of the sub-agent that this belongs to, where the agent's own extension tells."""
+    if not meta:
+        return None
+    inner = meta.get("claudeCode")
+    told = meta.get("parentToolCallId") or (inner.get("parentToolUseId") if isinstance(inner, dict) else None)
+    return told if isinstance(told, str) else None
+
+
+def diff_text(diff: Diff) -> str:
+    """One file's change as a unified diff."""
+    before, after = (diff.old_text or "").splitlines(), (diff.new_text or "").splitlines()
+    source = diff.path if diff.old_text else "/dev/null"
+    target = "/dev/null" if _action(diff) == "deleted" else diff.path
+    return "\n".join([*unified_diff(before, after, source, target, lineterm=""), ""])
+
+
+def _object(text: str) -> bytes:
+    """The text, if it is a whole JSON object."""
+    try:
+        return text.encode() if isinstance(msgspec.json.decode(text), dict) else b""
+    except msgspec.DecodeError:
+        return b""
+
+
+def _told_name(meta: Meta | None) -> str | None:
+    """The tool's name in an extension: each agent has another place for it."""
+    told = meta or {}
+    inner = told.get("claudeCode")
+    name = told.get("toolName") or told.get("tool_name") or (inner.get("toolName") if isinstance(inner, dict) else None)
+    return name if isinstance(name, str) else None
+
+
+def _printed(call: Call, said: ToolCall, *, grows: bool) -> list[Draft]:
+    """What a command printed since the last frame: told as such, or seen as growth of the call's content."""
+    piece = _terminal_output(said.meta)
+    if not piece and grows and call.kind == "execute" and said.status == "in_progress" and said.content:
+        piece = call.text.removeprefix(call.printed) if call.text.startswith(call.printed) else ""
+    if not piece:
+        return []
+    call.printed += piece
+    return [Draft("terminal.output", TerminalOutputData(stream="stdout", data=piece, item_id=call.item_id))]
+
+
+def _terminal_output(meta: Meta | None) -> str:
+    for name in ("terminal_output_delta", "terminal_output"):
+        told = (meta or {}).get(name)
+        if isinstance(told, dict) and isinstance(told.get("data"), str):
+            return str(told["data"])
+    return ""
+
+
+def _finished(call: Call) -> list[Draft]:
+    status: ItemStatus = "completed" if call.status == "completed" else "failed"
+    result = Item(
+        item_id=f"{call.item_id}_result",
+        kind="tool_result",
+        role="tool",
+        status=status,
+        content=(ToolResultPart(call_id=call.call_id, output=_output(call)),),
+        native_item_id=call.call_id,
+        parent_id=call.item_id,
+    )
+    begun = msgspec.structs.replace(result, status="in_progress", content=())
+    changes = _changes(call) if status == "completed" else []
+    return [*changes, closed(_call_item(call, status)), opened(begun), closed(result)]
+
+
+def _call_item(call: Call, status: ItemStatus) -> Item:
+    return Item(
+        item_id=call.item_id,
+        kind="tool_call",
+        role="assistant",
+        status=status,
+        content=(ToolCallPart(name=call.tool, arguments=call.arguments, call_id=call.call_id),),
+        native_item_id=call.call_id,
+        parent_id=call.parent_id,
+    )
+
+
+def _output(call: Call) -> str:
+    if isinstance(call.output, str) and call.output:
+        return call.output
+    if call.text or call.printed:
+        return call.text or call.printed
+    if call.diffs:
+        return "\n".join(f"Changed {diff.path}" for diff in call.diffs)
+    return "" if call.output is None or call.output == "" else msgspec.json.encode(call.output).decode()
+
+
+def _changes(call: Call) -> list[Draft]:
+    if call.diffs:
+        return [draft for diff in call.diffs for draft in _change(diff, call.item_id)]
+    if call.kind == "edit":
+        return [draft for path in call.paths for draft in _change(_guessed(call, path), call.item_id)]
+    if call.kind == "delete":
+        return [
+            Draft("file.changed", FileChangedData(path=path, action="deleted", item_id=call.item_id))
+            for path in call.paths
+        ]
+    return []
+
+
+def _guessed(call: Call, path: str) -> Diff:
+    """The change of an agent that shows none, by what edits are usually told."""
+    given = msgspec.json.decode(call.arguments)
+    texts = [given.get(name) for name in ("old_string", "old_str", "new_string", "new_str", "content", "file_text")]
+    old, new = texts[0] or texts[1], texts[2] or texts[3] or texts[4] or texts[5]
+    return Diff(path=path, old_text=old if isinstance(old, str) else None, new_text=new if isinstance(new, str) else "")
+
+
+def _change(diff: Diff, item_id: str) -> list[Draft]:
+    action = _action(diff)
+    drafts = [
+        Draft("file.changed", FileChangedData(path=diff.path, action=action, diff=diff_text(diff), item_id=item_id))
+    ]
+    if action != "deleted":
+        kind = "document" if PurePath(diff.path).suffix.lower() in _DOCUMENTS else "code"
+        artifact = ArtifactCreatedData(
+            path=diff.path,
+            action="write" if action == "created" else "edit",
+            artifact_type=kind,
+            item_id=item_id,
+        )
+        drafts.append(Draft("artifact.created", artifact))
+    return drafts
+
+
+def _action(diff: Diff) -> Literal["created", "modified", "deleted"]:
+    """What happened to the file: as the agent tells, or as the texts look."""
+    told = (diff.meta or {}).get("kind")
+    if told == "delete" or (diff.new_text is None and diff.old_text is not None):
+        return "deleted"
+    return "created" if not diff.old_text else "modified"

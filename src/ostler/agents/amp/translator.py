@@ -1,0 +1,328 @@
+"""The dialogue with Amp through its bridge (builtin/amp_bridge.py), as a pure state machine.
+
+Amp sends whole messages. It is pure but for one thing: `prompt` reads the images it was given from disk.
+"""
+
+import mimetypes
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from difflib import unified_diff
+from pathlib import Path, PurePath
+from typing import Any
+
+import msgspec
+
+from ostler.agents.adapter import Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.amp import frames
+from ostler.wire.events import (
+    ArtifactCreatedData,
+    ErrorData,
+    FileChangedData,
+    ItemCompletedData,
+    ItemStartedData,
+    PermissionData,
+    UsageUpdatedData,
+)
+from ostler.wire.items import Item, ItemStatus
+from ostler.wire.parts import (
+    ContentPart,
+    FileRefPart,
+    ImagePart,
+    ReasoningPart,
+    StatusPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt
+
+IGNORED_BLOCKS = {"redacted_thinking": "encrypted thoughts", "image": "a picture that a tool looked at"}
+_DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
+_FINAL = frozenset({"end_turn", "max_tokens", "refusal", "stop_sequence"})
+
+
+class AmpTranslator:
+    """One bridge, and the processes of Amp behind it."""
+
+    def __init__(self, spec: AgentSpec, ready: Ready) -> None:
+        self._spec = spec
+        self._ready = ready
+        self._calls: dict[str, Item] = {}
+        self._asks: dict[str, int] = {}
+        self._count = 0
+        self._status: Item | None = None
+        self._has_failed = False
+        self._usage = UsageUpdatedData()
+
+    # What we say
+
+    def open(self) -> Sequence[Output]:
+        """The bridge takes prompts at once."""
+        return (self._ready,)
+
+    def prompt(self, prompt: Prompt) -> Sequence[Output]:
+        """Begin a turn. Amp says nothing until a message is whole, so a status stands for its silence."""
+        self._usage = UsageUpdatedData()
+        self._has_failed = False
+        self._status = self._item("status", (StatusPart(label="Working"),), None)
+        return _user_frame(prompt), _opened(self._status)
+
+    def steer(self, prompt: Prompt) -> None:
+        """Amp does not tell to which turn such words belong, so they wait for the next one."""
+
+    def interrupt(self) -> Sequence[Output]:
+        """Have the bridge end Amp; the thread goes on with the next prompt."""
+        return (Send(msgspec.json.encode({"type": "interrupt"})),)
+
+    def answer(self, answer: Answer) -> Sequence[Output]:
+        """Hand over a decision; one on an ask of an earlier process has nobody to hear it."""
+        ask = self._asks.pop(answer.ask_id, None)
+        if ask is None or not isinstance(answer, PermissionAnswer):
+            return ()
+        frame = {"type": "answer", "ask": ask, "allow": answer.allow, "message": answer.message}
+        return (Send(msgspec.json.encode(frame)),)
+
+    # What it says
+
+    def feed(self, frame: bytes) -> Sequence[Output]:
+        """Translate one frame."""
+        try:
+            head = _head.decode(frame)
+            name = f"{head.type}/{head.subtype}" if head.type in {"system", "bridge"} else head.type
+            if name not in HANDLERS:
+                raise Unreadable(f"Unknown frame '{name}'", "$.type")
+            decoder, handler = HANDLERS[name]
+            return handler(self, decoder.decode(frame))
+        except msgspec.DecodeError as error:
+            reason, _, location = str(error).partition(" - at `")
+            raise Unreadable(reason, location.removesuffix("`") or "$") from error
+
+    def on_init(self, frame: frames.Init) -> Sequence[Output]:
+        """Amp has started: now the thread has an id."""
+        known = msgspec.structs.replace(
+            self._ready, native_session_id=frame.session_id, mode=frame.agent_mode or self._ready.mode
+        )
+        news = () if known == self._ready else (known,)
+        self._ready = known
+        return news
+
+    def on_assistant(self, frame: frames.Spoken) -> Sequence[Output]:
+        """A whole message: words become one item, calls one each; it may be the turn's last."""
+        parent = self._parent(frame)
+        words = [part for block in frame.message.content if (part := _words(block)) is not None]
+        calls = [block for block in frame.message.content if block.type == "tool_use"]
+        said = [_closed(self._item("message", words, parent), "completed")] if words else []
+        begun = [_opened(self._call(block, parent)) for block in calls]
+        outputs = [*said, *begun, *self._count_tokens(frame)]
+        if parent is None and frame.message.stop_reason in _FINAL:
+            outputs += self._end("completed", frame.message.stop_reason)
+        return outputs
+
+    def on_user(self, frame: frames.Spoken) -> Sequence[Output]:
+        """Results of tools; the user's own words come back, too, and are known."""
+        outputs: list[Output] = []
+        for block in frame.message.content:
+            if block.type == "tool_result" and (made := self._calls.pop(block.tool_use_id, None)):
+                outputs += [*_file_changes(made, block), *_answered(made, block)]
+        return outputs
+
+    def on_result(self, frame: frames.Result) -> Sequence[Output]:
+        """Amp is about to end; without an error it was us who had no more words."""
+        if not frame.is_error or "User cancelled" in (frame.error or ""):
+            return ()
+        self._has_failed = True
+        message = frame.error or "Amp stopped."
+        return (Draft("error", ErrorData(message=message, code=_code(message))),)
+
+    def on_ended(self, frame: frames.Ended) -> Sequence[Output]:
+        """The process is gone; if a turn was under way, this is its end, and another process takes the next prompt."""
+        if frame.interrupted:
+            return self._end("interrupted", "interrupted")
+        if self._status is None:
+            return ()
+        if self._has_failed:
+            return self._end("failed", "error")
+        message = f"Amp ended with code {frame.code}."
+        return (Draft("error", ErrorData(message=message, code="agent_error")), *self._end("failed", "agent_exited"))
+
+    def on_ask(self, frame: frames.Ask) -> Sequence[Output]:
+        """May this tool run, once?"""
+        ask_id = f"per_{self._spec.start}_{frame.ask}"
+        self._asks[ask_id] = frame.ask
+        known = _arguments(frame.input)
+        subject = known.cmd or known.path
+        metadata: dict[str, Any] = {"input": msgspec.json.decode(frame.input)}
+        if known.cmd:
+            metadata["always"] = f"{frame.tool}({known.cmd})"
+        if known.old_str:
+            metadata["diff"] = _diff(known.path, known.old_str, known.new_str)
+        data = PermissionData(
+            permission_id=ask_id,
+            action=f"{frame.tool}: {subject}" if subject else frame.tool,
+            status="requested",
+            tool=frame.tool,
+            item_id=self._name(frame.tool_use_id),
+            metadata=metadata,
+        )
+        return (Draft("permission.requested", data),)
+
+    def _end(self, outcome: Any, reason: str | None) -> list[Output]:
+        closed = [] if self._status is None else [_closed(self._status, "completed")]
+        self._status = None
+        self._asks.clear()
+        return [*closed, TurnDone(outcome=outcome, stop_reason=reason)]
+
+    def _count_tokens(self, frame: frames.Spoken) -> list[Output]:
+        used = frame.message.usage
+        if used is None or frame.parent_tool_use_id is not None:
+            return []
+        self._usage = UsageUpdatedData(
+            input_tokens=(self._usage.input_tokens or 0) + used.input,
+            output_tokens=(self._usage.output_tokens or 0) + used.output_tokens,
+            cached_input_tokens=(self._usage.cached_input_tokens or 0) + used.cache_read_input_tokens,
+            context_used=used.input + used.output_tokens,
+            context_window=used.max_tokens,
+        )
+        return [Draft("usage.updated", self._usage)]
+
+    # Items
+
+    def _name(self, native: str) -> str:
+        return f"itm_{self._spec.start}_{native}"
+
+    def _parent(self, frame: frames.Spoken) -> str | None:
+        return None if frame.parent_tool_use_id is None else self._name(frame.parent_tool_use_id)
+
+    def _item(self, kind: Any, content: Sequence[ContentPart], parent: str | None) -> Item:
+        self._count += 1
+        return Item(
+            item_id=self._name(str(self._count)),
+            kind=kind,
+            role="assistant",
+            status="in_progress",
+            content=tuple(content),
+            parent_id=parent,
+        )
+
+    def _call(self, block: frames.Block, parent: str | None) -> Item:
+        arguments = bytes(block.input).decode()
+        made = self._calls[block.id] = Item(
+            item_id=self._name(block.id),
+            kind="tool_call",
+            role="assistant",
+            status="in_progress",
+            content=(ToolCallPart(name=block.name, arguments=arguments, call_id=block.id),),
+            native_item_id=block.id,
+            parent_id=parent,
+        )
+        return made
+
+
+_head = msgspec.json.Decoder(frames.Head)
+_Handler = tuple[msgspec.json.Decoder[Any], Callable[[AmpTranslator, Any], Sequence[Output]]]
+HANDLERS: dict[str, _Handler] = {
+    "system/init": (msgspec.json.Decoder(frames.Init), AmpTranslator.on_init),
+    "assistant": (msgspec.json.Decoder(frames.Spoken), AmpTranslator.on_assistant),
+    "user": (msgspec.json.Decoder(frames.Spoken), AmpTranslator.on_user),
+    "result": (msgspec.json.Decoder(frames.Result), AmpTranslator.on_result),
+    "bridge/ask": (msgspec.json.Decoder(frames.Ask), AmpTranslator.on_ask),
+    "bridge/ended": (msgspec.json.Decoder(frames.Ended), AmpTranslator.on_ended),
+}
+
+
+def _opened(item: Item) -> Draft:
+    return Draft("item.started", ItemStartedData(item=item))
+
+
+def _closed(item: Item, status: ItemStatus) -> Draft:
+    return Draft("item.completed", ItemCompletedData(item=msgspec.structs.replace(item, status=status)))
+
+
+def _words(block: frames.Block) -> ContentPart | None:
+    match block.type:
+        case "text":
+            return TextPart(text=block.text) if block.text else None
+        case "thinking":
+            return ReasoningPart(text=block.thinking, visibility="public") if block.thinking else None
+        case kind if kind == "tool_use" or kind in IGNORED_BLOCKS:
+            return None
+        case kind:
+            raise Unreadable(f"Unknown block '{kind}'", "$.message.content[...].type")
+
+
+def _answered(made: Item, block: frames.Block) -> list[Output]:
+    status: ItemStatus = "failed" if block.is_error else "completed"
+    result = Item(
+        item_id=f"{made.item_id}_result",
+        kind="tool_result",
+        role="tool",
+        status="in_progress",
+        content=(ToolResultPart(call_id=block.tool_use_id, output=block.content),),
+        native_item_id=block.tool_use_id,
+        parent_id=made.item_id,
+    )
+    return [_closed(made, status), _opened(msgspec.structs.replace(result, content=())), _closed(result, status)]
+
+
+def _file_changes(made: Item, block: frames.Block) -> list[Output]:
+    """What the two tools that write files did."""
+    call = made.content[0]
+    if block.is_error or not isinstance(call, ToolCallPart) or call.name not in {"create_file", "edit_file"}:
+        return []
+    known = _arguments(call.arguments.encode())
+    creates = call.name == "create_file"
+    diff = _diff(known.path, "", known.content) if creates else _told_diff(block.content)
+    kind = "document" if PurePath(known.path).suffix.lower() in _DOCUMENTS else "code"
+    change = FileChangedData(
+        path=known.path, action="created" if creates else "modified", diff=diff, item_id=made.item_id
+    )
+    artifact = ArtifactCreatedData(
+        path=known.path, action="write" if creates else "edit", artifact_type=kind, item_id=made.item_id
+    )
+    return [Draft("file.changed", change), Draft("artifact.created", artifact)]
+
+
+def _arguments(raw: bytes | msgspec.Raw) -> frames.Arguments:
+    try:
+        return msgspec.json.decode(raw, type=frames.Arguments)
+    except msgspec.ValidationError:
+        return frames.Arguments()  # of another tool, with other types
+
+
+def _told_diff(content: str) -> str | None:
+    """Amp's own diff, out of its fence."""
+    try:
+        told = msgspec.json.decode(content, type=frames.Edited).diff
+    except msgspec.DecodeError:
+        return None
+    return told.removeprefix("```diff\n").removesuffix("```")
+
+
+def _diff(path: str, old: str, new: str) -> str:
+    source = path if old else "/dev/null"
+    return "\n".join([*unified_diff(old.splitlines(), new.splitlines(), source, path, lineterm=""), ""])
+
+
+def _code(message: str) -> str:
+    """Amp tells errors as text only."""
+    words = message.lower()
+    if "unauthorized" in words or words.startswith(("401", "403")):
+        return "auth"
+    return "rate_limit" if words.startswith("429") else "provider_error"
+
+
+def _user_frame(prompt: Prompt) -> Send:
+    message = {"role": "user", "content": [_block(part) for part in prompt.parts]}
+    return Send(msgspec.json.encode({"type": "user", "message": message}))
+
+
+def _block(part: TextPart | ImagePart | FileRefPart) -> dict[str, Any]:
+    match part:
+        case TextPart(text=text):
+            return {"type": "text", "text": text}
+        case FileRefPart(path=path):
+            return {"type": "text", "text": f"Attached file: {path}"}
+        case ImagePart(path=path, mime=mime):
+            kind = mime or mimetypes.guess_type(path)[0] or "image/png"
+            data = b64encode(Path(path).read_bytes()).decode()
+            return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}

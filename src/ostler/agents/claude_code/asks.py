@@ -1,0 +1,179 @@
+"""What Claude Code waits for: permissions, questions and plan approvals; all arrive as "may this tool run?"."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from ostler.agents.adapter import Send
+from ostler.agents.claude_code.frames import AskInput, CanUseTool, PlanInput, unreadable
+from ostler.agents.claude_code.items import text_diff
+from ostler.wire.events import PermissionData, Question, QuestionData, QuestionOption
+from ostler.wire.running import Draft, PermissionAnswer, QuestionAnswer
+
+APPROVE, REJECT = "Approve", "Reject"
+PLAN_PROMPT = "Go on with this plan?"
+_DECLINED = "The user declined to answer."
+_REJECTED = "The user rejected this."
+_KEEP_PLANNING = "The user rejected the plan. Stay in plan mode and revise it."
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that waits for a human."""
+
+    kind: Literal["permission", "question", "plan"]
+    request_id: str
+    input: msgspec.Raw
+    data: PermissionData | QuestionData
+
+    @property
+    def ask_id(self) -> str:
+        """Ours."""
+        return self.data.permission_id if isinstance(self.data, PermissionData) else self.data.question_id
+
+    @property
+    def requested(self) -> Draft:
+        """It is asked."""
+        return Draft(f"{self._noun}.requested", self.data)
+
+    @property
+    def withdrawn(self) -> Draft:
+        """Nobody needs the answer any more."""
+        metadata = {**(self.data.metadata or {}), "reason": "withdrawn"}
+        status = "reject" if isinstance(self.data, PermissionData) else "rejected"
+        return Draft(f"{self._noun}.resolved", msgspec.structs.replace(self.data, status=status, metadata=metadata))
+
+    @property
+    def _noun(self) -> str:
+        return "permission" if self.kind == "permission" else "question"
+
+
+def permission(ask_id: str, item_id: str, request_id: str, wanted: CanUseTool) -> Ask:
+    """May this tool run, once?"""
+    arguments = msgspec.json.decode(wanted.input)
+    metadata = {"input": arguments, "always": _pattern(wanted, arguments)}
+    if diff := _proposed(arguments):
+        metadata["diff"] = diff
+    if wanted.decision_reason:
+        metadata["explanation"] = wanted.decision_reason
+    data = PermissionData(
+        permission_id=ask_id,
+        action=_action(wanted.tool_name, arguments),
+        status="requested",
+        tool=wanted.tool_name,
+        item_id=item_id,
+        metadata=metadata,
+    )
+    return Ask(kind="permission", request_id=request_id, input=wanted.input, data=data)
+
+
+def question(ask_id: str, item_id: str, request_id: str, wanted: CanUseTool) -> Ask:
+    """The model's questions; a person may always answer in their own words."""
+    try:
+        asked = msgspec.json.decode(wanted.input, type=AskInput).questions
+        first = asked[0]
+    except (msgspec.DecodeError, IndexError) as error:
+        raise unreadable(error) from error
+    questions = tuple(
+        Question(
+            question=one.question,
+            options=tuple(QuestionOption(label=option.label, description=option.description) for option in one.options),
+            multi_select=one.multi_select,
+            free_text=True,
+            header=one.header,
+        )
+        for one in asked
+    )
+    data = QuestionData(
+        question_id=ask_id,
+        prompt=first.question,
+        options=tuple(option.label for option in first.options),
+        status="requested",
+        questions=questions,
+        item_id=item_id,
+    )
+    return Ask(kind="question", request_id=request_id, input=wanted.input, data=data)
+
+
+def plan_approval(ask_id: str, item_id: str, request_id: str, wanted: CanUseTool, shown: str) -> Ask:
+    """May it leave plan mode? `shown` is what it said, for a plan that was never written down."""
+    plan = msgspec.json.decode(wanted.input, type=PlanInput).plan or shown
+    prompt = f"{PLAN_PROMPT}\n\n{plan}" if plan else PLAN_PROMPT
+    options = (
+        QuestionOption(label=APPROVE, description="Leave plan mode and do it."),
+        QuestionOption(label=REJECT, description="Keep planning; say what to change."),
+    )
+    data = QuestionData(
+        question_id=ask_id,
+        prompt=prompt,
+        options=(APPROVE, REJECT),
+        status="requested",
+        questions=(Question(question=prompt, options=options, multi_select=False, free_text=True, header="Plan"),),
+        item_id=item_id,
+        metadata={"kind": "plan", "plan": plan},
+    )
+    return Ask(kind="plan", request_id=request_id, input=wanted.input, data=data)
+
+
+def reply(ask: Ask, answer: PermissionAnswer | QuestionAnswer) -> Send:
+    """The frame that tells Claude Code the decision."""
+    if isinstance(answer, PermissionAnswer):
+        return allow(ask.request_id, ask.input) if answer.allow else _deny(ask, answer.message or _REJECTED)
+    if ask.kind == "plan":
+        return _plan_reply(ask, answer)
+    if answer.answers is None or not isinstance(ask.data, QuestionData):
+        return _deny(ask, answer.message or _DECLINED)
+    texts = [one.question for one in ask.data.questions]
+    chosen = {text: ", ".join(picked) for text, picked in zip(texts, answer.answers, strict=False)}
+    return allow(ask.request_id, {**msgspec.json.decode(ask.input), "answers": chosen})
+
+
+def _plan_reply(ask: Ask, answer: QuestionAnswer) -> Send:
+    """Anything but an approval is a wish for another plan."""
+    chosen = [text for picked in answer.answers or () for text in picked]
+    if chosen == [APPROVE]:
+        return allow(ask.request_id, ask.input)
+    wishes = [text for text in (*chosen, answer.message) if text and text != REJECT]
+    return _deny(ask, "\n".join([_KEEP_PLANNING, *wishes]))
+
+
+def allow(request_id: str, arguments: Any) -> Send:
+    """Yes, this once."""
+    return respond(request_id, {"behavior": "allow", "updatedInput": arguments})
+
+
+def _deny(ask: Ask, message: str) -> Send:
+    return respond(ask.request_id, {"behavior": "deny", "message": message})
+
+
+def respond(request_id: str, response: Any) -> Send:
+    """The answer to a request of Claude Code."""
+    outcome = {"subtype": "success", "request_id": request_id, "response": response}
+    return Send(msgspec.json.encode({"type": "control_response", "response": outcome}))
+
+
+def refuse(request_id: str, error: str) -> Send:
+    """We cannot do what Claude Code wants."""
+    outcome = {"subtype": "error", "request_id": request_id, "error": error}
+    return Send(msgspec.json.encode({"type": "control_response", "response": outcome}))
+
+
+def _action(tool: str, arguments: dict[str, Any]) -> str:
+    subject = next((arguments[name] for name in ("command", "file_path", "url", "query") if name in arguments), None)
+    return tool if subject is None else f"{tool}: {subject}"
+
+
+def _pattern(wanted: CanUseTool, arguments: dict[str, Any]) -> str:
+    """What "always" would cover: Claude Code's own proposal, or for a command only this very one."""
+    rules = [str(rule) for one in wanted.permission_suggestions or () if one.type == "addRules" for rule in one.rules]
+    if rules:
+        return ", ".join(rules)
+    command = arguments.get("command")
+    return wanted.tool_name if command is None else f"{wanted.tool_name}({command})"
+
+
+def _proposed(arguments: dict[str, Any]) -> str | None:
+    """The change that an edit would make, as far as its arguments tell."""
+    path, old, new = (arguments.get(name) for name in ("file_path", "old_string", "new_string"))
+    if not (isinstance(path, str) and isinstance(old, str) and isinstance(new, str)):
+        return None
+    return text_diff(path, old.splitlines(), new.splitlines())

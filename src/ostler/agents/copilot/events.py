@@ -1,0 +1,277 @@
+"""Copilot's session events: one small function for each that matters, one reason for each that does not."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from ostler.agents.adapter import Output, Unreadable
+from ostler.agents.copilot import frames
+from ostler.agents.copilot.turn import Turn
+from ostler.wire.events import NoticeData, SessionInfoData
+from ostler.wire.running import Draft
+
+Agent = str | None
+Handler = Callable[[Turn, Agent, Any], Sequence[Output]]
+
+
+def translate(turn: Turn, event: frames.Event) -> Sequence[Output]:
+    """What one event means."""
+    found = EVENTS.get(event.type)
+    if found is None:
+        if event.type in SILENT:
+            return ()
+        raise Unreadable(f"Unknown event '{event.type}'", "$.params.event.type")
+    kind, handler = found
+    try:
+        data = msgspec.json.decode(event.data, type=kind)
+    except msgspec.DecodeError as error:
+        raise frames.unreadable(error, "$.params.event.data") from error
+    return handler(turn, event.agent_id, data)
+
+
+def _think(turn: Turn, agent: Agent, data: frames.ReasoningDelta) -> Sequence[Output]:
+    return turn.talk.think(agent, data)
+
+
+def _message_start(turn: Turn, agent: Agent, data: frames.MessageStart) -> Sequence[Output]:
+    return turn.talk.begin(agent, data)
+
+
+def _say(turn: Turn, agent: Agent, data: frames.MessageDelta) -> Sequence[Output]:
+    return turn.talk.say(agent, data)
+
+
+def _message(turn: Turn, agent: Agent, data: frames.AssistantMessage) -> Sequence[Output]:
+    return turn.talk.finish(agent, data)
+
+
+def _retry(turn: Turn, agent: Agent, data: frames.TurnRetry) -> Sequence[Output]:
+    message = f"The model call failed ({data.reason or 'unknown reason'}); trying again."
+    return *turn.talk.give_up(agent), _notice("warning", message, "retry")
+
+
+def _call_over(turn: Turn, agent: Agent, _: frames.Empty) -> Sequence[Output]:
+    """A message that is still open was cut off by an interrupt or an error."""
+    return turn.talk.give_up(agent)
+
+
+def _tool_start(turn: Turn, agent: Agent, data: frames.ToolStart) -> Sequence[Output]:
+    return turn.talk.begin_call(agent, data)
+
+
+def _shell_output(turn: Turn, _: Agent, data: frames.ShellOutput) -> Sequence[Output]:
+    return turn.talk.output(data)
+
+
+def _tool_complete(turn: Turn, _: Agent, data: frames.ToolComplete) -> Sequence[Output]:
+    return turn.talk.end_call(data)
+
+
+def _spawned(turn: Turn, agent: Agent, data: frames.SubagentStarted) -> Sequence[Output]:
+    if agent is not None:
+        turn.talk.spawn(agent, data.tool_call_id)
+    return ()
+
+
+def _permission(turn: Turn, _: Agent, data: frames.PermissionRequested) -> Sequence[Output]:
+    return turn.request(data)
+
+
+def _permission_done(turn: Turn, _: Agent, data: frames.PermissionCompleted) -> Sequence[Output]:
+    return turn.settle(data)
+
+
+def _question(turn: Turn, _: Agent, data: frames.UserInputRequested) -> Sequence[Output]:
+    turn.expect(data.question, data.tool_call_id)
+    return ()
+
+
+def _plan(turn: Turn, _: Agent, data: frames.ExitPlanRequested) -> Sequence[Output]:
+    turn.expect("", data.tool_call_id)
+    return ()
+
+
+def _todos(turn: Turn, _: Agent, __: frames.Empty) -> Sequence[Output]:
+    turn.todos_changed = True
+    return ()
+
+
+def _usage(turn: Turn, _: Agent, data: frames.Usage) -> Sequence[Output]:
+    return (turn.count(data),)
+
+
+def _context(turn: Turn, agent: Agent, data: frames.ContextUse) -> Sequence[Output]:
+    if agent is None:
+        turn.fill(data)
+    return ()
+
+
+def _call_failure(turn: Turn, _: Agent, data: frames.CallFailure) -> Sequence[Output]:
+    turn.hear(data)
+    return ()
+
+
+def _error(turn: Turn, agent: Agent, data: frames.SessionError) -> Sequence[Output]:
+    """An error of a sub-agent fails its tool call, not the turn."""
+    return (turn.fail(data) if agent is None else _notice("warning", data.message, data.error_type),)
+
+
+def _info(_: Turn, __: Agent, data: frames.Information) -> Sequence[Output]:
+    return () if data.info_type in SILENT_INFO else (_notice("info", data.message, data.info_type),)
+
+
+def _warning(_: Turn, __: Agent, data: frames.Warned) -> Sequence[Output]:
+    return (_notice("warning", data.message, data.warning_type),)
+
+
+def _compacted(_: Turn, __: Agent, data: frames.Compacted) -> Sequence[Output]:
+    if data.success:
+        return (_notice("info", "The conversation was summarised to make room.", "compaction"),)
+    return (_notice("warning", f"The conversation could not be summarised: {data.error}", "compaction"),)
+
+
+def _mcp(_: Turn, __: Agent, data: frames.McpStatus) -> Sequence[Output]:
+    if data.status != "failed":
+        return ()
+    return (_notice("warning", f"MCP server '{data.server_name}' failed: {data.error}", "mcp_server_failed"),)
+
+
+def _model(_: Turn, agent: Agent, data: frames.ModelChange) -> Sequence[Output]:
+    return (Draft("session.info", SessionInfoData(model=data.new_model)),) if agent is None else ()
+
+
+def _mode(_: Turn, agent: Agent, data: frames.ModeChange) -> Sequence[Output]:
+    return (Draft("session.info", SessionInfoData(mode=data.new_mode)),) if agent is None else ()
+
+
+def _idle(turn: Turn, agent: Agent, data: frames.Idle) -> Sequence[Output]:
+    """Comes once, when background commands and sub-agents are done as well."""
+    return (turn.end(data),) if agent is None else ()
+
+
+def _notice(severity: Literal["info", "warning"], message: str, code: str) -> Draft:
+    return Draft("notice", NoticeData(severity=severity, message=message, code=code or None))
+
+
+EVENTS: dict[str, tuple[type[frames.Frame], Handler]] = {
+    "assistant.reasoning_delta": (frames.ReasoningDelta, _think),
+    "assistant.message_start": (frames.MessageStart, _message_start),
+    "assistant.message_delta": (frames.MessageDelta, _say),
+    "assistant.message": (frames.AssistantMessage, _message),
+    "assistant.turn_end": (frames.Empty, _call_over),
+    "assistant.turn_retry": (frames.TurnRetry, _retry),
+    "assistant.usage": (frames.Usage, _usage),
+    "tool.execution_start": (frames.ToolStart, _tool_start),
+    "tool.shell_output": (frames.ShellOutput, _shell_output),
+    "tool.execution_complete": (frames.ToolComplete, _tool_complete),
+    "subagent.started": (frames.SubagentStarted, _spawned),
+    "permission.requested": (frames.PermissionRequested, _permission),
+    "permission.completed": (frames.PermissionCompleted, _permission_done),
+    "user_input.requested": (frames.UserInputRequested, _question),
+    "exit_plan_mode.requested": (frames.ExitPlanRequested, _plan),
+    "session.todos_changed": (frames.Empty, _todos),
+    "session.usage_info": (frames.ContextUse, _context),
+    "model.call_failure": (frames.CallFailure, _call_failure),
+    "session.error": (frames.SessionError, _error),
+    "session.info": (frames.Information, _info),
+    "session.warning": (frames.Warned, _warning),
+    "session.compaction_complete": (frames.Compacted, _compacted),
+    "session.mcp_server_status_changed": (frames.McpStatus, _mcp),
+    "session.model_change": (frames.ModelChange, _model),
+    "session.mode_changed": (frames.ModeChange, _mode),
+    "session.idle": (frames.Idle, _idle),
+}
+SILENT_INFO = {
+    "model_retry": "assistant.turn_retry says it each time",
+    "file_created": "the tool's end says it with the diff",
+}
+
+
+def _because(reason: str, *types: str) -> dict[str, str]:
+    return dict.fromkeys(types, reason)
+
+
+SILENT = {
+    **_because("the handshake told it", "session.start", "session.resume"),
+    **_because("we sent it", "user.message", "pending_messages.modified", "abort", "session.mode_notice_delivered"),
+    **_because("the whole message follows", "assistant.reasoning", "assistant.streaming_delta"),
+    **_because("the call follows", "assistant.tool_call_delta", "assistant.intent", "tool.user_requested"),
+    **_because("the pieces came before it", "tool.execution_partial_result"),
+    **_because("only session.idle ends a turn", "assistant.idle", "assistant.turn_start"),
+    **_because("session.idle says it as well", "agent.interrupted", "session.autopilot_stopped"),
+    **_because("its tool call says it as well", "subagent.completed", "subagent.failed", "session.task_complete"),
+    **_because("the answer was ours", "user_input.completed", "exit_plan_mode.completed", "human_response.recorded"),
+    **_because("the first prompt, which names the session already", "session.title_changed"),
+    **_because(
+        "only for Copilot's own windows",
+        "session.background_tasks_changed",
+        "session.workspace_file_changed",
+        "session.plan_changed",
+        "session.context_changed",
+        "commands.changed",
+        "capabilities.changed",
+    ),
+    **_because(
+        "only for the model",
+        "system.message",
+        "system.notification",
+        "instruction.update",
+        "skill.invoked",
+        "skill.invoked_ref",
+        "skill.context_delivered",
+        "skill.context_delivered_ref",
+        "tool_search.activated",
+        "subagent.configured",
+        "subagent.selected",
+        "subagent.deselected",
+    ),
+    **_because(
+        "how it is set up",
+        "session.skills_loaded",
+        "session.custom_agents_updated",
+        "session.extensions_loaded",
+        "session.tools_updated",
+        "session.managed_settings_resolved",
+        "session.managed_settings_enforced",
+        "session.mcp_servers_loaded",
+        "session.mcp_server_tools_loaded",
+        "session.mcp_server_removed",
+        "session.indexed_search",
+        "session.permissions_changed",
+        "mcp.tools.list_changed",
+        "mcp.resources.list_changed",
+        "mcp.prompts.list_changed",
+        "sandbox.decision",
+    ),
+    **_because(
+        "how it calls the model",
+        "model.call_start",
+        "model.call_finished",
+        "model.call_final_result",
+        "model.log",
+        "model.message",
+        "model.messages_snapshot",
+        "model.model_call_failure",
+        "model.model_call_started",
+        "model.model_call_success",
+        "model.response",
+        "model.telemetry",
+        "model.tool_execution",
+        "model.turn_ended",
+        "model.turn_failed",
+        "model.turn_retry",
+        "model.turn_started",
+        "prompt_cache_break",
+        "session.compaction_start",
+        "session.truncation",
+        "session.usage_checkpoint",
+        "session.quota_observation",
+        "assistant.server_tool_progress",
+        "tool.execution_progress",
+        "hook.start",
+        "hook.end",
+        "hook.progress",
+        "session.shutdown",
+    ),
+}

@@ -1,0 +1,392 @@
+"""The mock agent: launches our own small program and translates its frames (protocol: builtin/mock.py).
+
+Thoughts are parts of the message they belong to, so a message's parts stand in the order they were streamed.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, assert_never
+
+import msgspec
+
+from ostler import __version__
+from ostler.agents.adapter import Credential, Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.mock import frames as frames
+from ostler.agents.sources import Builtin, Source
+from ostler.base.errors import Unprocessable
+from ostler.wire.agents import Capabilities, Mode, Model
+from ostler.wire.events import (
+    ArtifactCreatedData,
+    Cost,
+    ErrorData,
+    FileChangedData,
+    ItemCompletedData,
+    ItemDeltaData,
+    ItemStartedData,
+    PermissionData,
+    PlanUpdatedData,
+    QuestionData,
+    SessionInfoData,
+    TerminalOutputData,
+    UsageUpdatedData,
+)
+from ostler.wire.items import Item, ItemStatus
+from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
+
+PROGRAM = Path(__file__).parents[2] / "builtin" / "mock.py"
+DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
+INFO = Info(
+    id="mock",
+    name="Mock",
+    capabilities=Capabilities(
+        command_execution=True,
+        error_events=True,
+        file_attachments=True,
+        file_changes=True,
+        images=True,
+        item_started=True,
+        mcp_tools=False,
+        permissions=True,
+        plan_mode=True,
+        questions=True,
+        reasoning=True,
+        session_lifecycle=True,
+        shared_process=False,
+        status=True,
+        streaming_deltas=True,
+        text_messages=True,
+        tool_calls=True,
+        tool_results=True,
+        variants=True,
+    ),
+    modes=(
+        Mode(id="build", name="Build", description="Does what the prompt says."),
+        Mode(id="plan", name="Plan", description="Looks and talks, but changes no file and runs no command."),
+    ),
+    models=(
+        Model(id="mock-small", name="Mock small", variants=("low", "high")),
+        Model(id="mock-large", name="Mock large", variants=("low", "high")),
+    ),
+)
+
+_decoder: msgspec.json.Decoder[frames.AnyFrame] = msgspec.json.Decoder(frames.AnyFrame)
+
+
+class MockTranslator:
+    """The dialogue with one mock process."""
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._messages: dict[int, str] = {}
+        self._tools: dict[int, frames.ToolStart] = {}
+
+    def open(self) -> Sequence[Output]:
+        """The agent says ready by itself."""
+        return ()
+
+    def feed(self, frame: bytes) -> Sequence[Output]:
+        """Translate one frame."""
+        try:
+            decoded = _decoder.decode(frame)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            reason, _, location = str(error).partition(" - at `")
+            raise Unreadable(reason, location.removesuffix("`") or "$") from error
+        return HANDLERS[type(decoded)](self, decoded)
+
+    def prompt(self, prompt: Prompt) -> Sequence[Output]:
+        """Begin a turn."""
+        return (Send(_user_frame("prompt", prompt)),)
+
+    def steer(self, prompt: Prompt) -> Sequence[Output]:
+        """Add to the running turn."""
+        return (Send(_user_frame("steer", prompt)),)
+
+    def interrupt(self) -> Sequence[Output]:
+        """Ask the agent to end its turn."""
+        return (Send(msgspec.json.encode({"type": "interrupt"})),)
+
+    def answer(self, answer: Answer) -> Sequence[Output]:
+        """Hand over a decision; one on an ask of an earlier process has nobody to hear it."""
+        prefix, _, native = answer.ask_id.rpartition("_")
+        if prefix not in {f"per_{self._start}", f"que_{self._start}"}:
+            return ()
+        match answer:
+            case PermissionAnswer():
+                frame = {"type": "reply", "id": int(native), "allow": answer.allow, "message": answer.message}
+            case QuestionAnswer():
+                frame = {"type": "answer", "id": int(native), "answers": answer.answers, "message": answer.message}
+            case _:
+                assert_never(answer)
+        return (Send(msgspec.json.encode(frame)),)
+
+    def name(self, prefix: str, native: int) -> str:
+        """An id that is unique in the session."""
+        return f"{prefix}_{self._start}_{native}"
+
+    def item_of(self, tool: int | None) -> str | None:
+        """The item of an open tool call, if one is meant."""
+        return None if tool is None else self.name("itm", self.tool(tool).id)
+
+    def tool(self, native: int) -> frames.ToolStart:
+        """An open tool call."""
+        if native not in self._tools:
+            raise Unreadable(f"No tool call {native} is open", "$.id")
+        return self._tools[native]
+
+    def open_tool(self, frame: frames.ToolStart) -> None:
+        """Remember a call until it is answered."""
+        self._tools[frame.id] = frame
+
+    def close_tool(self, native: int) -> frames.ToolStart:
+        """Forget a call that was answered."""
+        call = self.tool(native)
+        del self._tools[native]
+        return call
+
+    def open_message(self, native: int) -> str:
+        """The item of a message that opens now."""
+        item_id = self._messages[native] = self.name("itm", native)
+        return item_id
+
+    def message(self, native: int) -> str:
+        """The item of an open message."""
+        item_id = self._messages.get(native)
+        if item_id is None:
+            raise Unreadable(f"No message {native} is open", "$.id")
+        return item_id
+
+    def close_message(self, native: int) -> str:
+        """The item of a message that is final now."""
+        item_id = self.message(native)
+        del self._messages[native]
+        return item_id
+
+
+def _ready(_: MockTranslator, frame: frames.ReadyFrame) -> Sequence[Output]:
+    return (Ready(native_session_id=frame.session, agent_version=__version__, model=frame.model, mode=frame.mode),)
+
+
+def _message_start(state: MockTranslator, frame: frames.MessageStart) -> Sequence[Output]:
+    return (_opened(_message_item(state.open_message(frame.id), frame.id)),)
+
+
+def _text(state: MockTranslator, frame: frames.Text) -> Sequence[Output]:
+    return (_grown(state.message(frame.id), frame.id, TextPart(text=frame.delta)),)
+
+
+def _thinking(state: MockTranslator, frame: frames.Thinking) -> Sequence[Output]:
+    return (_grown(state.message(frame.id), frame.id, ReasoningPart(text=frame.delta, visibility="public")),)
+
+
+def _message_end(state: MockTranslator, frame: frames.MessageEnd) -> Sequence[Output]:
+    return (_closed(_message_item(state.close_message(frame.id), frame.id, frame.parts)),)
+
+
+def _message(state: MockTranslator, frame: frames.Message) -> Sequence[Output]:
+    item_id = state.name("itm", frame.id)
+    return _opened(_message_item(item_id, frame.id)), _closed(_message_item(item_id, frame.id, frame.parts))
+
+
+def _tool_start(state: MockTranslator, frame: frames.ToolStart) -> Sequence[Output]:
+    state.open_tool(frame)
+    return (_opened(_call_item(state, frame, "in_progress")),)
+
+
+def _tool_output(state: MockTranslator, frame: frames.ToolOutput) -> Sequence[Output]:
+    data = TerminalOutputData(stream=frame.stream, data=frame.data, item_id=state.item_of(frame.id))
+    return (Draft("terminal.output", data),)
+
+
+def _tool_end(state: MockTranslator, frame: frames.ToolEnd) -> Sequence[Output]:
+    status: ItemStatus = "completed" if frame.ok else "failed"
+    call = _call_item(state, state.close_tool(frame.id), status)
+    content = (ToolResultPart(call_id=str(frame.id), output=frame.output),)
+    result = Item(
+        item_id=f"{call.item_id}_result",
+        kind="tool_result",
+        role="tool",
+        status=status,
+        content=content,
+        native_item_id=str(frame.id),
+        parent_id=call.item_id,
+    )
+    begun = msgspec.structs.replace(result, status="in_progress", content=())
+    return _closed(call), _opened(begun), _closed(result)
+
+
+def _file(state: MockTranslator, frame: frames.FileFrame) -> Sequence[Output]:
+    item_id = state.item_of(frame.tool)
+    kind = "document" if Path(frame.path).suffix.lower() in DOCUMENTS else "code"
+    change = FileChangedData(path=frame.path, action=frame.action, diff=frame.diff, item_id=item_id)
+    artifact = ArtifactCreatedData(path=frame.path, action=frame.operation, artifact_type=kind, item_id=item_id)
+    return Draft("file.changed", change), Draft("artifact.created", artifact)
+
+
+def _permission(state: MockTranslator, frame: frames.PermissionFrame) -> Sequence[Output]:
+    ask_id = state.name("per", frame.id)
+    data = PermissionData(permission_id=ask_id, action=frame.action, status="requested", tool=frame.tool)
+    return (Draft("permission.requested", data),)
+
+
+def _question(state: MockTranslator, frame: frames.QuestionFrame) -> Sequence[Output]:
+    if not frame.questions:
+        raise Unreadable("A question ask without questions", "$.questions")
+    first = frame.questions[0]
+    data = QuestionData(
+        question_id=state.name("que", frame.id),
+        prompt=first.question,
+        options=tuple(option.label for option in first.options),
+        status="requested",
+        questions=frame.questions,
+    )
+    return (Draft("question.requested", data),)
+
+
+def _plan(_: MockTranslator, frame: frames.PlanFrame) -> Sequence[Output]:
+    return (Draft("plan.updated", PlanUpdatedData(entries=frame.entries)),)
+
+
+def _usage(_: MockTranslator, frame: frames.UsageFrame) -> Sequence[Output]:
+    data = UsageUpdatedData(
+        input_tokens=frame.input,
+        output_tokens=frame.output,
+        cost=None if frame.cost is None else Cost(amount=frame.cost, currency="USD"),
+        context_used=frame.context_used,
+        context_window=frame.context_window,
+    )
+    return (Draft("usage.updated", data),)
+
+
+def _title(_: MockTranslator, frame: frames.TitleFrame) -> Sequence[Output]:
+    return (Draft("session.info", SessionInfoData(title=frame.title)),)
+
+
+def _error(_: MockTranslator, frame: frames.ErrorFrame) -> Sequence[Output]:
+    return (Draft("error", ErrorData(message=frame.message, code="agent_error")),)
+
+
+def _done(_: MockTranslator, frame: frames.Done) -> Sequence[Output]:
+    return (TurnDone(outcome=frame.outcome, stop_reason=frame.reason),)
+
+
+HANDLERS: dict[type[frames.Incoming], Callable[[MockTranslator, Any], Sequence[Output]]] = {
+    frames.ReadyFrame: _ready,
+    frames.MessageStart: _message_start,
+    frames.Text: _text,
+    frames.Thinking: _thinking,
+    frames.MessageEnd: _message_end,
+    frames.Message: _message,
+    frames.ToolStart: _tool_start,
+    frames.ToolOutput: _tool_output,
+    frames.ToolEnd: _tool_end,
+    frames.FileFrame: _file,
+    frames.PermissionFrame: _permission,
+    frames.QuestionFrame: _question,
+    frames.PlanFrame: _plan,
+    frames.UsageFrame: _usage,
+    frames.TitleFrame: _title,
+    frames.ErrorFrame: _error,
+    frames.Done: _done,
+}
+
+
+def _opened(item: Item) -> Draft:
+    return Draft("item.started", ItemStartedData(item=item))
+
+
+def _closed(item: Item) -> Draft:
+    return Draft("item.completed", ItemCompletedData(item=item))
+
+
+def _grown(item_id: str, native: int, delta: ContentPart) -> Draft:
+    return Draft("item.delta", ItemDeltaData(item_id=item_id, delta=delta, native_item_id=str(native)))
+
+
+def _message_item(item_id: str, native: int, parts: tuple[frames.MessagePart, ...] | None = None) -> Item:
+    return Item(
+        item_id=item_id,
+        kind="message",
+        role="assistant",
+        status="in_progress" if parts is None else "completed",
+        content=tuple(map(_part, parts or ())),
+        native_item_id=str(native),
+    )
+
+
+def _part(part: frames.MessagePart) -> ContentPart:
+    match part.kind:
+        case "text":
+            return TextPart(text=part.text)
+        case "thinking":
+            return ReasoningPart(text=part.text, visibility="public")
+        case _:
+            assert_never(part.kind)
+
+
+def _call_item(state: MockTranslator, call: frames.ToolStart, status: ItemStatus) -> Item:
+    arguments = bytes(call.input).decode()
+    return Item(
+        item_id=state.name("itm", call.id),
+        kind="tool_call",
+        role="assistant",
+        status=status,
+        content=(ToolCallPart(name=call.name, arguments=arguments, call_id=str(call.id)),),
+        native_item_id=str(call.id),
+    )
+
+
+def _user_frame(kind: str, prompt: Prompt) -> bytes:
+    return msgspec.json.encode(
+        {
+            "type": kind,
+            "text": "\n".join(part.text for part in prompt.parts if isinstance(part, TextPart)),
+            "images": [part.path for part in prompt.parts if isinstance(part, ImagePart)],
+            "files": [part.path for part in prompt.parts if isinstance(part, FileRefPart)],
+        }
+    )
+
+
+class MockAdapter:
+    """The agent that ships with Ostler."""
+
+    @property
+    def info(self) -> Info:
+        """Facts about the agent."""
+        return INFO
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """It ships with us; the benchmarks put another one in its place."""
+        command = (sys.executable, "-I", "-S", str(PROGRAM))
+        return (Builtin(program="ostler-mock-agent", command=command, version=__version__),)
+
+    @property
+    def credentials(self) -> tuple[Credential, ...]:
+        """It needs none."""
+        return ()
+
+    def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
+        """Describe the start; a model, variant or mode it does not have is refused here."""
+        _check("model", spec.model, tuple(model.id for model in INFO.models))
+        _check("variant", spec.variant, INFO.models[0].variants)
+        _check("mode", spec.mode, tuple(mode.id for mode in INFO.modes))
+        flags = {
+            "--model": spec.model,
+            "--variant": spec.variant,
+            "--mode": spec.mode,
+            "--permission-mode": spec.permission_mode,
+            "--resume": spec.resume,
+        }
+        given = [text for flag, value in flags.items() if value is not None for text in (flag, value)]
+        return Launch(argv=(*installation.command, *given))
+
+    def translator(self, spec: AgentSpec) -> MockTranslator:
+        """A fresh translator for one process."""
+        return MockTranslator(spec.start)
+
+
+def _check(what: str, value: str | None, possible: tuple[str, ...]) -> None:
+    if value is not None and value not in possible:
+        raise Unprocessable(reason=f"Agent 'mock' has no {what} '{value}'. Possible: {', '.join(possible)}.")

@@ -1,0 +1,201 @@
+"""OpenCode: one `opencode serve` per session, spoken to over HTTP and server-sent events."""
+
+import json
+from typing import Any, assert_never
+from urllib.parse import quote
+
+from ostler.agents.adapter import Credential, HttpServer, Info, Installation, Launch
+from ostler.agents.opencode.translator import OpenCodeTranslator
+from ostler.agents.sources import Download, Npm, OnPath, Source
+from ostler.base.errors import Unprocessable
+from ostler.wire.agents import Capabilities, Mode
+from ostler.wire.providers import HttpMcpServer, McpServer, Provider, ProviderType, StdioMcpServer
+from ostler.wire.running import AgentSpec
+
+VERSION = "1.18.18"
+PROVIDER = "ostler"
+"""Our name for the provider that a session brings along."""
+CONTEXT, OUTPUT = 200_000, 32_000
+"""What we tell OpenCode about the limits of a model it does not know."""
+INFO = Info(
+    id="opencode",
+    name="OpenCode",
+    capabilities=Capabilities(
+        command_execution=True,
+        error_events=True,
+        file_attachments=True,
+        file_changes=True,
+        images=True,
+        item_started=True,
+        mcp_tools=True,
+        permissions=True,
+        plan_mode=True,
+        questions=True,
+        reasoning=True,
+        session_lifecycle=True,
+        shared_process=False,
+        status=True,
+        streaming_deltas=True,
+        text_messages=True,
+        tool_calls=True,
+        tool_results=True,
+        variants=True,
+    ),
+    modes=(
+        Mode(id="build", name="Build", description="Does what the prompt says."),
+        Mode(id="plan", name="Plan", description="Looks and writes a plan, but changes nothing else."),
+    ),
+)
+_SDKS: dict[ProviderType, tuple[str, str]] = {
+    "openai": ("@ai-sdk/openai-compatible", "/v1"),
+    "anthropic": ("@ai-sdk/anthropic", "/v1"),
+    "gemini": ("@ai-sdk/google", "/v1beta"),
+}
+"""The client that OpenCode has built in for a kind of provider, and what it wants after the root of an address."""
+_ASK = {
+    "*": "ask",
+    "read": {"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"},
+    **dict.fromkeys(("glob", "grep", "list", "lsp", "skill", "task", "todoread", "todowrite"), "allow"),
+    **dict.fromkeys(("question", "plan_enter", "plan_exit"), "allow"),
+}
+_PLAN_ONLY = {"*": "deny", ".opencode/plans/*.md": "allow", "*/opencode/plans/*.md": "allow"}
+_ENV = {
+    "OPENCODE_CLIENT": "cli",  # others are not offered the question tool
+    "OPENCODE_EXPERIMENTAL_PLAN_MODE": "1",
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+}
+_OWN_PROVIDER_ENV = {"OPENCODE_DISABLE_MODELS_FETCH": "1"}  # the list of the world's models is of no use then
+_CONFIG = "OPENCODE_CONFIG_CONTENT"
+
+
+class OpenCodeAdapter:
+    """OpenCode by its HTTP server."""
+
+    @property
+    def info(self) -> Info:
+        """Facts about the agent."""
+        return INFO
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """On the PATH, from the vendor's releases, or from npm."""
+        platforms = ("linux-x64", "linux-x64-musl", "linux-arm64", "linux-arm64-musl", "darwin-arm64", "darwin-x64")
+        releases = "https://github.com/anomalyco/opencode/releases/download/v{version}/opencode-{platform}"
+        return (
+            OnPath(program="opencode"),
+            Download(
+                version_url="https://api.github.com/repos/anomalyco/opencode/releases/latest",
+                url=f"{releases}.tar.gz",
+                platforms={name: name for name in platforms if name.startswith("linux")},
+                archive="tar.gz",
+                program="opencode",
+            ),
+            Download(
+                version_url="https://api.github.com/repos/anomalyco/opencode/releases/latest",
+                url=f"{releases}.zip",
+                platforms={name: name for name in platforms if name.startswith("darwin")},
+                archive="zip",
+                program="opencode",
+            ),
+            Npm(
+                packages={"opencode-{platform}": VERSION},
+                program="opencode-{platform}/bin/opencode",
+            ),
+        )
+
+    @property
+    def credentials(self) -> tuple[Credential, ...]:
+        """The usual keys; OpenCode finds the provider by the variable."""
+        stored = ".local/share/opencode/auth.json"
+        return (
+            Credential(name="ANTHROPIC_API_KEY", env=("ANTHROPIC_API_KEY",), files=((stored, "anthropic.key"),)),
+            Credential(name="OPENAI_API_KEY", env=("OPENAI_API_KEY",), files=((stored, "openai.key"),)),
+            Credential(name="GEMINI_API_KEY", env=("GEMINI_API_KEY",), files=((stored, "google.key"),)),
+            Credential(name="OPENCODE_API_KEY", env=("OPENCODE_API_KEY",), files=((stored, "opencode.key"),)),
+        )
+
+    def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
+        """Describe the start; whatever we decide goes into one variable, so no file of the user is touched."""
+        model = _model(spec)
+        _mode(spec)
+        config: dict[str, Any] = {
+            "autoupdate": False,
+            "share": "disabled",
+            **_permissions(spec),
+            **({} if model is None else {"model": "/".join(model), "small_model": "/".join(model)}),
+            **({} if spec.provider is None or model is None else _provider(spec.provider, model[1])),
+            "mcp": {name: _mcp(server) for name, server in spec.mcp_servers.items()},
+        }
+        return Launch(
+            argv=(*installation.command, "serve", "--hostname", "127.0.0.1", "--port", "0"),
+            env={**_ENV, **({} if spec.provider is None else _OWN_PROVIDER_ENV), _CONFIG: json.dumps(config)},
+            framing="http",
+            http=HttpServer(
+                events=f"/event?directory={quote(spec.cwd, safe='')}",
+                user="opencode",
+                password_variable="OPENCODE_SERVER_PASSWORD",  # noqa: S106  the name of a variable
+            ),
+        )
+
+    def translator(self, spec: AgentSpec) -> OpenCodeTranslator:
+        """A fresh translator for one process."""
+        return OpenCodeTranslator(spec, model=_model(spec), mode=_mode(spec))
+
+
+def _model(spec: AgentSpec) -> tuple[str, str] | None:
+    """Provider and model; a session's own provider may have any."""
+    if spec.provider is not None:
+        if spec.model is None:
+            raise Unprocessable(reason="Agent 'opencode' needs a model when the session brings a provider.")
+        return PROVIDER, spec.model.removeprefix(f"{PROVIDER}/")
+    if spec.model is None:
+        return None
+    provider, slash, model = spec.model.partition("/")
+    if not (provider and slash and model):
+        example = "anthropic/claude-sonnet-4-5"
+        raise Unprocessable(reason=f"Agent 'opencode' has no model '{spec.model}'. Name it as in '{example}'.")
+    return provider, model
+
+
+def _mode(spec: AgentSpec) -> str | None:
+    if spec.permission_mode != "plan":
+        return spec.mode
+    if spec.mode not in {None, "plan"}:
+        reason = f"Agent 'opencode' cannot only plan in the mode '{spec.mode}'. Possible: plan."
+        raise Unprocessable(reason=reason)
+    return "plan"
+
+
+def _permissions(spec: AgentSpec) -> dict[str, Any]:
+    """Rules for all agents; those of the workspace's own configuration come before them and so lose."""
+    rules: Any = {"*": "allow"} if spec.permission_mode == "bypass" else _ASK
+    same = {"permission": rules}
+    plans = {"*": rules["*"], f"{spec.home}/.local/share/opencode/plans/*": "allow"}
+    planning = {"permission": {**rules, "edit": _PLAN_ONLY, "external_directory": plans}}
+    return {"permission": rules, "agent": {"build": same, "general": same, "plan": planning}}
+
+
+def _provider(provider: Provider, model: str) -> dict[str, Any]:
+    package, suffix = _SDKS[provider.type]
+    described = {
+        "name": model,
+        "reasoning": True,
+        "tool_call": True,
+        "attachment": True,
+        "modalities": {"input": ["text", "image"], "output": ["text"]},
+        "limit": {"context": CONTEXT, "output": OUTPUT},
+    }
+    options = {"baseURL": provider.base_url.rstrip("/") + suffix, "apiKey": provider.api_key or "none"}
+    offered = {"npm": package, "name": "Session", "options": options, "models": {model: described}}
+    return {"provider": {PROVIDER: offered}, "enabled_providers": [PROVIDER]}
+
+
+def _mcp(server: McpServer) -> dict[str, Any]:
+    match server:
+        case StdioMcpServer():
+            return {"type": "local", "command": [server.command, *server.args], "environment": server.env}
+        case HttpMcpServer():
+            return {"type": "remote", "url": server.url, "headers": server.headers}
+        case _:
+            assert_never(server)

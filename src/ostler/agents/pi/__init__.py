@@ -1,0 +1,161 @@
+"""Pi: launches `pi --mode rpc` with our extensions, which add permissions, questions, a plan mode and MCP to it."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ostler.agents.adapter import Credential, Info, Installation, Launch
+from ostler.agents.pi.translator import EFFORTS, OUR_PROVIDER, PiTranslator
+from ostler.agents.sources import Npm, OnPath, Source
+from ostler.base.errors import Unprocessable
+from ostler.wire.agents import Capabilities, Mode
+from ostler.wire.providers import Provider, ProviderType
+from ostler.wire.running import AgentSpec
+
+VERSION = "0.87.1"
+ASKS = Path(__file__).with_name("hitl.ts")
+MCP = Path(__file__).with_name("mcp.ts")
+FOLDER = ".pi/agent"
+OUR_FOLDER = ".pi/ostler"  # Pi moves session files that lie in its own
+SERVERS = f"{OUR_FOLDER}/mcp.json"
+KEY = "OSTLER_PROVIDER_KEY"
+APIS: dict[ProviderType, tuple[str, str]] = {
+    "openai": ("openai-completions", "/v1"),
+    "anthropic": ("anthropic-messages", ""),
+    "gemini": ("google-generative-ai", "/v1beta"),
+}
+"""Type of a provider -> what Pi calls its protocol, and what Pi wants after the root."""
+QUIET = {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
+KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "MISTRAL_API_KEY")
+INFO = Info(
+    id="pi",
+    name="Pi",
+    capabilities=Capabilities(
+        command_execution=True,
+        error_events=True,
+        file_attachments=False,
+        file_changes=True,
+        images=True,
+        item_started=True,
+        mcp_tools=True,
+        permissions=True,
+        plan_mode=True,
+        questions=True,
+        reasoning=True,
+        session_lifecycle=False,
+        shared_process=False,
+        status=True,
+        streaming_deltas=True,
+        text_messages=True,
+        tool_calls=True,
+        tool_results=True,
+        variants=True,
+    ),
+    modes=(
+        Mode(id="default", name="Default", description="Does what the prompt says."),
+        Mode(id="plan", name="Plan", description="Looks and makes a plan; changes files once the plan is approved."),
+    ),
+)
+
+
+class PiAdapter:
+    """The minimal coding agent of Earendil Works."""
+
+    @property
+    def info(self) -> Info:
+        """Facts about the agent."""
+        return INFO
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Its npm package; the last version for Node 20 is 0.74.2, which works as well."""
+        package = "@earendil-works/pi-coding-agent"
+        program = f"{package}/dist/bundle/cli.js"
+        return OnPath(program="pi"), Npm(packages={package: VERSION}, program=program, needs_node="22.19.0")
+
+    @property
+    def credentials(self) -> tuple[Credential, ...]:
+        """Keys of the providers it knows."""
+        return tuple(Credential(name=name, env=(name,)) for name in KEYS)
+
+    def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
+        """Describe the start; what Pi cannot do is refused here."""
+        _check("mode", spec.mode, tuple(mode.id for mode in INFO.modes))
+        _check("variant", spec.variant, EFFORTS)
+        folder = Path(spec.home) / OUR_FOLDER
+        options = {
+            "--mode": "rpc",
+            # of our own naming, because Pi makes it anew if it is gone, where an unknown id would end Pi
+            "--session": str(folder / "session.jsonl"),
+            "--provider": OUR_PROVIDER if spec.provider else None,
+            "--model": spec.model,
+            "--thinking": spec.variant,
+        }
+        given = [text for option, value in options.items() if value is not None for text in (option, value)]
+        extensions = [text for program in _extensions(spec) for text in ("--extension", str(folder / program.name))]
+        # a repository must not bring code along that answers its own permissions
+        argv = (*installation.command, *given, "--no-extensions", *extensions)
+        return Launch(argv=argv, env={**_switches(spec), **_key(spec.provider)}, files=_files(spec))
+
+    def translator(self, spec: AgentSpec) -> PiTranslator:
+        """A fresh translator for one process."""
+        return PiTranslator(spec)
+
+
+def _extensions(spec: AgentSpec) -> tuple[Path, ...]:
+    return (ASKS, MCP) if spec.mcp_servers else (ASKS,)
+
+
+def _switches(spec: AgentSpec) -> dict[str, str]:
+    planning = "plan" in {spec.mode, spec.permission_mode}
+    gated = spec.permission_mode != "bypass"
+    return {
+        **QUIET,
+        "PI_CODING_AGENT_DIR": str(Path(spec.home) / FOLDER),
+        "OSTLER_PI_MCP": str(Path(spec.home) / SERVERS),
+        "OSTLER_PI_GATE": str(int(gated)),
+        "OSTLER_PI_PLAN": str(int(planning)),
+    }
+
+
+def _key(provider: Provider | None) -> dict[str, str]:
+    """The key, by reference: Pi would run one that stands in the file and begins with an exclamation mark.
+
+    Pi 0.87 reads `$NAME` as a reference to NAME, Pi 0.74 as the name of a variable itself.
+    """
+    if provider is None:
+        return {}
+    key = provider.api_key or "none"
+    return {KEY: key, f"${KEY}": key}
+
+
+def _files(spec: AgentSpec) -> dict[str, str]:
+    files = {f"{OUR_FOLDER}/{program.name}": program.read_text() for program in _extensions(spec)}
+    if spec.mcp_servers:
+        files[SERVERS] = msgspec.json.encode(spec.mcp_servers).decode()
+    if spec.provider is not None:
+        files[f"{FOLDER}/models.json"] = msgspec.json.encode(_providers(spec.provider, spec.model)).decode()
+    return files
+
+
+def _providers(provider: Provider, model: str | None) -> dict[str, Any]:
+    if provider.type not in APIS:
+        raise Unprocessable(reason=f"Agent 'pi' cannot use a provider of type '{provider.type}'.")
+    if model is None:
+        raise Unprocessable(reason="Agent 'pi' needs a model when the session brings its own provider.")
+    api, suffix = APIS[provider.type]
+    described = {
+        "id": model,
+        "reasoning": True,
+        "input": ["text", "image"],
+        "contextWindow": 200_000,
+        "maxTokens": 32_000,
+    }
+    base_url = provider.base_url.rstrip("/") + suffix
+    return {"providers": {OUR_PROVIDER: {"baseUrl": base_url, "api": api, "apiKey": f"${KEY}", "models": [described]}}}
+
+
+def _check(what: str, value: str | None, possible: tuple[str, ...]) -> None:
+    if value is not None and value not in possible:
+        raise Unprocessable(reason=f"Agent 'pi' has no {what} '{value}'. Possible: {', '.join(possible)}.")
