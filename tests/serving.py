@@ -79,7 +79,7 @@ def _wait_for_address(process: subprocess.Popen[bytes], stdout: Path, stderr: Pa
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)  # SIGTERM would leave the agents running
     try:
         process.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:

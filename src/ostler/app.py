@@ -32,7 +32,7 @@ from ostler.server.store import queries
 from ostler.server.store.store import Store
 
 log = Log(__name__)
-# Together less than five seconds; an agent that is still there then is killed by its keeper when we are gone.
+# Together less than five seconds; an agent that is still there then is stopped when its keeper's patience ends.
 _STOP_AGENTS_SECONDS = 3.2
 _STOP_REQUESTS_SECONDS = 0.5
 _STOP_RUNNER_SECONDS = 0.5
@@ -58,7 +58,7 @@ async def _serve(settings: Settings) -> None:
         await services.sessions.recover()
         await _answer_requests(services, listener)
     finally:
-        await _bounded(runner.close(), _STOP_RUNNER_SECONDS, "runner")
+        await _bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner")
         await store.close()
 
 
@@ -69,11 +69,13 @@ def _runner(settings: Settings) -> LocalRunner:
         interrupt_grace=settings.interrupt_grace_seconds,
         stop_grace=settings.stop_grace_seconds,
         max_frame_bytes=settings.max_frame_bytes,
+        patience=settings.orphan_timeout_seconds,
     )
     environ = dict(os.environ)
     search = environ.get("PATH", os.defpath).split(os.pathsep)
     runner = LocalRunner(
         (*ADAPTERS, *custom_agents(settings)),
+        folder=settings.state_dir / "keepers",
         environ=environ,
         search=search,
         limits=limits,
@@ -128,6 +130,7 @@ async def _assemble(settings: Settings, store: Store, runner: LocalRunner) -> Se
         state_dir=settings.state_dir,
         buffer_bytes=settings.stream_buffer_bytes,
         last_position=await store.read(queries.last_position),
+        idle_seconds=settings.idle_timeout_seconds,
     )
     return Services(settings=settings, sessions=sessions, runner=runner, clock=clock, counters=Counters())
 
@@ -158,6 +161,8 @@ async def _answer_requests(services: Services, listener: socket.socket) -> None:
     config = uvicorn.Config(
         build_app(services),
         http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=services.settings.max_body_bytes,
         lifespan="off",
         log_config=None,
         log_level="warning",
@@ -168,21 +173,26 @@ async def _answer_requests(services: Services, listener: socket.socket) -> None:
         timeout_graceful_shutdown=1,
     )
     server = _Server(config)
-    stop = _stop_event()
+    stop = _stop_signal()
     answering = asyncio.create_task(server.serve(sockets=[listener]))
     _announce(services.settings, listener)
-    stopped = asyncio.create_task(stop.wait())
-    await asyncio.wait({answering, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    await _wind_down(services, server, answering)
+    await asyncio.wait([answering, stop], return_when=asyncio.FIRST_COMPLETED)
+    await _wind_down(services, server, answering, keep_agents=stop.done() and stop.result() == signal.SIGTERM)
 
 
-async def _wind_down(services: Services, server: uvicorn.Server, answering: "asyncio.Task[None]") -> None:
-    log.info("server.stopping")
+async def _wind_down(
+    services: Services, server: uvicorn.Server, answering: "asyncio.Task[None]", *, keep_agents: bool
+) -> None:
+    """Stop answering; a restart leaves the agents to their keepers, a Ctrl-C ends them too."""
+    log.info("server.stopping", keep_agents=keep_agents)
     services.counters.stopping = True
-    await _bounded(services.sessions.close_agents(), _STOP_AGENTS_SECONDS, "agents")
-    # before the requests are cut off: whoever waits for an installation hears why it ends
-    await _bounded(services.runner.close(), _STOP_RUNNER_SECONDS, "runner")
+    if keep_agents:
+        services.sessions.leave()
+        await _bounded(services.runner.detach(), _STOP_AGENTS_SECONDS, "agents")
+    else:
+        await _bounded(services.sessions.close_agents(), _STOP_AGENTS_SECONDS, "agents")
+        # before the requests are cut off: whoever waits for an installation hears why it ends
+        await _bounded(services.runner.close(), _STOP_RUNNER_SECONDS, "runner")
     services.sessions.close()
     server.should_exit = True
     await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
@@ -190,16 +200,16 @@ async def _wind_down(services: Services, server: uvicorn.Server, answering: "asy
     await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
 
 
-def _stop_event() -> asyncio.Event:
-    """Set by the first Ctrl-C or SIGTERM; a second one ends the process at once, keepers clean up behind it."""
-    stop = asyncio.Event()
+def _stop_signal() -> "asyncio.Future[int]":
+    """The first Ctrl-C or SIGTERM; a second one ends the process at once, keepers clean up behind it."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[int] = loop.create_future()
 
     def on_signal(number: int) -> None:
-        if stop.is_set():
+        if stop.done():
             os._exit(128 + number)
-        stop.set()
+        stop.set_result(number)
 
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal, number)
     return stop

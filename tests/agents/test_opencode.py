@@ -1,13 +1,14 @@
 """OpenCode by its recordings: every frame is understood, and what comes out is what a person would tell."""
 
 import json
+import sys
 from typing import Any
 
 import msgspec
 import pytest
 
 from ostler.agents.adapter import Installation
-from ostler.agents.opencode import OpenCodeAdapter
+from ostler.agents.opencode import BRIDGE, OpenCodeAdapter
 from ostler.base.errors import Unprocessable
 from ostler.wire.events import FileChangedData, ItemStartedData, PermissionData, QuestionData
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
@@ -351,6 +352,13 @@ def test_a_prompt_names_model_mode_and_variant_and_refers_to_files() -> None:
 
 
 # The launch
+
+
+def test_a_bridge_starts_its_server_and_listens_to_the_events_of_the_workspace() -> None:
+    launch = OpenCodeAdapter().prepare(spec_with(cwd="/work space"), INSTALLED)
+    assert launch.argv[:4] == (sys.executable, "-I", "-S", str(BRIDGE))
+    assert launch.argv[4:7] == ("/event?directory=%2Fwork%20space", "opencode", "OPENCODE_SERVER_PASSWORD")
+    assert launch.argv[8:] == ("/bin/opencode", "serve", "--hostname", "127.0.0.1", "--port", "0")
 
 
 def test_a_session_s_provider_is_the_only_one() -> None:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import signal
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -51,7 +52,9 @@ def spec_in(folder: Path, **changes: Any) -> AgentSpec:
 @asynccontextmanager
 async def running(adapter: TinyAdapter | None = None, **limits: Any) -> AsyncIterator[LocalRunner]:
     chosen = msgspec.structs.replace(LIMITS, **limits)
-    runner = LocalRunner([adapter or TinyAdapter()], environ=ENVIRON, search=[HERE], limits=chosen)
+    runner = LocalRunner(
+        [adapter or TinyAdapter()], folder=Path(tempfile.mkdtemp()), environ=ENVIRON, search=[HERE], limits=chosen
+    )
     try:
         yield runner
     finally:
@@ -91,7 +94,7 @@ async def test_a_turn_is_delivered_in_order_with_one_end(tmp_path: Path) -> None
         "item.completed",
         "turn.ended",
     ]
-    info = SessionInfoData(native_session_id=native, agent_version="1", start=3)
+    info = SessionInfoData(native_session_id=native, agent_version="1", start=3, memory="replayed")
     assert sink.drafts[0] == Draft("session.info", info, source="daemon", synthetic=True)
     assert sink.texts() == ["one", "two"]
     assert sink.drafts[-1] == Draft("turn.ended", ended("completed", None), raw=b'{"done": "completed"}')
@@ -282,7 +285,7 @@ async def test_the_session_may_close_from_within_a_delivery(tmp_path: Path) -> N
     async with running() as runner:
         connection = await runner.connect(spec_in(tmp_path), sink)
 
-        async def deliver(drafts: Any) -> None:
+        async def deliver(drafts: Any, step: int) -> None:
             sink.drafts += drafts
             await connection.close(force=True)
 
@@ -325,7 +328,7 @@ async def test_an_agent_that_does_not_read_can_still_be_interrupted(
 async def test_an_agent_that_leaves_far_too_much_unread_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ostler.runner.stdin.MOST_BYTES", 1_000_000)
+    monkeypatch.setattr("ostler.runner.process.MOST_BYTES", 1_000_000)
     sink = Recorder()
     async with running() as runner:
         connection = await runner.connect(spec_in(tmp_path), sink)

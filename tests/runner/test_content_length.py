@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ async def test_a_process_that_speaks_with_headers_is_heard_and_its_noise_is_reco
     limits = Limits(
         start_timeout=PATIENCE, turn_timeout=0, interrupt_grace=PATIENCE, stop_grace=0.2, max_frame_bytes=2**20
     )
-    runner = LocalRunner([FramedAdapter()], environ={}, search=[HERE], limits=limits)
+    runner = LocalRunner([FramedAdapter()], folder=Path(tempfile.mkdtemp()), environ={}, search=[HERE], limits=limits)
     spec = AgentSpec(
         session_id="ses_1",
         agent="tiny",

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -37,7 +38,15 @@ async def running(
     **fields: Any,
 ) -> AsyncIterator[LocalRunner]:
     environ = {"PATH": os.defpath, **(environ or {})}
-    runner = LocalRunner([adapter], environ=environ, search=search, limits=LIMITS, installer=installer, **fields)
+    runner = LocalRunner(
+        [adapter],
+        folder=Path(tempfile.mkdtemp()),
+        environ=environ,
+        search=search,
+        limits=LIMITS,
+        installer=installer,
+        **fields,
+    )
     try:
         yield runner
     finally:
@@ -45,7 +54,7 @@ async def running(
 
 
 def spec_in(folder: Path, **fields: Any) -> AgentSpec:
-    chosen: dict[str, Any] = {"session_id": "ses_1", "agent": "tiny", "start": 1, "env": {}, **fields}
+    chosen: dict[str, Any] = {"session_id": f"ses_{folder.name}", "agent": "tiny", "start": 1, "env": {}, **fields}
     return AgentSpec(cwd=str(folder), home=str(folder / "agent-home"), permission_mode="default", **chosen)
 
 

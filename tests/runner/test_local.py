@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -27,7 +28,9 @@ LIMITS = Limits(start_timeout=PATIENCE, turn_timeout=0, interrupt_grace=0.3, sto
 
 def runner_of(*search: str) -> LocalRunner:
     environ = {"PATH": os.defpath}
-    return LocalRunner([MockAdapter(), TinyAdapter()], environ=environ, search=search, limits=LIMITS)
+    return LocalRunner(
+        [MockAdapter(), TinyAdapter()], folder=Path(tempfile.mkdtemp()), environ=environ, search=search, limits=LIMITS
+    )
 
 
 @pytest.fixture
@@ -40,7 +43,13 @@ async def runner() -> AsyncIterator[LocalRunner]:
 def spec_in(folder: Path, agent: str = "mock") -> AgentSpec:
     home = str(folder / "home")
     return AgentSpec(
-        session_id="ses_1", agent=agent, start=1, cwd=str(folder), home=home, env={}, permission_mode="default"
+        session_id=f"ses_{folder.name}",
+        agent=agent,
+        start=1,
+        cwd=str(folder),
+        home=home,
+        env={},
+        permission_mode="default",
     )
 
 

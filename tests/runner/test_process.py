@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ostler.runner.keeper import descendants
 from ostler.runner.nursery import NurseryHandle
-from ostler.runner.process import CannotStart, Command, Exit, Process
-from ostler.runner.stdin import ROOM_BYTES
-from tests.runner.tools import PATIENCE, PROGRAMS, Leash, parent_of, state_of, until
+from ostler.runner.process import ROOM_BYTES, CannotStart, Command, Exit, Process
+from ostler.runner.tree import descendants
+from tests.runner.tools import PATIENCE, PROGRAMS, Leash, parent_of, started, state_of, until
 
 KINDS = ["plain", "setsid", "doublefork", "ignore", "cleanenv", "forkloop", "stopped"]
 ENV = {"PATH": os.defpath}
@@ -26,7 +25,7 @@ def tree(leash: Leash, main: str, *kinds: str) -> Command:
 
 async def planted(nursery: NurseryHandle, leash: Leash, main: str, *kinds: str) -> Process:
     """A tree whose every member is up."""
-    process = await Process.start(nursery, tree(leash, main, *kinds), lambda: None)
+    process = await started(nursery, tree(leash, main, *kinds))
     await until(lambda: leash.has(b"r", len(kinds)) and leash.has(b"m", 1))
     assert not leash.all_dead()
     return process
@@ -42,7 +41,7 @@ async def test_nothing_is_alive_after_a_stop(nursery: NurseryHandle, leash: Leas
     process = await planted(nursery, leash, "obey", kind)
     await process.stop(grace=0.2)
     assert leash.all_dead()
-    assert process.exit == Exit(signal=signal.SIGINT)
+    assert process.exit == Exit(signal=signal.SIGINT, ordered="stop")
     process.release()
 
 
@@ -50,7 +49,7 @@ async def test_nothing_is_alive_after_a_kill(nursery: NurseryHandle, leash: Leas
     process = await planted(nursery, leash, "stay", *KINDS)
     await process.stop(grace=60, force=True)
     assert leash.all_dead()
-    assert process.exit == Exit(signal=signal.SIGKILL)
+    assert process.exit == Exit(signal=signal.SIGKILL, ordered="kill")
     process.release()
 
 
@@ -66,7 +65,7 @@ async def test_a_kill_does_not_wait_for_a_stop_under_way(nursery: NurseryHandle,
 
 async def test_nothing_is_alive_after_the_agent_leaves_by_itself(nursery: NurseryHandle, leash: Leash) -> None:
     process = await planted(nursery, leash, "leave", *KINDS)
-    process.stdin.write(b"go\n")
+    process.write(b"go\n")
     await gone(process)
     assert leash.all_dead()
     assert process.exit == Exit(exit_code=7)
@@ -116,7 +115,7 @@ async def test_a_killed_nursery_is_replaced_and_its_keepers_go_on(nursery: Nurse
     first = await planted(nursery, leash, "stay", "setsid")
     old = parent_of(parent_of(first.pid))
     os.kill(old, signal.SIGKILL)
-    second = await Process.start(nursery, Command(argv=["sleep", "600"], env=ENV, cwd="/"), lambda: None)
+    second = await started(nursery, Command(argv=["sleep", "600"], env=ENV, cwd="/"))
     assert parent_of(parent_of(second.pid)) != old
     assert await first.freeze()
     await asyncio.gather(first.stop(grace=0.1), second.stop(grace=0.1))
@@ -132,7 +131,7 @@ async def test_a_kernel_without_children_files_is_searched_the_slow_way(
     keeper = parent_of(process.pid)
     quick = set(descendants(keeper))
     assert len(quick) >= 5
-    monkeypatch.setattr("ostler.runner.keeper._CHILDREN", "/no/such/file")
+    monkeypatch.setattr("ostler.runner.tree._CHILDREN", "/no/such/file")
     assert set(descendants(keeper)) == quick
     await process.stop(grace=0, force=True)
     process.release()
@@ -170,7 +169,7 @@ async def test_a_frozen_tree_can_be_stopped_gently(nursery: NurseryHandle, leash
     process = await planted(nursery, leash, "obey", "setsid")
     await process.freeze()
     await process.stop(grace=PATIENCE)
-    assert process.exit == Exit(signal=signal.SIGINT)
+    assert process.exit == Exit(signal=signal.SIGINT, ordered="stop")
     assert leash.all_dead()
     process.release()
 
@@ -187,7 +186,7 @@ async def test_a_frozen_tree_can_be_stopped_gently(nursery: NurseryHandle, leash
 )
 async def test_a_start_that_fails_says_why(nursery: NurseryHandle, argv: list[str], cwd: str, reason: str) -> None:
     with pytest.raises(CannotStart) as caught:
-        await Process.start(nursery, Command(argv=argv, env=ENV, cwd=cwd), lambda: None)
+        await started(nursery, Command(argv=argv, env=ENV, cwd=cwd))
     assert str(caught.value) == reason
 
 
@@ -199,31 +198,30 @@ async def test_an_agent_starts_with_a_clean_slate(nursery: NurseryHandle) -> Non
     command = Command(
         argv=[sys.executable, "-I", "-S", "-c", program], env={"ONLY": "this é", "LC_CTYPE": "C.UTF-8"}, cwd="/"
     )
-    process = await Process.start(nursery, command, lambda: None)
+    process = await started(nursery, command)
     await until(lambda: process.is_gone)
     assert process.read() == b"['0', '1', '2'] True 4 0 this \xc3\xa9 2\n"
     process.release()
 
 
 async def test_an_agent_that_does_not_read_holds_its_writers_back(nursery: NurseryHandle) -> None:
-    process = await Process.start(nursery, Command(argv=["sleep", "600"], env=ENV, cwd="/"), lambda: None)
-    assert await process.stdin.room(0)
-    assert process.stdin.write(b"x" * 5 * ROOM_BYTES)
-    assert process.stdin.pending > ROOM_BYTES
-    assert not await process.stdin.room(0.01)
-    waiting = asyncio.create_task(process.stdin.room(PATIENCE))
+    process = await started(nursery, Command(argv=["sleep", "600"], env=ENV, cwd="/"))
+    assert await process.room(0)
+    assert process.write(b"x" * 5 * ROOM_BYTES)
+    assert process.pending > ROOM_BYTES
+    assert not await process.room(0.01)
+    waiting = asyncio.create_task(process.room(PATIENCE))
     await process.stop(grace=0, force=True)
     assert await waiting
-    assert process.stdin.pending == 0
+    assert process.pending == 0
     process.release()
 
 
 async def test_what_is_written_arrives_whole_and_in_order(nursery: NurseryHandle) -> None:
-    process = await Process.start(nursery, Command(argv=["sha256sum"], env=ENV, cwd="/"), lambda: None)
+    process = await started(nursery, Command(argv=["sh", "-c", "head -c 2100000 | sha256sum"], env=ENV, cwd="/"))
     for letter in (b"a", b"b", b"c"):
-        process.stdin.write(letter * 700_000)
-    await until(lambda: process.stdin.pending == 0)
-    process.stdin.close()
+        process.write(letter * 700_000)
+    await until(lambda: process.pending == 0)
     await until(lambda: process.is_gone)
     whole = b"a" * 700_000 + b"b" * 700_000 + b"c" * 700_000
     expected = subprocess.run(["sha256sum"], input=whole, capture_output=True, check=True).stdout
@@ -233,8 +231,8 @@ async def test_what_is_written_arrives_whole_and_in_order(nursery: NurseryHandle
 
 async def test_many_agents_start_and_stop_at_once(nursery: NurseryHandle) -> None:
     command = Command(argv=["sleep", "600"], env=ENV, cwd="/")
-    processes = await asyncio.gather(*(Process.start(nursery, command, lambda: None) for _ in range(60)))
+    processes = await asyncio.gather(*(started(nursery, command) for _ in range(60)))
     await asyncio.gather(*(process.stop(grace=PATIENCE) for process in processes))
-    assert {process.exit for process in processes} == {Exit(signal=signal.SIGINT)}
+    assert {process.exit for process in processes} == {Exit(signal=signal.SIGINT, ordered="stop")}
     for process in processes:
         process.release()

@@ -4,6 +4,7 @@ import asyncio
 import os
 import select
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ import msgspec
 
 from ostler.agents.adapter import Credential, Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
 from ostler.agents.sources import OnPath, Source
+from ostler.runner.nursery import NurseryHandle
+from ostler.runner.process import Command, Process
 from ostler.wire.agents import Capabilities
 from ostler.wire.events import ItemDeltaData, PermissionData
 from ostler.wire.parts import TextPart
@@ -30,6 +33,12 @@ async def until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
         await asyncio.sleep(0.005)
+
+
+async def started(nursery: NurseryHandle, command: Command) -> Process:
+    """A process that dies with us, spooled to a folder of its own."""
+    folder = Path(tempfile.mkdtemp())
+    return await Process.start(nursery, command, folder, lambda: None, patience=0)
 
 
 class Leash:
@@ -169,7 +178,7 @@ class Recorder:
         self.on_deliver: Callable[[], Any] = lambda: None
         self.pause = 0.0
 
-    async def deliver(self, drafts: Sequence[Draft]) -> None:
+    async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
         assert self.end is None, "delivered after closed"
         self.deliveries += 1
         self.drafts += [draft for draft in drafts if self.keep or draft.type == "turn.ended"]

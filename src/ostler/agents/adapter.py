@@ -48,17 +48,6 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     """Files below a home and the dotted key inside them, such as (".codex/auth.json", "OPENAI_API_KEY")."""
 
 
-class HttpServer(msgspec.Struct, frozen=True, kw_only=True):
-    """How to talk to an agent that is a local HTTP server and prints its address; frames: runner/http_channel.py."""
-
-    events: str
-    """Path of its stream of server-sent events."""
-    user: str
-    """Who we are in basic authentication."""
-    password_variable: str
-    """The variable that hands it the password, a new one for each start."""
-
-
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """How to start the agent: argv, the variables it needs, and files to write into its home first."""
 
@@ -66,9 +55,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = msgspec.field(default_factory=dict)
     files: dict[str, str] = msgspec.field(default_factory=dict)
     """Path below the session's home -> content."""
-    framing: Literal["lines", "content-length", "http"] = "lines"
-    http: HttpServer | None = None
-    """Only with the framing http."""
+    framing: Literal["lines", "content-length"] = "lines"
 
 
 class Send(msgspec.Struct, frozen=True):

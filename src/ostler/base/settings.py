@@ -101,6 +101,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Seconds, _about("Time an agent may take to end an interrupted turn before it is stopped.")
     ] = 10.0
     stop_grace_seconds: Annotated[Seconds, _about("Pause between INT, TERM and KILL when an agent is stopped.")] = 1.5
+    idle_timeout_seconds: Annotated[
+        Seconds,
+        _about("An idle session's agent is ended after this time; the next prompt wakes it. 0 keeps it running."),
+    ] = 900.0
+    orphan_timeout_seconds: Annotated[
+        Seconds, _about("How long agents work on while no server runs; then they are stopped.")
+    ] = 600.0
     max_frame_bytes: Annotated[
         int, Meta(ge=65536, description="Longest message taken from an agent; a longer one becomes agent.unparsed.")
     ] = 64 * 2**20

@@ -4,14 +4,19 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ostler.wire.agents import Agent, Installed
-from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, Prompt
+from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, KeptProcess, Prompt
+from ostler.wire.sessions import ProcessInfo
 
 
 class Sink(Protocol):
     """Where a connection reports; implemented by the session."""
 
-    async def deliver(self, drafts: Sequence[Draft]) -> None:
-        """Take events in order; returns when they are durable, which is the agent's back-pressure."""
+    async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
+        """Take events in order; returns when they are durable, which is the agent's back-pressure.
+
+        `step` is how far the process has come with them. It is stored together with the events, so that another
+        server can go on behind it.
+        """
 
     async def closed(self, end: AgentExit) -> None:
         """The process is gone and nothing more will be delivered; called exactly once."""
@@ -23,6 +28,25 @@ class Connection(Protocol):
     @property
     def native_session_id(self) -> str | None:
         """The agent's own id of the session, once known."""
+
+    @property
+    def process(self) -> ProcessInfo | None:
+        """Who runs, for operators."""
+
+    @property
+    def open_asks(self) -> tuple[str, ...]:
+        """The ids of what the agent waits for."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the agent knows what was said in this session before."""
+
+    @property
+    def steered(self) -> tuple[Prompt, ...]:
+        """The messages that were added to turns under way, by this server or an earlier one."""
+
+    def has_heard(self, prompt_id: str) -> bool:
+        """Whether this process was given a prompt, by this server or an earlier one."""
 
     async def prompt(self, prompt: Prompt) -> None:
         """Begin a turn; its end is delivered as exactly one turn.ended."""
@@ -60,6 +84,21 @@ class Runner(Protocol):
 
     async def connect(self, spec: AgentSpec, sink: Sink) -> Connection:
         """Start the agent and wait until it is ready; raises AgentStartFailed with what stderr said."""
+
+    async def kept(self) -> list[KeptProcess]:
+        """The processes that an earlier server left, at most one for each session."""
+
+    async def adopt(self, kept: KeptProcess, sink: Sink, *, known: int) -> Connection:
+        """Go on with a process of an earlier server; what came of its steps up to `known` is not delivered again.
+
+        A process that is not ready yet becomes so before its first prompt.
+        """
+
+    async def discard(self, kept: KeptProcess) -> None:
+        """End a process of an earlier server that nobody wants any more."""
+
+    async def detach(self) -> None:
+        """Let go of everything that runs here so that another server can go on with it."""
 
     async def close(self) -> None:
         """End everything that runs here, within a bounded time."""

@@ -1,30 +1,36 @@
 """The live link to one agent process: reads it, keeps its turns honest, and reports to the session."""
 
 import asyncio
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ostler.agents.adapter import Launch, Ready, Translator, TurnDone
-from ostler.base.errors import AgentExited, AgentStartFailed, SessionBusy, TimedOut
+from ostler.base.errors import AgentExited, AgentStartFailed, SessionBusy, StoreUnavailable, TimedOut
 from ostler.base.logs import Log
 from ostler.link.protocol import Sink
-from ostler.runner.channel import Channel
+from ostler.runner import journal as calls
 from ostler.runner.dialogue import Counts, Dialogue
 from ostler.runner.home import environment, prepare_home
-from ostler.runner.http_channel import HttpChannel
+from ostler.runner.journal import Call, Entry, Journal, Kept
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.process import ANSWER_SECONDS, CannotStart, Command, Exit, Process
-from ostler.runner.waiting import Countdown, finished
-from ostler.wire.events import ErrorData, StderrOutput
-from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, Prompt
+from ostler.runner.waiting import TurnClock, finished
+from ostler.wire.events import ErrorData, PermissionData, StderrOutput
+from ostler.wire.running import AgentExit, Answer, Draft, Prompt
+from ostler.wire.sessions import ProcessInfo
 
 log = Log(__name__)
 _ROOM_SECONDS = 30.0
 _SILENT_SECONDS = 2.0
 _LAST_WORDS_SECONDS = 10.0
 _SHORTEST_GRACE = 0.01
+_RETRY_SECONDS = 1.0
+_ORDERS = frozenset({"stop", "kill", "orphaned"})
+_STOPS = {"orphaned": "server_gone"}
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +42,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     interrupt_grace: float
     stop_grace: float
     max_frame_bytes: int
+    patience: float = 0.0
+    """How long an agent works on when its server is gone."""
 
 
 class AgentConnection:
@@ -46,21 +54,23 @@ class AgentConnection:
     """
 
     def __init__(
-        self,
-        spec: AgentSpec,
-        sink: Sink,
-        translator: Translator,
-        *,
-        limits: Limits,
-        counts: Counts,
-        framing: str = "lines",
+        self, kept: Kept, folder: Path, sink: Sink, translator: Translator, *, limits: Limits, counts: Counts
     ) -> None:
-        self._spec = spec
+        self._kept, self._spec, self._folder = kept, kept.spec, folder
         self._sink = sink
         self._limits = limits
-        largest = limits.max_frame_bytes
-        self._dialogue = Dialogue(translator, start=spec.start, max_frame_bytes=largest, counts=counts, framing=framing)
-        self._process: Channel | None = None
+        self._dialogue = Dialogue(
+            translator,
+            start=kept.spec.start,
+            max_frame_bytes=kept.max_frame_bytes,
+            counts=counts,
+            framing=kept.framing,
+            resume=kept.spec.resume,
+        )
+        self._process: Process | None = None
+        self._journal: Journal | None = None
+        self._heard: set[str] = set()
+        self._steered: list[Prompt] = []
         self._task: asyncio.Task[None] | None = None
         self._delivery: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -68,11 +78,11 @@ class AgentConnection:
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the process is gone and everything about it was reported, or when it never came up."""
-        self._deadline = Countdown()
-        self._grace = Countdown()
+        self._clock = TurnClock(self._turn_timeout, self._on_deadline)
         self._ending: TurnDone | None = None
         self._expected = False
         self._opened = False
+        self._leaving = False
 
     @property
     def native_session_id(self) -> str | None:
@@ -85,6 +95,33 @@ class AgentConnection:
         """What the agent said when it was ready, such as the models it offers."""
         return self._dialogue.ready
 
+    @property
+    def process(self) -> ProcessInfo | None:
+        """Who runs, for operators."""
+        if self._process is None or self._process.is_gone:
+            return None
+        return ProcessInfo(pid=self._process.pid, keeper_pid=self._process.keeper, started_at=self._kept.started_at)
+
+    @property
+    def open_asks(self) -> tuple[str, ...]:
+        """The ids of what the agent waits for."""
+        asks = self._dialogue.guard.open_asks
+        return tuple(ask.permission_id if isinstance(ask, PermissionData) else ask.question_id for ask in asks)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the agent knows what was said in this session before."""
+        return self._spec.start == 1 or self.native_session_id == self._spec.resume is not None
+
+    def has_heard(self, prompt_id: str) -> bool:
+        """Whether this process was given a prompt."""
+        return prompt_id in self._heard
+
+    @property
+    def steered(self) -> tuple[Prompt, ...]:
+        """The messages that were added to turns under way."""
+        return tuple(self._steered)
+
     # Start
 
     async def open(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> None:
@@ -92,35 +129,94 @@ class AgentConnection:
         try:
             process = await self._start(nursery, launch, environ)
         except BaseException:
+            await asyncio.shield(self._forget())
             self.over.set_result(None)
             raise
-        self._process = process
-        self._task = asyncio.create_task(self._live(process), name=f"agent {self._spec.session_id}")
-        try:
-            await self._until_ready(process)
-        except BaseException:
-            await asyncio.shield(self.close(force=True))
-            raise
-        self._opened = True
+        await self._begin(process, [])
 
-    async def _start(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> Channel:
+    async def _start(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> Process:
         env = environment(self._spec, launch, environ)
         command = Command(argv=launch.argv, env=env, cwd=self._spec.cwd)
         try:
-            await asyncio.to_thread(prepare_home, self._spec.home, launch.files)
-            if launch.http is None:
-                return await Process.start(nursery, command, self._wake.set)
-            largest = self._limits.max_frame_bytes
-            return await HttpChannel.start(nursery, command, launch.http, self._wake.set, max_frame_bytes=largest)
+            await asyncio.to_thread(self._prepare, launch)
+            return await Process.start(nursery, command, self._folder, self._wake.set, patience=self._limits.patience)
         except (CannotStart, OSError) as error:
             raise AgentStartFailed(agent=self._spec.agent, reason=str(error), exit_code=None, stderr=None) from error
 
-    async def _until_ready(self, process: Channel) -> None:
+    def _prepare(self, launch: Launch) -> None:
+        prepare_home(self._spec.home, launch.files)
+        calls.keep(self._folder, self._kept)
+
+    async def adopt(self, *, known: int) -> None:
+        """Go on with a process that an earlier server started; raises AgentStartFailed if it never came up.
+
+        Everything is told to a fresh translator again, as it happened. What came of the steps up to `known` has been
+        delivered before, and what was sent before is not sent again.
+        """
+        self._dialogue.known = known
+        process = await Process.attach(self._folder, self._wake.set)
+        entries = calls.read_calls(self._folder)
+        for entry in entries:
+            await self._feed_upto(process, entry.at)
+            self._repeat(process, entry)
+        self._clock.catch_up()
+        if self._ending is not None:
+            self._end_by_force_later(process)
+        await self._begin(process, entries)
+
+    async def _feed_upto(self, process: Process, offset: int) -> None:
+        while process.offset < offset and (chunk := process.read(offset - process.offset)):
+            self._dialogue.feed(chunk)
+            self._act(process)
+            await asyncio.sleep(0)
+
+    def _repeat(self, process: Process, entry: Entry) -> None:
+        self._clock.now = lambda: entry.time
+        match entry.call:
+            case calls.Opened():
+                self._dialogue.open()
+            case calls.Prompted(prompt):
+                self._prompt(prompt)
+            case calls.Steered(prompt):
+                self._steer(prompt)
+            case calls.Answered(answer):
+                self._dialogue.answer(answer)
+            case calls.Ended(end, overdue):
+                self._end(end, overdue)
+            case calls.Frozen():
+                self._clock.freeze()
+            case calls.Thawed():
+                self._clock.thaw()
+        self._act(process)
+
+    async def _begin(self, process: Process, entries: Sequence[Entry]) -> None:
+        self._process = process
+        self._journal = Journal(self._folder)
+        self._task = asyncio.create_task(self._live(process), name=f"agent {self._spec.session_id}")
+        self._opened = self._ready.done()
+        if not entries:
+            await self._become_ready(process, greet=True)
+
+    async def _become_ready(self, process: Process, *, greet: bool) -> None:
+        try:
+            if greet:
+                self._greet(process)
+            await self._until_ready(process)
+        except BaseException:
+            if not self._leaving:
+                await asyncio.shield(self.close(force=True))
+            raise
+        self._opened = True
+
+    def _greet(self, process: Process) -> None:
         if self._expected:
             raise AgentStartFailed(agent=self._spec.agent, reason="it was stopped.", exit_code=None, stderr=None)
+        self._note(calls.Opened())
         if not self._dialogue.open():
             raise self._start_failed(process, "its adapter failed; the event log has the details.")
         self._act(process)
+
+    async def _until_ready(self, process: Process) -> None:
         await asyncio.wait(
             {self._ready, self.over}, timeout=self._limits.start_timeout, return_when=asyncio.FIRST_COMPLETED
         )
@@ -130,7 +226,7 @@ class AgentConnection:
             seconds = self._limits.start_timeout
             raise self._start_failed(process, f"it was not ready within {seconds:g} seconds.")
 
-    def _start_failed(self, process: Channel, reason: str) -> AgentStartFailed:
+    def _start_failed(self, process: Process, reason: str) -> AgentStartFailed:
         line = process.stderr.last_line()
         return AgentStartFailed(
             agent=self._spec.agent,
@@ -144,19 +240,33 @@ class AgentConnection:
     async def prompt(self, prompt: Prompt) -> None:
         """Begin a turn; raises before anything is sent, or not at all."""
         process = await self._listening()
+        if not self._opened:  # an earlier server began to start it
+            await self._become_ready(process, greet=False)
         if self._dialogue.guard.turn_id is not None:
             raise SessionBusy(session=self._spec.session_id, turn=self._dialogue.guard.turn_id)
-        self._deadline.start(self._turn_timeout, self._on_deadline)
-        self._dialogue.prompt(prompt)
+        self._note(calls.Prompted(prompt))
+        self._prompt(prompt)
         self._act(process)
+
+    def _prompt(self, prompt: Prompt) -> None:
+        self._heard.add(prompt.prompt_id)
+        self._clock.start()
+        self._dialogue.prompt(prompt)
 
     async def steer(self, prompt: Prompt) -> bool:
         """Give the running turn another message; False if that is not possible."""
         process = await self._listening()
         if self._dialogue.guard.turn_id is None or self._ending is not None:
             return False
-        steered = self._dialogue.steer(prompt)
+        self._note(calls.Steered(prompt))
+        steered = self._steer(prompt)
         self._act(process)
+        return steered
+
+    def _steer(self, prompt: Prompt) -> bool:
+        steered = self._dialogue.steer(prompt)
+        if steered:
+            self._steered.append(prompt)
         return steered
 
     async def interrupt(self) -> None:
@@ -164,15 +274,17 @@ class AgentConnection:
         self._end_turn(TurnDone(outcome="interrupted", stop_reason="interrupted"))
 
     async def answer(self, answer: Answer) -> None:
-        """Hand a decision to the agent."""
+        """Hand a decision to the agent; while the disk is full it waits."""
         process = await self._listening()
+        while not self._noted(calls.Answered(answer)):  # noqa: ASYNC110  nobody tells when the disk has room again
+            await asyncio.sleep(_RETRY_SECONDS)
         self._dialogue.answer(answer)
         self._act(process)
 
     async def freeze(self) -> None:
         """Stop the whole process tree where it stands, and the turn's clocks with it."""
-        self._deadline.pause()
-        self._grace.pause()
+        self._noted(calls.Frozen())
+        self._clock.freeze()
         if self._process is not None and not await self._process.freeze():
             raise TimedOut(what="The agent's keeper", seconds=ANSWER_SECONDS, hint="Cancel the session.")
 
@@ -180,8 +292,8 @@ class AgentConnection:
         """Let a frozen process tree go on."""
         if self._process is not None and not await self._process.thaw():
             raise TimedOut(what="The agent's keeper", seconds=ANSWER_SECONDS, hint="Cancel the session.")
-        self._deadline.resume()
-        self._grace.resume()
+        self._noted(calls.Thawed())
+        self._clock.thaw()
 
     async def close(self, *, force: bool) -> None:
         """End the process tree; returns when nothing of it is alive and the session has heard everything."""
@@ -193,10 +305,10 @@ class AgentConnection:
         if not await finished(self.over, _LAST_WORDS_SECONDS):
             log.warning("connection.unheard", session_id=self._spec.session_id)
 
-    async def _listening(self) -> Channel:
+    async def _listening(self) -> Process:
         """The process, once it has read most of what it was sent."""
         process = self._process
-        if process is not None and not await process.stdin.room(_ROOM_SECONDS):
+        if process is not None and not await process.room(_ROOM_SECONDS):
             hint = "It does not read its input; interrupt the turn or stop the session."
             raise TimedOut(what=f"Agent '{self._spec.agent}'", seconds=_ROOM_SECONDS, hint=hint)
         if process is None or process.is_gone:
@@ -211,61 +323,87 @@ class AgentConnection:
         return self._limits.turn_timeout if own is None else own
 
     def _on_deadline(self) -> None:
-        message = f"The turn took longer than {self._turn_timeout:g} seconds and was ended."
-        self._complain(message, "turn_timeout", {"seconds": self._turn_timeout})
-        self._dialogue.forced_end = TurnDone(outcome="failed", stop_reason="timeout")
-        self._end_turn(self._dialogue.forced_end)
+        self._end_turn(TurnDone(outcome="failed", stop_reason="timeout"), overdue=self._turn_timeout)
 
-    def _end_turn(self, end: TurnDone) -> None:
+    def _end_turn(self, end: TurnDone, overdue: float | None = None) -> None:
         """Tell the agent to end its turn; when it has not after the grace, the process is stopped."""
         if self._dialogue.guard.turn_id is None or self._ending is not None or self._process is None:
             return
-        self._ending = end
-        self._deadline.cancel()
-        self._dialogue.interrupt(end.stop_reason or end.outcome)
-        process = self._process
-        self._grace.start(max(self._limits.interrupt_grace, _SHORTEST_GRACE), lambda: self._stop_disobedient(process))
-        self._act(process)
+        self._noted(calls.Ended(end, overdue))
+        self._end(end, overdue)
+        self._end_by_force_later(self._process)
+        self._act(self._process)
 
-    def _stop_disobedient(self, process: Channel) -> None:
+    def _end(self, end: TurnDone, overdue: float | None) -> None:
+        self._ending = end
+        self._clock.stop()
+        complaints = []
+        if overdue is not None:
+            self._dialogue.forced_end = end
+            message = f"The turn took longer than {overdue:g} seconds and was ended."
+            complaints.append(_complaint(message, "turn_timeout", {"seconds": overdue}))
+        self._dialogue.interrupt(end.stop_reason or end.outcome, *complaints)
+
+    def _end_by_force_later(self, process: Process) -> None:
+        grace = max(self._limits.interrupt_grace, _SHORTEST_GRACE)
+        self._clock.grace(grace, lambda: self._stop_disobedient(process))
+
+    def _stop_disobedient(self, process: Process) -> None:
         log.warning("agent.disobedient", session_id=self._spec.session_id, agent=self._spec.agent)
         self._expected = True
         if self._stopping is None:
             self._stopping = asyncio.create_task(process.stop(grace=self._limits.stop_grace))
 
-    def _complain(self, message: str, code: str, details: dict[str, Any]) -> None:
-        data = ErrorData(message=message, code=code, details=details)
-        self._dialogue.drafts.append(Draft("error", data, source="daemon", synthetic=True))
+    # The journal
+
+    def _note(self, call: Call) -> None:
+        """Write a call down before anything comes of it; raises StoreUnavailable."""
+        if self._journal is not None and self._process is not None:
+            self._journal.add(call, at=self._process.offset)
+
+    def _noted(self, call: Call) -> bool:
+        try:
+            self._note(call)
+        except StoreUnavailable as error:
+            log.error("journal.failed", session_id=self._spec.session_id, reason=str(error))
+            return False
+        return True
 
     # The one task
 
-    def _act(self, process: Channel) -> None:
+    def _act(self, process: Process) -> None:
         """Send what the dialogue wants sent, and have the rest seen to by the task."""
         for data in self._dialogue.take_sends():
-            if not process.stdin.write(data):
-                self._complain("The agent does not read its input.", "agent_not_reading", {})
+            if not process.write(data):
+                self._dialogue.log(_complaint("The agent does not read its input.", "agent_not_reading", {}))
                 self._ending = TurnDone(outcome="failed", stop_reason="agent_not_reading")
                 self._stop_disobedient(process)
                 break
         if self._dialogue.ready is not None and not self._ready.done():
             self._ready.set_result(None)
         if self._dialogue.guard.turn_id is None:
-            self._deadline.cancel()
-            self._grace.cancel()
+            self._clock.stop()
             self._ending = None
         self._wake.set()
 
-    async def _live(self, process: Channel) -> None:
+    async def detach(self) -> None:
+        """Let go of the process so that another server can go on with it; returns when all that was read is durable."""
+        self._leaving = True
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+
+    async def _live(self, process: Process) -> None:
         try:
             await self._read(process)
         except Exception as error:
             log.error("connection.failed", session_id=self._spec.session_id, exc_info=error)
             await process.stop(grace=0, force=True)
         finally:
-            await self._bury(process)
+            await (self._leave(process) if self._leaving else self._bury(process))
 
-    async def _read(self, process: Channel) -> None:
-        while True:
+    async def _read(self, process: Process) -> None:
+        while not self._leaving:
             await self._deliver()
             chunk = process.read()
             if chunk is None:
@@ -277,15 +415,34 @@ class AgentConnection:
                 self._act(process)
                 await asyncio.sleep(0)  # a flood must not starve the other sessions
             else:
-                break
-        self._dialogue.end()
-        self._act(process)
+                self._dialogue.end()
+                self._act(process)
+                return
+
+    async def _leave(self, process: Process) -> None:
+        self._clock.stop()
+        try:
+            await self._deliver()
+            await self._delivered()
+        finally:
+            self._release(process)
+
+    def _release(self, process: Process) -> None:
+        process.release()
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        self.over.set_result(None)
+
+    async def _forget(self) -> None:
+        """Remove what the process left on disk; all of it is in the log."""
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     async def _deliver(self) -> None:
         """Hand over what has piled up; returns when the delivery before it is durable, so one is always under way."""
         while drafts := self._dialogue.take_drafts():
             await self._delivered()
-            self._delivery = asyncio.create_task(self._sink.deliver(drafts))
+            self._delivery = asyncio.create_task(self._sink.deliver(drafts, self._dialogue.steps))
             await asyncio.sleep(0)  # it takes its place in the log before anything else happens
 
     async def _delivered(self) -> None:
@@ -295,15 +452,16 @@ class AgentConnection:
             finally:
                 self._delivery = None
 
-    async def _bury(self, process: Channel) -> None:
+    async def _bury(self, process: Process) -> None:
         """The agent's output is over: wait for its end or bring it about, then report."""
         await process.wait_exit(_SILENT_SECONDS)
-        await process.stop(grace=self._limits.stop_grace)
+        await process.stop(grace=self._limits.stop_grace, why="silent")
         if self._stopping is not None:
             await self._stopping
-        self._deadline.cancel()
-        self._grace.cancel()
+        self._clock.stop()
         exit_, stderr = process.exit, process.stderr.output()
+        self._expected = self._expected or exit_.ordered in _ORDERS
+        self._dialogue.conclude()
         self._close_turn(exit_, stderr)
         try:
             await self._deliver()
@@ -315,15 +473,19 @@ class AgentConnection:
             if self._opened:
                 end = AgentExit(expected=self._expected, exit_code=exit_.exit_code, signal=exit_.signal, stderr=stderr)
                 await self._sink.closed(end)
+            await self._forget()
         finally:
-            process.release()
-            self.over.set_result(None)
+            self._release(process)
 
     def _close_turn(self, exit_: Exit, stderr: StderrOutput) -> None:
         guard = self._dialogue.guard
         if guard.turn_id is None:
-            self._dialogue.drafts += guard.give_up()
+            self._dialogue.log(*guard.give_up())
             return
+        stopped = TurnDone(outcome="interrupted", stop_reason=_STOPS.get(exit_.ordered or "", "stopped"))
+        died = TurnDone(outcome="failed", stop_reason="agent_exited")
+        lost = TurnDone(outcome="interrupted", stop_reason="keeper_lost")
+        end = stopped if self._expected else lost if exit_ == Exit() else died
         if not self._expected:
             gone = AgentExited(agent=self._spec.agent, exit=str(exit_))
             details = {
@@ -331,8 +493,10 @@ class AgentConnection:
                 "signal": exit_.signal,
                 "stderr": msgspec.to_builtins(stderr),
             }
-            self._complain(str(gone), gone.code, details)
-        stopped = TurnDone(outcome="interrupted", stop_reason="stopped")
-        died = TurnDone(outcome="failed", stop_reason="agent_exited")
-        end = self._ending or (stopped if self._expected else died)
-        self._dialogue.drafts += guard.end_turn(end.outcome, end.stop_reason or end.outcome)
+            self._dialogue.log(_complaint(str(gone), gone.code, details))
+        end = self._ending or end
+        self._dialogue.log(*guard.end_turn(end.outcome, end.stop_reason or end.outcome))
+
+
+def _complaint(message: str, code: str, details: dict[str, Any]) -> Draft:
+    return Draft("error", ErrorData(message=message, code=code, details=details), source="daemon", synthetic=True)

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -20,6 +20,7 @@ log = Log(__name__)
 RAW_BYTES = 65536
 _MOST_LOGGED = 10
 _ERROR_LENGTH = 500
+LAST_STEP = 2**62
 
 
 class Counts:
@@ -31,32 +32,49 @@ class Counts:
 
 
 class Dialogue:
-    """Runs the translator behind the guard; what should be sent and logged piles up in `sends` and `drafts`."""
+    """Runs the translator behind the guard; what should be sent and logged piles up until it is taken."""
 
     def __init__(
-        self, translator: Translator, *, start: int, max_frame_bytes: int, counts: Counts, framing: str = "lines"
+        self,
+        translator: Translator,
+        *,
+        start: int,
+        max_frame_bytes: int,
+        counts: Counts,
+        framing: str = "lines",
+        resume: str | None = None,
     ) -> None:
         self._translator = translator
         self._start = start
+        self._resume = resume
         self._wrap = FRAMINGS[framing].wrap
         self._splitter = FRAMINGS[framing].splitter(max_frame_bytes)
         self._counts = counts
         self._failures = 0
         self.guard = TurnGuard()
-        self.sends: list[bytes] = []
-        self.drafts: list[Draft] = []
+        self.steps = 0
+        """Frames and calls so far; what comes of one step is delivered together."""
+        self.known = 0
+        """What comes of steps up to this one has been delivered before, by an earlier server."""
+        self._sends: list[bytes] = []
+        self._drafts: list[Draft] = []
         self.ready: Ready | None = None
         self.forced_end: TurnDone | None = None
         """What every end of the running turn is replaced by, when we have decided how it ends."""
 
     def take_drafts(self) -> list[Draft]:
         """The drafts so far, once."""
-        drafts, self.drafts = self.drafts, []
+        drafts, self._drafts = self._drafts, []
         return drafts
+
+    def log(self, *drafts: Draft) -> None:
+        """Add to what should be logged."""
+        if self.steps > self.known:
+            self._drafts += drafts
 
     def take_sends(self) -> list[bytes]:
         """The frames to send so far, as they are written, once."""
-        sends, self.sends = self.sends, []
+        sends, self._sends = self._sends, []
         return [self._wrap(frame) for frame in sends]
 
     # What the agent says
@@ -71,7 +89,12 @@ class Dialogue:
         for frame in self._splitter.end():
             self._on_frame(frame)
 
+    def conclude(self) -> None:
+        """The process is gone: what is logged from now on is its last step."""
+        self.steps = LAST_STEP
+
     def _on_frame(self, frame: bytes | Overlong) -> None:
+        self.steps += 1
         self._counts.frames += 1
         if isinstance(frame, Overlong):
             self._unparsed(f"Frame is longer than {frame.size} bytes", "frame", frame.head, frame.sha256)
@@ -84,17 +107,20 @@ class Dialogue:
 
     def open(self) -> bool:
         """Begin the handshake; False if the translator failed."""
+        self.steps += 1
         return self._run(self._translator.open)
 
     def prompt(self, prompt: Prompt) -> None:
         """Begin a turn; a translator that fails ends it."""
+        self.steps += 1
         self.forced_end = None
         self.guard.begin(prompt.turn_id)
         if not self._run(lambda: self._translator.prompt(prompt)):
-            self.drafts += self.guard.end_turn("failed", "adapter_error")
+            self.log(*self.guard.end_turn("failed", "adapter_error"))
 
     def steer(self, prompt: Prompt) -> bool:
         """Add to the running turn; False if the agent cannot."""
+        self.steps += 1
         outputs: Sequence[Output] | None = None
 
         def steer() -> Sequence[Output]:
@@ -106,16 +132,19 @@ class Dialogue:
 
     def answer(self, answer: Answer) -> None:
         """Hand over a decision."""
+        self.steps += 1
         self.guard.answered(answer.ask_id)
         self._run(lambda: self._translator.answer(answer))
 
-    def interrupt(self, reason: str) -> None:
+    def interrupt(self, reason: str, *complaints: Draft) -> None:
         """Cancel open asks first (some agents hang otherwise), then ask the agent to end its turn."""
+        self.steps += 1
+        self.log(*complaints)
         if self.guard.open_asks and self.forced_end is None:  # an agent may end its turn over the refusal alone
             self.forced_end = TurnDone(outcome="interrupted", stop_reason=reason)
         for ask in self.guard.open_asks:
             self._run(partial(self._translator.answer, _refusal(ask)))
-        self.drafts += self.guard.cancel_asks(reason)
+        self.log(*self.guard.cancel_asks(reason))
         self._run(self._translator.interrupt)
 
     # The translator's outputs
@@ -140,11 +169,11 @@ class Dialogue:
         match output:
             case Draft():
                 output.raw = frame
-                self.drafts += self.guard.take(output)
+                self.log(*self.guard.take(output))
             case Send(frame=data):
-                self.sends.append(data)
+                self._sends.append(data)
             case TurnDone():
-                self.drafts += self.guard.done(self.forced_end or output, frame)
+                self.log(*self.guard.done(self.forced_end or output, frame))
             case Ready():
                 self._on_ready(output)
             case _:
@@ -157,9 +186,13 @@ class Dialogue:
             model=ready.model,
             mode=ready.mode,
             start=self._start if self.ready is None else None,
+            memory=None if self._start == 1 or self.ready is not None else self._memory(ready),
         )
         self.ready = ready
-        self.drafts.append(Draft("session.info", data, source="daemon", synthetic=True))
+        self.log(Draft("session.info", data, source="daemon", synthetic=True))
+
+    def _memory(self, ready: Ready) -> Literal["native", "replayed"]:
+        return "native" if self._resume is not None and ready.native_session_id == self._resume else "replayed"
 
     def _unparsed(self, error: str, location: str, frame: bytes | None, sha256: str | None = None) -> None:
         self._counts.unparsed += 1
@@ -168,7 +201,7 @@ class Dialogue:
             sha256 = sha256 or hashlib.sha256(frame).hexdigest()
             raw = msgspec.json.encode(frame[:RAW_BYTES].decode(errors="replace"))
         data = AgentUnparsedData(error=error[:_ERROR_LENGTH], location=location, raw_hash=sha256)
-        self.drafts.append(Draft("agent.unparsed", data, source="daemon", synthetic=True, raw=raw))
+        self.log(Draft("agent.unparsed", data, source="daemon", synthetic=True, raw=raw))
 
 
 def _is_utf8(frame: bytes) -> bool:

@@ -1,12 +1,18 @@
 """The nursery and its keepers: they own the agents' processes, so that nothing an agent starts outlives it.
 
 The runner starts one **nursery** with `python -I -S keeper.py FD` and asks it over the socket FD to fork one **keeper**
-per agent: forking this small preloaded process is far cheaper than starting a new interpreter. Every request carries
-four descriptors: the agent's stdin, stdout and stderr, and a control socket. The keeper reads the rest from there.
+per agent: forking this small preloaded process is far cheaper than starting a new interpreter. A request carries one
+descriptor, a socket to the keeper.
 
-Over the control socket go JSON lines. To the keeper: first `{"argv", "env", "cwd"}`, then `{"do": "stop", "grace": s}`
-(INT, TERM, KILL), `{"do": "kill"}`, `{"do": "freeze"}`, `{"do": "thaw"}`. From the keeper: `started` (pid, keeper) or
-`failed` (what, message), `frozen`, `thawed`, `exit` (code or signal) and `gone` when no descendant is left.
+A keeper owns the agent's pipes. It spools what the agent says to disk (runner/spool.py) and rings a bell; the runner
+reads the file. So a runner may come and go: the first one talks over the socket it made, a later one connects to the
+socket in the spool's folder. When none is there, the agent works on, until `patience` is over and it is stopped.
+
+To the keeper go JSON lines, some followed by `size` bytes: first `{"argv", "env", "cwd", "folder", "patience"}`, then
+`input` (id, size: written to the agent once, however often it is sent), `read` (upto: the runner has read so far),
+`stop` (grace, why: INT, TERM, KILL), `kill`, `freeze`, `thaw`. From the keeper: `hello` (pid and all that a late runner
+has to know) or `failed` (what, message), `output` (size), `eof`, `taken` (id: the agent's pipe took this input),
+`frozen`, `thawed`, `exit` (code or signal) and `gone` when no descendant is left.
 
 A keeper is a child subreaper and has no children but the agent, so its descendants are exactly the agent's tree:
 whatever daemonises, changes its session or cleans its environment lands below the keeper again. The tree is gone when
@@ -15,137 +21,43 @@ left out.
 
 What happens when something is killed with -9:
 - the agent: the keeper ends what it left behind, TERM first, and reports;
-- the runner: its sockets close, and each keeper kills its tree; the nursery leaves when its last keeper has;
-- a keeper: the nursery, a subreaper too, inherits its tree and kills it; the runner sees the control socket close;
+- the runner: its socket closes; the agent works on and its keeper waits for the next runner;
+- a keeper: the nursery, a subreaper too, inherits its tree and kills it; the runner sees the socket close;
 - the nursery: the runner starts another; running keepers do not depend on it. Only when nursery and keeper are both
-  killed can a tree escape, and then the runner kills what it still finds below the agent's process.
-
-A keeper could later also read the agent's stdout, spool it to disk and wait for a restarted runner: it is already the
-only process that owns the agent's pipes at the start, and the control socket is its only tie to the runner.
+  killed can a tree escape, and then the runner, also the next one, kills what it still finds below the agent's process.
 """
 
 import ctypes
+import fcntl
 import gc
-import json
 import os
 import select
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections import deque
 
-DESCRIPTORS = 4
+if __name__ == "__main__":  # -I hides the folder the package lies in
+    sys.path.append(os.path.abspath(__file__).rsplit("/ostler/", 1)[0])  # noqa: PTH100 - pathlib costs start-up time
+
+from ostler.runner.line import Line
+from ostler.runner.spool import END, RUNNING, SOCKET, Spool, boot, write_some
+from ostler.runner.tree import birth_of, descendants, freeze, send_signal, state_of, sweep
+
 SWEEP_PAUSE = 0.02
 SLOWEST_SWEEP_PAUSE = 1.0
-FREEZE_SECONDS = 2.0
-CHASE_SECONDS = 0.25  # then the dead are collected, which makes the next chase quicker
 LEFTOVER_GRACE = 0.5
+ORPHAN_GRACE = 5.0
+RETRY_SECONDS = 1.0
+GOODBYE_SECONDS = 1.0
+MOST_UNREAD = 64 * 2**20
+CHUNK_BYTES = 65536
+# Larger pipes are not faster, and an unprivileged user may only have 64 MiB of them in all.
+PIPE_BYTES = 256 * 1024
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
-# stopped, traced, dead; and waiting in the kernel, as a parent in vfork does while its child is stopped
-_STILL = frozenset({b"T", b"t", b"Z", b"X", b"D"})
-_CHILDREN = "/proc/thread-self/children"
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-
-
-def descendants(root: int, spare: "set[int] | None" = None) -> "Iterator[int]":
-    """Every process below `root`, dead ones that nobody collected included; not the spared ones and what is below.
-
-    The newest come first, and each before its own children are looked for: so a signal sent at once hits even the
-    newest member of a fork loop, and what is stopped has no children we do not see.
-    """
-    fast = os.path.exists(_CHILDREN)  # noqa: PTH110 - pathlib costs start-up time
-    known = {} if fast else _by_parent()
-    seen = {root, *(spare or ())}
-    queue = [root]
-    while queue:
-        parent = queue.pop()
-        for pid in reversed(_children(parent) if fast else known.get(parent, [])):
-            if pid not in seen:
-                seen.add(pid)
-                queue.append(pid)
-                yield pid
-
-
-def _children(pid: int) -> "list[int]":
-    found: list[int] = []
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - pathlib costs start-up time
-    except OSError:
-        return found
-    for thread in threads:
-        found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
-    return found
-
-
-def _by_parent() -> "dict[int, list[int]]":
-    """The slow way for kernels without children files: read every process of the machine."""
-    known: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib costs start-up time
-        if name.isdigit() and (fields := _stat(int(name))):
-            known.setdefault(int(fields[1]), []).append(int(name))
-    return known
-
-
-def _stat(pid: int) -> "list[bytes]":
-    """The fields after the program's name: state, parent, ...; empty if the process is gone."""
-    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
-            return file.read()
-    except OSError:
-        return b""
-
-
-def send_signal(pid: int, number: int) -> None:
-    """Signal a process that may be gone, or belong to somebody else, by now."""
-    try:
-        os.kill(pid, number)
-    except OSError:
-        return
-
-
-def freeze(root: int, spare: "set[int] | None" = None, seconds: float = FREEZE_SECONDS) -> None:
-    """Stop everything below `root` until nothing can fork any more.
-
-    What is found is signalled at once, or a fork loop would be a generation ahead of us. Two scans in a row must see
-    the same processes at rest: what the first missed was born before its parent came to rest, and the second sees it.
-    """
-    resting: set[int] = set()
-    signalled: set[int] = set()
-    before: set[int] = set()
-    calm = False
-    deadline = time.monotonic() + seconds
-    while not calm and time.monotonic() < deadline:
-        seen, moving = set(), False
-        for pid in descendants(root, spare):
-            seen.add(pid)
-            if pid not in signalled:
-                send_signal(pid, signal.SIGSTOP)
-                signalled.add(pid)
-                moving = True
-            elif pid not in resting:
-                state = _state(pid)
-                moving |= state not in _STILL
-                if state in _STILL - {b"D"}:
-                    resting.add(pid)
-        calm = not moving and seen == before
-        before = seen
-
-
-def _state(pid: int) -> bytes:
-    return (_stat(pid) or [b"gone"])[0]
-
-
-def sweep(root: int, spare: "set[int] | None" = None) -> None:
-    """Kill everything below `root` once; a fork loop cannot outrun it, because nothing runs when the killing starts."""
-    freeze(root, spare, CHASE_SECONDS)
-    for pid in descendants(root, spare):
-        send_signal(pid, signal.SIGKILL)
 
 
 class Bell:
@@ -173,58 +85,118 @@ class Bell:
 
 
 class Keeper:
-    """Owns one agent: starts it, reports on it, ends its tree."""
+    """Owns one agent: starts it, spools it, reports on it, ends its tree."""
 
-    def __init__(self, control: socket.socket) -> None:
-        self._control = control
+    def __init__(self, connection: socket.socket) -> None:
+        self._line: Line | None = Line(connection)
         self._bell = Bell()
-        self._poll = select.poll()
-        self._poll.register(control, select.POLLIN)
-        self._poll.register(self._bell.inlet, select.POLLIN)
-        self._received = b""
         self._main = 0
+        self._exit: list[int | None] | None = None
         self._ending: list[signal.Signals] = []
+        self._ordered: str | None = None
         self._grace = 0.0
         self._due: float | None = None
         self._pause = SWEEP_PAUSE
         self._frozen: set[int] = set()
+        self._patience = 0.0
+        self._alone_until: float | None = None
+        self._written = self._taken = 0
+        self._inputs: deque[tuple[int, memoryview]] = deque()
+        self._read_upto = 0
+        self._told = 0
+        self._eof = False
 
-    def run(self, pipes: "list[int]") -> None:
+    def run(self) -> None:
         """Start the agent and stay until nothing of it is left."""
         os.setsid()
         prctl(_PR_SET_CHILD_SUBREAPER, 1)
         prctl(_PR_SET_NAME, b"ostler-keeper")
-        request = self._first_line()
-        if request is None or not self._start(json.loads(request), pipes):
+        request = self._first_order()
+        if request is None or not self._start(request):
             return
         while self._collect():
             self._wait()
-        self._report(event="gone")
+        self._leave()
 
-    def _first_line(self) -> "bytes | None":
-        while b"\n" not in self._received:
-            chunk = self._control.recv(65536)
-            if not chunk:
+    def _first_order(self) -> "dict[str, object] | None":
+        if self._line is None:
+            return None
+        while True:
+            select.select([self._line], [], [])
+            orders = self._line.orders()
+            if orders is None:
                 return None
-            self._received += chunk
-        line, _, self._received = self._received.partition(b"\n")
-        return line
+            if orders:
+                return orders[0][0]
 
-    def _start(self, request: "dict[str, object]", pipes: "list[int]") -> bool:
-        what = "cwd"
+    # Start and end
+
+    def _start(self, request: "dict[str, object]") -> bool:
+        what = "folder"
+        self._patience = float(str(request["patience"]))
+        stdin, stdout, stderr = os.pipe(), os.pipe(), os.pipe()
         try:
+            self._open_folder(str(request["folder"]))
+            what = "cwd"
             os.chdir(str(request["cwd"]))
             what = "program"
-            self._main = _spawn(request["argv"], request["env"], pipes)
+            self._main = _spawn(request["argv"], request["env"], [stdin[0], stdout[1], stderr[1]])
         except (OSError, ValueError) as error:
-            self._report(event="failed", what=what, message=getattr(error, "strerror", None) or str(error))
+            self._say(event="failed", what=what, message=getattr(error, "strerror", None) or str(error))
             return False
         finally:
-            for descriptor in pipes:
-                os.close(descriptor)
+            for pipe in (stdin[0], stdout[1], stderr[1]):
+                os.close(pipe)
             os.chdir("/")  # never keep a workspace busy
-        self._report(event="started", pid=self._main, keeper=os.getpid())
+        self._stdin, self._stdout, self._stderr = stdin[1], stdout[0], stderr[0]
+        for pipe in (self._stdin, self._stdout, self._stderr):
+            os.set_blocking(pipe, False)
+        _enlarge(self._stdout)
+        births = [birth_of(self._main), birth_of(os.getpid())]
+        self._spool.note(RUNNING, {"pid": self._main, "keeper": os.getpid(), "births": births, "boot": boot()})
+        self._greet()
         return True
+
+    def _open_folder(self, folder: str) -> None:
+        os.chdir(folder)  # the address of a socket is short, a folder's name may be long
+        self._spool = Spool(os.open(".", os.O_RDONLY | os.O_CLOEXEC))
+        self._door = socket.socket(socket.AF_UNIX)
+        self._door.setblocking(False)
+        self._door.bind(SOCKET)
+        self._door.listen(4)
+
+    def _greet(self) -> None:
+        """Tell a runner all it has to know."""
+        self._told = self._spool.size
+        self._say(
+            event="hello",
+            pid=self._main,
+            keeper=os.getpid(),
+            written=self._written,
+            taken=self._taken,
+            output=self._spool.size,
+            eof=self._eof,
+            exit=self._exit,
+            dropped_lines=self._spool.dropped_lines,
+        )
+
+    def _leave(self) -> None:
+        """Nothing of the agent is left: keep its last words, and say so."""
+        deadline = time.monotonic() + GOODBYE_SECONDS
+        while not self._eof and not self._spool.is_stuck and self._take_output():
+            continue
+        while self._spool.is_stuck and time.monotonic() < deadline + self._patience:
+            time.sleep(RETRY_SECONDS)
+            self._spool.retry()
+        while self._take_stderr():
+            continue
+        code, number = self._exit or (None, None)
+        lost = self._spool.dropped_lines
+        self._spool.note(END, {"code": code, "signal": number, "ordered": self._ordered, "dropped_lines": lost})
+        self._say(event="gone", output=self._spool.size, dropped_lines=lost, ordered=self._ordered)
+        while self._line is not None and self._line.is_behind and time.monotonic() < deadline:
+            select.select([], [self._line], [], GOODBYE_SECONDS)
+            self._line.flush()
 
     def _collect(self) -> bool:
         """Take in the dead; False when the whole tree is gone."""
@@ -240,48 +212,161 @@ class Keeper:
 
     def _main_ended(self, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)
-        self._report(event="exit", code=code if code >= 0 else None, signal=-code if code < 0 else None)
+        self._exit = [code, None] if code >= 0 else [None, -code]
+        self._say(event="exit", code=self._exit[0], signal=self._exit[1])
         if not self._ending:
             self._end([signal.SIGTERM, signal.SIGKILL], LEFTOVER_GRACE)
 
+    # Waiting
+
     def _wait(self) -> None:
-        pause = None if self._due is None else max(0.0, self._due - time.monotonic()) * 1000
-        for descriptor, _ in self._poll.poll(pause):
-            if descriptor == self._bell.inlet:
-                self._bell.silence()
-            else:
+        poll = select.poll()
+        poll.register(self._bell.inlet, select.POLLIN)
+        poll.register(self._door, select.POLLIN)
+        if self._line is not None:
+            poll.register(self._line, select.POLLIN | (select.POLLOUT if self._line.is_behind else 0))
+        if not self._eof and not self._spool.is_stuck and self._spool.size - self._read_upto < MOST_UNREAD:
+            poll.register(self._stdout, select.POLLIN)
+        if self._stderr >= 0:
+            poll.register(self._stderr, select.POLLIN)
+        if self._inputs:
+            poll.register(self._stdin, select.POLLOUT)
+        for descriptor, events in poll.poll(self._pause_length()):
+            self._on_ready(descriptor, events)
+        self._on_time(time.monotonic())
+
+    def _pause_length(self) -> "float | None":
+        dues = [due for due in (self._due, self._alone_until) if due is not None]
+        pause = min(dues) - time.monotonic() if dues else None
+        if self._spool.is_stuck:
+            pause = min(RETRY_SECONDS, RETRY_SECONDS if pause is None else pause)
+        return None if pause is None else max(0.0, pause) * 1000
+
+    def _on_ready(self, descriptor: int, events: int) -> None:
+        if descriptor == self._stdout:
+            self._take_output()
+        elif descriptor == self._stdin:
+            self._give_input()
+        elif descriptor == self._bell.inlet:
+            self._bell.silence()
+        elif descriptor == self._stderr:
+            self._take_stderr()
+        elif descriptor == self._door.fileno():
+            self._admit()
+        elif self._line is not None and descriptor == self._line.fileno():
+            self._line.flush()
+            if events & ~select.POLLOUT:
                 self._listen()
-        if self._due is not None and time.monotonic() >= self._due:
+            self._tell_output()
+
+    def _on_time(self, now: float) -> None:
+        if self._spool.is_stuck:
+            self._spool.retry()
+            self._tell_output()
+        if self._alone_until is not None and now >= self._alone_until:
+            self._alone_until = None
+            self._order("orphaned", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ORPHAN_GRACE)
+        if self._due is not None and now >= self._due:
             self._next_signal()
 
-    def _listen(self) -> None:
-        try:
-            chunk = self._control.recv(65536)
-        except OSError:
-            chunk = b""
-        if not chunk:
-            self._poll.unregister(self._control)
-            self._end([signal.SIGKILL], 0)
-        self._received += chunk
-        *lines, self._received = self._received.split(b"\n")
-        for line in lines:
-            self._obey(json.loads(line))
+    # The agent's pipes
 
-    def _obey(self, order: "dict[str, object]") -> None:
-        verb = order["do"]
-        if verb == "kill":
-            self._end([signal.SIGKILL], 0)
-        elif verb == "stop" and not self._ending:
-            self._end([signal.SIGINT, signal.SIGTERM, signal.SIGKILL], float(str(order["grace"])))
-        elif verb == "freeze":
-            self._freeze()
-            self._report(event="frozen")
-        elif verb == "thaw":
-            self._thaw()
-            self._report(event="thawed")
+    def _take_output(self) -> bool:
+        """Spool what the agent said; False when there is nothing more now."""
+        try:
+            chunk = os.read(self._stdout, CHUNK_BYTES)
+        except BlockingIOError:
+            return False
+        if not chunk:
+            self._eof = True
+            self._say(event="eof", output=self._spool.size)
+            return False
+        self._spool.add(chunk)
+        self._tell_output()
+        return True
+
+    def _tell_output(self) -> None:
+        """Ring the runner's bell, unless it has not heard the last one."""
+        if self._told != self._spool.size and self._line is not None and not self._line.is_behind:
+            self._told = self._spool.size
+            self._say(event="output", size=self._spool.size)
+
+    def _take_stderr(self) -> bool:
+        try:
+            chunk = os.read(self._stderr, CHUNK_BYTES) if self._stderr >= 0 else b""
+        except BlockingIOError:
+            return False
+        if chunk:
+            self._spool.add_stderr(chunk)
+            return True
+        if self._stderr >= 0:
+            os.close(self._stderr)
+            self._stderr = -1
+        return False
+
+    def _give_input(self) -> None:
+        try:
+            written = write_some(self._stdin, [data for _, data in self._inputs])
+        except OSError:  # it closed its stdin: nothing we write will ever be read
+            written = sum(len(data) for _, data in self._inputs)
+        while self._inputs and written >= len(self._inputs[0][1]):
+            self._taken, data = self._inputs.popleft()
+            written -= len(data)
+            self._say(event="taken", id=self._taken)
+        if written:
+            number, data = self._inputs[0]
+            self._inputs[0] = (number, data[written:])
+
+    # The runner
+
+    def _admit(self) -> None:
+        """Another runner comes; there is only ever one, and the newest is right."""
+        try:
+            connection, _ = self._door.accept()
+        except OSError:
+            return
+        if self._line is not None:
+            self._line.close()
+        self._line, self._alone_until = Line(connection), None
+        self._greet()
+
+    def _listen(self) -> None:
+        orders = self._line.orders() if self._line is not None else []
+        if orders is None:
+            self._line = None
+            self._alone_until = time.monotonic() + self._patience
+            return
+        for order, payload in orders:
+            self._obey(order, payload)
+
+    def _obey(self, order: "dict[str, object]", payload: bytes) -> None:
+        match order:
+            case {"do": "input", "id": int(number)}:
+                if number > self._written:
+                    self._written = number
+                    self._inputs.append((number, memoryview(payload)))
+                    self._give_input()
+            case {"do": "read", "upto": int(upto)}:
+                self._read_upto = upto
+            case {"do": "kill"}:
+                self._order("kill", [signal.SIGKILL], 0)
+            case {"do": "stop", "grace": grace, "why": str(why)} if not self._ending:
+                self._order(why, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], float(str(grace)))
+            case {"do": "freeze"}:
+                self._freeze()
+                self._say(event="frozen")
+            case {"do": "thaw"}:
+                self._thaw()
+                self._say(event="thawed")
+
+    def _say(self, **fields: object) -> None:
+        if self._line is not None:
+            self._line.say(fields)
+
+    # Signals
 
     def _freeze(self) -> None:
-        stopped_before = {pid for pid in descendants(os.getpid()) if _state(pid) == b"T"}
+        stopped_before = {pid for pid in descendants(os.getpid()) if state_of(pid) == b"T"}
         freeze(os.getpid())
         self._frozen.update(set(descendants(os.getpid())) - stopped_before)
 
@@ -289,6 +374,10 @@ class Keeper:
         for pid in self._frozen.intersection(descendants(os.getpid())):
             send_signal(pid, signal.SIGCONT)
         self._frozen.clear()
+
+    def _order(self, why: str, signals: "list[signal.Signals]", grace: float) -> None:
+        self._ordered = self._ordered or why
+        self._end(signals, grace)
 
     def _end(self, signals: "list[signal.Signals]", grace: float) -> None:
         self._ending = signals
@@ -310,11 +399,12 @@ class Keeper:
             send_signal(pid, signal.SIGCONT)  # a stopped process hears nothing else
         self._frozen.clear()
 
-    def _report(self, **fields: object) -> None:
-        try:
-            self._control.sendall(json.dumps(fields).encode() + b"\n")
-        except OSError:
-            return  # the runner is gone; the closed socket is handled where it is read
+
+def _enlarge(pipe: int) -> None:
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    except OSError:
+        return  # a smaller one works too
 
 
 def _spawn(argv: object, env: object, pipes: "list[int]") -> int:
@@ -373,7 +463,7 @@ class Nursery:
 
     def _admit(self) -> None:
         try:
-            message, descriptors, _, _ = socket.recv_fds(self._door, 1, DESCRIPTORS)
+            message, descriptors, _, _ = socket.recv_fds(self._door, 1, 1)
         except OSError:
             message, descriptors = b"", []
         if not message:
@@ -381,12 +471,11 @@ class Nursery:
             self._poll.unregister(self._door)
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
-        if len(descriptors) == DESCRIPTORS:
-            self._fork(descriptors)
         for descriptor in descriptors:
+            self._fork(descriptor)
             os.close(descriptor)
 
-    def _fork(self, descriptors: "list[int]") -> None:
+    def _fork(self, descriptor: int) -> None:
         try:
             pid = os.fork()
         except OSError:
@@ -398,7 +487,7 @@ class Nursery:
         try:
             self._door.close()
             self._bell.close()
-            Keeper(socket.socket(fileno=descriptors[3])).run(descriptors[:3])
+            Keeper(socket.socket(fileno=descriptor)).run()
             code = 0
         except BaseException:  # noqa: BLE001 - the edge of a process
             sys.excepthook(*sys.exc_info())

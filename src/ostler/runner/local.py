@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from ostler.agents.adapter import Adapter, Installation, Ready
+from ostler.base.clock import SystemClock
 from ostler.base.errors import (
     AgentNotInstalled,
+    AgentStartFailed,
     InstallFailed,
     OstlerError,
     Stopping,
@@ -23,11 +25,13 @@ from ostler.runner.dialogue import Counts
 from ostler.runner.finding import Finder
 from ostler.runner.install import Installer, installable
 from ostler.runner.installations import Installations
+from ostler.runner.journal import Kept
+from ostler.runner.keeping import KeeperFolders
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.versions import Versions
 from ostler.wire.agents import Agent, Installed
 from ostler.wire.events import LogData
-from ostler.wire.running import AgentSpec, Draft
+from ostler.wire.running import AgentSpec, Draft, KeptProcess
 
 
 class LocalRunner:
@@ -37,6 +41,7 @@ class LocalRunner:
         self,
         adapters: Sequence[Adapter],
         *,
+        folder: Path,
         environ: Mapping[str, str],
         search: Sequence[str],
         limits: Limits,
@@ -45,7 +50,11 @@ class LocalRunner:
         auto_install: bool = True,
         share_credentials: bool = False,
     ) -> None:
-        """`named` holds commands of agents from the settings; without an installer nothing can be installed."""
+        """`folder` is for keepers alone; `named` holds commands of agents from the settings.
+
+        Without an installer nothing can be installed.
+        """
+        self._keepers = KeeperFolders(folder)
         self._adapters = {adapter.info.id: adapter for adapter in adapters}
         self._aliases = {alias: adapter for adapter in adapters for alias in adapter.info.aliases}
         self._environ = environ
@@ -86,6 +95,7 @@ class LocalRunner:
             models=offer.models or info.models,
             settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",
             credentials_available=tuple(credential.name for credential in credentials),
+            credential_names=tuple(credential.name for credential in adapter.credentials),
             version=version,
             path=found.path if found else None,
             install_hint=None if found else f"ostler agents install {info.id}",
@@ -130,16 +140,63 @@ class LocalRunner:
             raise Stopping
         spec = self._with_credentials(adapter, spec)
         launch = adapter.prepare(spec, installation)
-        counts = self._counts[adapter.info.id]
+        kept = Kept(
+            spec=spec,
+            framing=launch.framing,
+            max_frame_bytes=self._limits.max_frame_bytes,
+            started_at=SystemClock().now(),
+        )
+        connection = self._connection(adapter, kept, sink)
+        await connection.open(self._nursery, launch, self._environ)
+        self._remember_offer(adapter, connection)
+        return connection
+
+    def _connection(self, adapter: Adapter, kept: Kept, sink: Sink) -> AgentConnection:
         connection = AgentConnection(
-            spec, sink, adapter.translator(spec), limits=self._limits, counts=counts, framing=launch.framing
+            kept,
+            self._keepers.of(kept.spec),
+            sink,
+            adapter.translator(kept.spec),
+            limits=self._limits,
+            counts=self._counts[adapter.info.id],
         )
         self._connections.add(connection)
         connection.over.add_done_callback(lambda _: self._connections.discard(connection))
-        await connection.open(self._nursery, launch, self._environ)
+        return connection
+
+    def _remember_offer(self, adapter: Adapter, connection: AgentConnection) -> None:
         if connection.ready is not None:
             self._offers[adapter.info.id] = connection.ready
+
+    # Processes of an earlier server
+
+    async def kept(self) -> list[KeptProcess]:
+        """The newest process of each session; what its predecessors left on disk is removed."""
+        return await self._keepers.kept()
+
+    async def adopt(self, kept: KeptProcess, sink: Sink, *, known: int) -> Connection:
+        """Go on with a process of an earlier server; a process without a readable start cannot be gone on with."""
+        found = self._keepers.read(kept)
+        if found is None:
+            raise AgentStartFailed(
+                agent="unknown", reason="nothing is known of its start.", exit_code=None, stderr=None
+            )
+        adapter = self._adapter(found.spec.agent)
+        connection = self._connection(adapter, found, sink)
+        await connection.adopt(known=known)
+        self._remember_offer(adapter, connection)
         return connection
+
+    async def discard(self, kept: KeptProcess) -> None:
+        """End a process of an earlier server at once."""
+        await self._keepers.discard(kept)
+
+    async def detach(self) -> None:
+        """Let go of every agent; installations end."""
+        self._closing = True
+        leaving = [connection.detach() for connection in self._connections]
+        await asyncio.gather(self._installations.close(), *leaving, return_exceptions=True)
+        self._nursery.abandon()
 
     async def _install_for(self, adapter: Adapter, sink: Sink) -> Installation:
         """Install what a session needs and tell the session about it; whoever else waits sees the same."""
@@ -148,9 +205,9 @@ class LocalRunner:
         name = adapter.info.id
         underway = self._installations.begin(adapter, None)
         async for line in underway.follow():
-            await sink.deliver([_line(f"Installing {name}: {line}")])
+            await sink.deliver([_line(f"Installing {name}: {line}")], 0)
         made = await asyncio.shield(underway.result)
-        await sink.deliver([_line(f"Installed {name} {made.version}")])
+        await sink.deliver([_line(f"Installed {name} {made.version}")], 0)
         return made
 
     def _can_install(self, adapter: Adapter) -> bool:

@@ -2,10 +2,9 @@
 
 import asyncio
 import os
-import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,20 +37,20 @@ class NurseryHandle:
                 self._pid = _spawn(theirs.fileno(), self._environ)
             self._door.setblocking(False)
 
-    def fork_keeper(self, descriptors: Sequence[int]) -> None:
-        """Hand the descriptors to a new keeper; one that never comes shows as a closed control socket."""
+    def fork_keeper(self, connection: int) -> None:
+        """Hand a socket to a new keeper; one that never comes shows as a closed socket."""
         try:
-            self._send(descriptors)
+            self._send(connection)
         except OSError as error:
             log.warning("nursery.lost", pid=self._pid, error=str(error))
             self.abandon()
-            self._send(descriptors)
+            self._send(connection)
 
-    def _send(self, descriptors: Sequence[int]) -> None:
+    def _send(self, connection: int) -> None:
         self.start()
         if self._door is None:
             raise AssertionError("start() opens the door")
-        socket.send_fds(self._door, [b"+"], list(descriptors))
+        socket.send_fds(self._door, [b"+"], [connection])
 
     def abandon(self) -> None:
         """Give up on this nursery; its keepers stay, and it leaves after the last of them."""
@@ -61,7 +60,7 @@ class NurseryHandle:
             _reap(self._pid)
 
     async def close(self) -> None:
-        """End the nursery; call it when no agent runs any more."""
+        """End the nursery; it stays as long as one of its keepers has an agent."""
         door, self._door = self._door, None
         if door is None:
             return
@@ -69,11 +68,12 @@ class NurseryHandle:
             with suppress(OSError):  # it may have died before
                 door.shutdown(socket.SHUT_WR)
             ended = asyncio.ensure_future(asyncio.get_running_loop().sock_recv(door, 1))
-            if not await finished(ended, _CLOSE_SECONDS):
-                ended.cancel()
-                log.warning("nursery.killed", pid=self._pid)
-                os.kill(self._pid, signal.SIGKILL)
-        await asyncio.to_thread(os.waitpid, self._pid, 0)
+            left = await finished(ended, _CLOSE_SECONDS)
+            ended.cancel()
+        if left:
+            await asyncio.to_thread(os.waitpid, self._pid, 0)
+        else:
+            log.info("nursery.stays", pid=self._pid)
 
 
 def _spawn(door: int, environ: dict[str, str]) -> int:

@@ -1,30 +1,32 @@
-"""One agent process under its keeper, seen from the runner: pipes, exit, stop, freeze."""
+"""One agent process under its keeper, seen from the runner: its output, its input, its end."""
 
 import asyncio
-import fcntl
 import json
 import os
-import signal
 import socket
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 
 from ostler.base.logs import Log
-from ostler.runner.keeper import descendants, send_signal
 from ostler.runner.nursery import NurseryHandle
+from ostler.runner.outbox import Outbox
+from ostler.runner.spool import END, OUTPUT, RUNNING, SOCKET, STDERR, boot
 from ostler.runner.stderr import StderrLog
-from ostler.runner.stdin import Stdin
+from ostler.runner.tree import birth_of, kill_below
 from ostler.runner.waiting import finished
 
 log = Log(__name__)
 CHUNK_BYTES = 65536
-# Larger pipes are not faster, and an unprivileged user may only have 64 MiB of them in all.
-PIPE_BYTES = 256 * 1024
+ROOM_BYTES = 2**20
+MOST_BYTES = 512 * 2**20
 ANSWER_SECONDS = 10.0
 KILL_SECONDS = 5.0
+_ACKNOWLEDGED_BYTES = 4 * 2**20
 
 
 class CannotStart(Exception):
@@ -44,6 +46,8 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 
     exit_code: int | None = None
     signal: int | None = None
+    ordered: str | None = None
+    """Why we ended it, if we did: stop, kill, silent (it had closed its output), orphaned (no server came back)."""
 
     def __str__(self) -> str:
         if self.exit_code is not None:
@@ -54,37 +58,51 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 class Process:
     """A running agent; `wake` is called when `read` has something to give again."""
 
-    def __init__(self, control: socket.socket, pipes: Sequence[int], wake: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, control: socket.socket, wake: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
+        self._folder = folder
         self._wake = wake
         self._control = control
+        control.setblocking(False)
+        self._outbox = Outbox(control)
         self._received = b""
-        self.stdin = Stdin(pipes[0])
-        self.stderr = StderrLog()
-        self._stdout, self._stderr = pipes[1], pipes[2]
-        self._open = {self._stdout, self._stderr}
-        self._keeper = 0
+        self._output: int | None = None
+        self.offset = 0
+        """How many bytes of its output were read here."""
+        self._size = self._acknowledged = 0
+        self._eof = False
+        self._sent = self._written = 0
+        self._untaken: deque[tuple[int, int]] = deque()
+        self.pending = 0
+        self._room: asyncio.Future[None] | None = None
+        self._dropped_lines = 0
+        self._last_words: StderrLog | None = None
+        self.keeper = 0
         self.pid = 0
         self._started: asyncio.Future[str | None] = self._loop.create_future()
         self._exited: asyncio.Future[Exit] = self._loop.create_future()
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._answers: dict[str, asyncio.Future[None]] = {}
-        os.set_blocking(self._stdout, False)
-        os.set_blocking(self._stderr, False)
         self._loop.add_reader(self._control, self._on_control)
-        self._loop.add_reader(self._stderr, self._on_stderr)
+
+    # Start
 
     @classmethod
-    async def start(cls, nursery: NurseryHandle, command: Command, wake: Callable[[], None]) -> Self:
-        """Start a process through the nursery; raises CannotStart."""
+    async def start(
+        cls, nursery: NurseryHandle, command: Command, folder: Path, wake: Callable[[], None], *, patience: float
+    ) -> Self:
+        """Start a process through the nursery, spooled to an empty folder; raises CannotStart.
+
+        When we are gone it works on for `patience` seconds, and `attach` finds it.
+        """
         async with nursery.queue:
             for _ in range(2):  # a nursery that dies with the request in its hands is replaced once
                 try:
-                    process = cls._ask_for(nursery, wake)
+                    process = cls._ask_for(nursery, folder, wake)
                 except OSError as error:
                     raise CannotStart(f"no keeper could be started for it ({error.strerror}).") from error
                 try:
-                    if await process._launch(command):
+                    if await process._launch(command, patience):
                         return process
                 except BaseException:
                     await asyncio.shield(process._abandon())
@@ -94,29 +112,20 @@ class Process:
         raise CannotStart("no keeper could be started for it.")
 
     @classmethod
-    def _ask_for(cls, nursery: NurseryHandle, wake: Callable[[], None]) -> Self:
-        with ExitStack() as theirs, ExitStack() as ours:
-            control, their_control = socket.socketpair()
-            ours.callback(control.close)
-            theirs.callback(their_control.close)
-            stdin, our_stdin = _pipe(theirs, ours)
-            our_stdout, stdout = _pipe(ours, theirs)
-            our_stderr, stderr = _pipe(ours, theirs)
-            with suppress(OSError):
-                fcntl.fcntl(our_stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-            nursery.fork_keeper((stdin, stdout, stderr, their_control.fileno()))
-            control.setblocking(False)
-            process = cls(control, (our_stdin, our_stdout, our_stderr), wake)
-            ours.pop_all()
-            return process
+    def _ask_for(cls, nursery: NurseryHandle, folder: Path, wake: Callable[[], None]) -> Self:
+        control, theirs = socket.socketpair()
+        try:
+            with theirs:
+                nursery.fork_keeper(theirs.fileno())
+            return cls(folder, control, wake)
+        except BaseException:
+            control.close()
+            raise
 
-    async def _launch(self, command: Command) -> bool:
+    async def _launch(self, command: Command, patience: float) -> bool:
         """Tell the keeper what to start; False when there is no keeper."""
         request = {"argv": list(command.argv), "env": dict(command.env), "cwd": command.cwd}
-        try:
-            await self._loop.sock_sendall(self._control, json.dumps(request).encode() + b"\n")
-        except OSError:
-            return False
+        self._order({**request, "folder": str(self._folder), "patience": patience})
         if not await finished(self._started, ANSWER_SECONDS):
             raise CannotStart(f"its keeper did not answer within {ANSWER_SECONDS:g} seconds.")
         if problem := self._started.result():
@@ -124,11 +133,28 @@ class Process:
         return self.pid != 0
 
     async def _abandon(self) -> None:
-        """Give up a start at any point of it; a keeper that hears nothing more kills its tree and leaves."""
+        """Give up a start at any point of it."""
+        self._order({"do": "kill"})
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
         await finished(self._gone, KILL_SECONDS)
         self.release()
+
+    # Another runner's process
+
+    @classmethod
+    async def attach(cls, folder: Path, wake: Callable[[], None]) -> Self:
+        """Go on with a process that an earlier runner started; one that has ended meanwhile tells how."""
+        try:
+            control = _connected(folder)
+        except OSError:
+            control, nobody = socket.socketpair()  # as if somebody had answered and left at once
+            nobody.close()
+        process = cls(folder, control, wake)
+        if not await finished(process._started, ANSWER_SECONDS):
+            log.error("keeper.mute", folder=str(folder))
+            process._keeper_left()
+        return process
 
     # What the keeper reports
 
@@ -148,11 +174,18 @@ class Process:
 
     def _on_report(self, report: dict[str, Any]) -> None:
         match report:
-            case {"event": "started", "pid": pid, "keeper": keeper}:
-                self.pid, self._keeper = pid, keeper
-                _settle(self._started, None)
+            case {"event": "output", "size": size}:
+                self._size = size
+                self._wake()
+            case {"event": "taken", "id": number}:
+                self._on_taken(number)
+            case {"event": "hello"}:
+                self._on_hello(report)
             case {"event": "failed", "what": what, "message": message}:
                 _settle(self._started, f"{what}:{message}")
+            case {"event": "eof", "output": size}:
+                self._size, self._eof = size, True
+                self._wake()
             case {"event": "exit", "code": code, "signal": number}:
                 _settle(self._exited, Exit(exit_code=code, signal=number))
             case {"event": "gone"}:
@@ -160,62 +193,98 @@ class Process:
             case {"event": answer}:
                 _settle(self._answers.pop(answer, None), None)
 
-    def _keeper_left(self) -> None:
-        """The control socket closed: normal at the end; before it, the keeper was killed and its tree must follow."""
-        self._loop.remove_reader(self._control)
+    def _on_hello(self, report: dict[str, Any]) -> None:
+        self.pid, self.keeper = report["pid"], report["keeper"]
+        self._size, self._eof, self._written = report["output"], report["eof"], report["written"]
+        if report["exit"] is not None:
+            code, number = report["exit"]
+            _settle(self._exited, Exit(exit_code=code, signal=number))
         _settle(self._started, None)
-        if not self._gone.done() and self.pid:
-            log.warning("keeper.lost", keeper=self._keeper, pid=self.pid)
-            _kill_below(self.pid)
+
+    def _keeper_left(self) -> None:
+        """The socket closed: normal at the end; before it, the keeper was killed and its tree must follow."""
+        self._loop.remove_reader(self._control)
+        if not self._gone.done() and not (self._folder / END).exists():
+            running = _noted(self._folder / RUNNING)
+            self.pid, self.keeper = running.get("pid", self.pid), running.get("keeper", self.keeper)
+            if _is_the_same(running):
+                log.warning("keeper.lost", keeper=self.keeper, pid=self.pid)
+                kill_below(self.pid)
+        _settle(self._started, None)
         self._on_gone()
 
     def _on_gone(self) -> None:
-        self._on_stderr()
-        self.stdin.close()
-        _settle(self._exited, Exit())
+        end = _noted(self._folder / END)
+        known = self._exited.result() if self._exited.done() else Exit()
+        code, number = end.get("code", known.exit_code), end.get("signal", known.signal)
+        self._exit = Exit(exit_code=code, signal=number, ordered=end.get("ordered"))
+        self._dropped_lines = end.get("dropped_lines", 0)
+        self._last_words = self._last_words or self.stderr
+        _settle(self._exited, self._exit)
         _settle(self._gone, None)
+        self._on_taken(self._sent)
         for answer in self._answers.values():
             _settle(answer, None)
         self._wake()
 
-    # Pipes
+    # Output
 
-    def read(self) -> bytes | None:
+    def read(self, limit: int = CHUNK_BYTES) -> bytes | None:
         """What stdout has: bytes, b"" at its end, None when there is nothing now (`wake` is called when there is)."""
-        if self._stdout not in self._open:
-            return b""
-        try:
-            chunk = os.read(self._stdout, CHUNK_BYTES)
-        except BlockingIOError:
-            if self._gone.done():
-                return b""
-            self._loop.add_reader(self._stdout, self._on_stdout)
-            return None
-        if not chunk:
-            self._close_pipe(self._stdout)
-        return chunk
-
-    def _on_stdout(self) -> None:
-        self._loop.remove_reader(self._stdout)
-        self._wake()
-
-    def _on_stderr(self) -> None:
-        if self._stderr not in self._open:
-            return
-        try:
-            chunk = os.read(self._stderr, CHUNK_BYTES)
-        except BlockingIOError:
-            return
+        chunk = self._read_spool(limit)
         if chunk:
-            self.stderr.feed(chunk)
-        else:
-            self._close_pipe(self._stderr)
+            self.offset += len(chunk)
+            self._acknowledge()
+            return chunk
+        return b"" if self._gone.done() or (self._eof and self.offset >= self._size) else None
 
-    def _close_pipe(self, pipe: int) -> None:
-        if pipe in self._open:
-            self._open.discard(pipe)
-            self._loop.remove_reader(pipe)
-            os.close(pipe)
+    def _read_spool(self, limit: int) -> bytes:
+        try:
+            if self._output is None:
+                self._output = os.open(self._folder / OUTPUT, os.O_RDONLY | os.O_CLOEXEC)
+            return os.pread(self._output, limit, self.offset)
+        except FileNotFoundError:
+            return b""  # it never came so far
+
+    def _acknowledge(self) -> None:
+        if self.offset - self._acknowledged > _ACKNOWLEDGED_BYTES:
+            self._acknowledged = self.offset
+            self._order({"do": "read", "upto": self.offset})
+
+    @property
+    def stderr(self) -> StderrLog:
+        """What it printed beside its frames."""
+        if self._last_words is not None:
+            return self._last_words
+        return StderrLog.of_file(self._folder / STDERR, dropped_lines=self._dropped_lines)
+
+    # Input
+
+    async def room(self, timeout: float) -> bool:
+        """Wait until the agent has taken most of what it was sent; False when it does not in time."""
+        if self.pending <= ROOM_BYTES:
+            return True
+        if self._room is None:
+            self._room = self._loop.create_future()
+        return await finished(self._room, timeout)
+
+    def write(self, data: bytes) -> bool:
+        """Send in order, once: what an earlier runner has sent is not sent again. False when far too much waits."""
+        if self.pending + len(data) > MOST_BYTES:
+            return False
+        self._sent += 1
+        if self._sent > self._written and not self._gone.done():
+            self._untaken.append((self._sent, len(data)))
+            self.pending += len(data)
+            self._order({"do": "input", "id": self._sent, "size": len(data)}, data)
+        return True
+
+    def _on_taken(self, number: int) -> None:
+        while self._untaken and self._untaken[0][0] <= number:
+            self.pending -= self._untaken.popleft()[1]
+        if self._room is not None and self.pending <= ROOM_BYTES:
+            _settle(self._room, None)
+            self._room = None
 
     # Commands
 
@@ -231,19 +300,19 @@ class Process:
     @property
     def exit(self) -> Exit:
         """How it ended; only after it has."""
-        return self._exited.result()
+        return self._exit if self._gone.done() else self._exited.result()
 
-    async def stop(self, *, grace: float, force: bool = False) -> None:
+    async def stop(self, *, grace: float, force: bool = False, why: str = "stop") -> None:
         """End the whole tree: INT, TERM, KILL with a pause after each, or KILL at once; returns when it is gone."""
         if self._gone.done():
             return
-        self._order({"do": "kill"} if force else {"do": "stop", "grace": grace})
+        self._order({"do": "kill"} if force else {"do": "stop", "grace": grace, "why": why})
         if await finished(self._gone, KILL_SECONDS + (0 if force else 2 * grace)):
             return
         self._order({"do": "kill"})
         if not await finished(self._gone, KILL_SECONDS):
-            log.error("keeper.stuck", keeper=self._keeper, pid=self.pid)
-            _kill_below(self._keeper)
+            log.error("keeper.stuck", keeper=self.keeper, pid=self.pid)
+            kill_below(self.keeper)
             self._keeper_left()
 
     async def freeze(self) -> bool:
@@ -261,25 +330,45 @@ class Process:
         self._order({"do": verb})
         return await finished(future, ANSWER_SECONDS)
 
-    def _order(self, order: dict[str, Any]) -> None:
-        with suppress(OSError):  # a keeper that does not listen is noticed by the bounded wait that follows
-            self._control.send(json.dumps(order).encode() + b"\n")
+    def _order(self, order: dict[str, Any], payload: bytes = b"") -> None:
+        self._outbox.write(json.dumps(order).encode() + b"\n" + payload)
 
     def release(self) -> None:
-        """Close everything; a keeper that still runs kills its tree when it sees that."""
+        """Let go of it; if it runs, its keeper waits for another runner, as long as its patience lasts."""
         self._loop.remove_reader(self._control)
+        self._outbox.close()
         self._control.close()
-        self.stdin.close()
-        self._close_pipe(self._stdout)
-        self._close_pipe(self._stderr)
+        if self._output is not None:
+            os.close(self._output)
+            self._output = None
 
 
-def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
-    """A pipe whose two ends belong to different owners."""
-    read_end, write_end = os.pipe()
-    reader.callback(os.close, read_end)
-    writer.callback(os.close, write_end)
-    return read_end, write_end
+def _connected(folder: Path) -> socket.socket:
+    """Call the keeper; the way over a descriptor keeps the address short, however long the folder's name."""
+    place = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+    control = socket.socket(socket.AF_UNIX)
+    try:
+        control.connect(f"/proc/self/fd/{place}/{SOCKET}")
+    except BaseException:
+        control.close()
+        raise
+    finally:
+        os.close(place)
+    return control
+
+
+def _noted(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_the_same(running: dict[str, Any]) -> bool:
+    """Whether the agent that was noted is alive, and its number was not given to another process since."""
+    births = running.get("births") or [0]
+    return running.get("boot") == boot() and births[0] > 0 and birth_of(running.get("pid", 0)) == births[0]
 
 
 def _settle(future: "asyncio.Future[Any] | None", result: Any) -> None:
@@ -287,13 +376,10 @@ def _settle(future: "asyncio.Future[Any] | None", result: Any) -> None:
         future.set_result(result)
 
 
-def _kill_below(pid: int) -> None:
-    for found in (pid, *descendants(pid)):  # all of them are found before the first is killed
-        send_signal(found, signal.SIGKILL)
-
-
 def _explained(problem: str, command: Command) -> str:
     what, _, message = problem.partition(":")
     if what == "cwd":
         return f"its folder {command.cwd} cannot be entered ({message})."
+    if what == "folder":
+        return f"nothing can be written to its spool ({message})."
     return f"{command.argv[0]} cannot be started ({message})."

@@ -1,6 +1,9 @@
 """Keeps the beginning and the end of what an agent writes to stderr, within bounded memory."""
 
 from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
 
 from ostler.wire.events import StderrOutput
 
@@ -18,6 +21,15 @@ class StderrLog:
         self._lines = 0
         self._partial = b""
         self._partial_size = 0
+
+    @classmethod
+    def of_file(cls, file: Path, *, dropped_lines: int) -> Self:
+        """What a keeper has kept; it tells how many lines in the middle it dropped."""
+        made = cls()
+        with suppress(FileNotFoundError):  # it never came so far
+            made.feed(file.read_bytes())
+        made._lines += dropped_lines
+        return made
 
     def feed(self, chunk: bytes) -> None:
         """Take more output, cut anywhere."""

@@ -1,8 +1,11 @@
 """Bounded waits, and a countdown that stands still while an agent is frozen."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
+
+_SOON = 0.01
 
 
 async def finished(future: "asyncio.Future[Any]", timeout: float) -> bool:
@@ -46,3 +49,60 @@ class Countdown:
     def _expire(self, call: Callable[[], None]) -> None:
         self._timer = self._call = None
         call()
+
+
+class TurnClock:
+    """How long a turn has taken and may still take; stands still while the agent is frozen.
+
+    After a restart the past is told to it again: set `now` to the time at which something happened, then `catch_up`.
+    """
+
+    def __init__(self, limit: float, on_limit: Callable[[], None]) -> None:
+        self.now: Callable[[], float] = time.monotonic
+        self._limit = limit
+        self._on_limit = on_limit
+        self._deadline = Countdown()
+        self._grace = Countdown()
+        self._began: float | None = None
+        self._frozen_at: float | None = None
+
+    def start(self) -> None:
+        """A turn begins."""
+        self._began = self.now()
+        self._deadline.start(self._limit, self._on_limit)
+
+    def grace(self, seconds: float, call: Callable[[], None]) -> None:
+        """The turn was told to end; give it a last while."""
+        self._grace.start(seconds, call)
+        if self._frozen_at is not None:
+            self._grace.pause()
+
+    def freeze(self) -> None:
+        """Stand still."""
+        self._frozen_at = self.now() if self._frozen_at is None else self._frozen_at
+        self._deadline.pause()
+        self._grace.pause()
+
+    def thaw(self) -> None:
+        """Go on."""
+        if self._frozen_at is not None and self._began is not None:
+            self._began += self.now() - self._frozen_at
+        self._frozen_at = None
+        self._deadline.resume()
+        self._grace.resume()
+
+    def stop(self) -> None:
+        """The turn is over, or only its grace counts from here."""
+        self._began = None
+        self._deadline.cancel()
+        self._grace.cancel()
+
+    def catch_up(self) -> None:
+        """The past has been told; count on with what is left of the turn's time."""
+        self.now = time.monotonic
+        if self._began is None or self._limit <= 0:
+            return
+        spent = (self.now() if self._frozen_at is None else self._frozen_at) - self._began
+        self._deadline.start(max(self._limit - spent, _SOON), self._on_limit)
+        if self._frozen_at is not None:
+            self._deadline.pause()

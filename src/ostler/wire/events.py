@@ -71,6 +71,8 @@ class SessionInfoData(Wire, frozen=True, kw_only=True):
     variant: str | None = None
     start: int | None = None
     """How often the agent's process has been started for this session, present when it just was."""
+    memory: Literal["native", "replayed"] | None = None
+    """How a new process knows what was said before: by the agent's own resume, or told by us with the next prompt."""
 
 
 class TurnStartedData(Wire, frozen=True, kw_only=True):

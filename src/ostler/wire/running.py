@@ -81,3 +81,10 @@ class AgentExit(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     signal: int | None = None
     stderr: StderrOutput | None = None
+
+
+class KeptProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that an earlier server started and that waits for us, alive or not."""
+
+    session_id: str
+    start: int

@@ -48,6 +48,15 @@ class UpdateSession(Request, frozen=True, kw_only=True):
     labels: dict[str, str] | None = None
 
 
+class ProcessInfo(Wire, frozen=True, kw_only=True):
+    """The process of a session's agent, for operators."""
+
+    pid: int
+    keeper_pid: int
+    """The small process that owns it and keeps it running when the server is away."""
+    started_at: str
+
+
 class Session(Wire, frozen=True, kw_only=True):
     """A session as it is now."""
 
@@ -80,6 +89,8 @@ class Session(Wire, frozen=True, kw_only=True):
     ended_at: str | None = None
     error: str | None = None
     """The last error's message, while nothing has succeeded since."""
+    process: ProcessInfo | None = None
+    """While one runs; a session without one starts it at the next prompt."""
 
 
 class Page(Wire, Generic[T], frozen=True, kw_only=True):
@@ -155,6 +166,8 @@ class EventPage(Wire, frozen=True, kw_only=True):
 
     events: tuple[msgspec.Raw, ...]
     has_more: bool
+    next_offset: int | None = None
+    """Where the next page begins; the last event looked at, shown or not."""
 
 
 class LogLine(Wire, frozen=True, kw_only=True):

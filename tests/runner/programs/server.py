@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from ostler.runner.nursery import NurseryHandle
@@ -13,7 +14,8 @@ async def main() -> None:
     tree = str(Path(__file__).with_name("tree.py"))
     argv = [sys.executable, "-I", "-S", tree, sys.argv[1], "stay", *sys.argv[2:]]
     command = Command(argv=argv, env={"PATH": os.defpath}, cwd="/")
-    process = await Process.start(NurseryHandle({}), command, lambda: None)
+    folder = Path(tempfile.mkdtemp())
+    process = await Process.start(NurseryHandle({}), command, folder, lambda: None, patience=0)
     print(process.pid, flush=True)
     await asyncio.sleep(600)
 

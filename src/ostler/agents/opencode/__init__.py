@@ -1,10 +1,12 @@
-"""OpenCode: one `opencode serve` per session, spoken to over HTTP and server-sent events."""
+"""OpenCode: one `opencode serve` per session, spoken to over HTTP and server-sent events through a bridge beside it."""
 
 import json
+import sys
+from pathlib import Path
 from typing import Any, assert_never
 from urllib.parse import quote
 
-from ostler.agents.adapter import Credential, HttpServer, Info, Installation, Launch
+from ostler.agents.adapter import Credential, Info, Installation, Launch
 from ostler.agents.opencode.translator import OpenCodeTranslator
 from ostler.agents.sources import Download, Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
@@ -12,6 +14,8 @@ from ostler.wire.agents import Capabilities, Mode
 from ostler.wire.providers import HttpMcpServer, McpServer, Provider, ProviderType, StdioMcpServer
 from ostler.wire.running import AgentSpec
 
+BRIDGE = Path(__file__).parents[2] / "builtin" / "http_bridge.py"
+LARGEST_EVENT = 64 * 2**20
 VERSION = "1.18.18"
 PROVIDER = "ostler"
 """Our name for the provider that a session brings along."""
@@ -35,7 +39,9 @@ INFO = Info(
         session_lifecycle=True,
         shared_process=False,
         status=True,
+        steering=True,
         streaming_deltas=True,
+        subagents=True,
         text_messages=True,
         tool_calls=True,
         tool_results=True,
@@ -127,15 +133,12 @@ class OpenCodeAdapter:
             **({} if spec.provider is None or model is None else _provider(spec.provider, model[1])),
             "mcp": {name: _mcp(server) for name, server in spec.mcp_servers.items()},
         }
+        events = f"/event?directory={quote(spec.cwd, safe='')}"
+        options = (events, "opencode", "OPENCODE_SERVER_PASSWORD", str(LARGEST_EVENT))
+        serve = (*installation.command, "serve", "--hostname", "127.0.0.1", "--port", "0")
         return Launch(
-            argv=(*installation.command, "serve", "--hostname", "127.0.0.1", "--port", "0"),
+            argv=(sys.executable, "-I", "-S", str(BRIDGE), *options, *serve),
             env={**_ENV, **({} if spec.provider is None else _OWN_PROVIDER_ENV), _CONFIG: json.dumps(config)},
-            framing="http",
-            http=HttpServer(
-                events=f"/event?directory={quote(spec.cwd, safe='')}",
-                user="opencode",
-                password_variable="OPENCODE_SERVER_PASSWORD",  # noqa: S106  the name of a variable
-            ),
         )
 
     def translator(self, spec: AgentSpec) -> OpenCodeTranslator:

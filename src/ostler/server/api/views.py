@@ -3,12 +3,14 @@
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.state import SessionState
 from ostler.server.store.records import SessionRecord
-from ostler.wire.sessions import Session
+from ostler.wire.sessions import ProcessInfo, Session
 
 API = "/api/v1"
 
 
-def session_view(record: SessionRecord, state: SessionState, last: int, updated_at: str) -> Session:
+def session_view(
+    record: SessionRecord, state: SessionState, last: int, updated_at: str, process: ProcessInfo | None = None
+) -> Session:
     """A session as clients see it; values of env never leave the server."""
     self_link = f"{API}/sessions/{record.id}"
     return Session(
@@ -45,9 +47,10 @@ def session_view(record: SessionRecord, state: SessionState, last: int, updated_
         native_session_id=state.native_session_id,
         ended_at=state.ended_at,
         error=state.error,
+        process=process,
     )
 
 
 def live_view(live: LiveSession) -> Session:
     """A session that is in memory."""
-    return session_view(live.record, live.log.state, live.log.last, live.log.updated_at)
+    return session_view(live.record, live.log.state, live.log.last, live.log.updated_at, live.process)

@@ -47,6 +47,11 @@ def info(*, title: str | None = None, labels: dict[str, str] | None = None) -> D
     return _draft("session.info", SessionInfoData(title=title, labels=labels))
 
 
+def settings(*, model: str | None, mode: str | None, variant: str | None) -> Draft:
+    """Somebody chose how the agent should work."""
+    return _draft("session.info", SessionInfoData(model=model, mode=mode, variant=variant))
+
+
 def ended_by_us() -> Draft:
     """The session was stopped or cancelled."""
     return _draft("session.ended", SessionEndedData(reason="terminated", terminated_by="daemon"))

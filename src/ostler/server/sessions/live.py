@@ -27,14 +27,24 @@ from ostler.base.logs import Log
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.creation import agent_spec
+from ostler.server.sessions.history import retold
 from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.policy import vet
 from ostler.server.sessions.state import TRANSITIONS
-from ostler.server.store.records import SessionRecord
+from ostler.server.store.records import Progress, SessionRecord
 from ostler.wire.events import PermissionStatus, QuestionData, QueueEntry, SessionStatus
 from ostler.wire.parts import PromptPart, TextPart
-from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
-from ostler.wire.sessions import Ask, Interrupted, PermissionReply, PromptReceipt, WhenBusy
+from ostler.wire.running import (
+    AgentExit,
+    AgentSpec,
+    Answer,
+    Draft,
+    KeptProcess,
+    PermissionAnswer,
+    Prompt,
+    QuestionAnswer,
+)
+from ostler.wire.sessions import Ask, Interrupted, PermissionReply, ProcessInfo, PromptReceipt, WhenBusy
 
 log = Log(__name__)
 _OUTCOMES: dict[PermissionReply, PermissionStatus] = {
@@ -50,13 +60,14 @@ _TITLE_LENGTH = 72
 class _Link:
     """One process of the session's agent: passes its reports on and remembers whether it still lives."""
 
-    def __init__(self, session: "LiveSession") -> None:
+    def __init__(self, session: "LiveSession", start: int) -> None:
         self.alive = True
         self.connection: Connection | None = None
         self._session = session
+        self._start = start
 
-    async def deliver(self, drafts: Sequence[Draft]) -> None:
-        await self._session.delivered(drafts)
+    async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
+        await self._session.delivered(drafts, Progress(self._start, step))
 
     async def closed(self, end: AgentExit) -> None:
         self.alive = False
@@ -66,12 +77,17 @@ class _Link:
 class LiveSession:
     """One session in memory; exists while somebody uses it."""
 
-    def __init__(self, *, record: SessionRecord, session_log: SessionLog, runner: Runner, home: str) -> None:
+    def __init__(
+        self, *, record: SessionRecord, session_log: SessionLog, runner: Runner, home: str, idle_seconds: float
+    ) -> None:
         self.record = record
         self.log = session_log
         self.log.owner = self
         self._runner = runner
         self._home = home
+        self._idle_seconds = idle_seconds
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._falling_asleep: asyncio.Task[None] | None = None
         self._link: _Link | None = None
         self._turn: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -87,6 +103,11 @@ class LiveSession:
     @property
     def _connection(self) -> Connection | None:
         return self._link.connection if self._link is not None and self._link.alive else None
+
+    @property
+    def process(self) -> ProcessInfo | None:
+        """The agent's process, while one runs."""
+        return self._connection.process if self._connection is not None else None
 
     # Prompts
 
@@ -114,13 +135,16 @@ class LiveSession:
         if self.log.state.title is None and (title := _title_of(entry.parts)):
             written.insert(0, drafts.info(title=title))
         await self.log.append(written)
-        prompt = Prompt(prompt_id=entry.prompt_id, turn_id=turn_id, parts=entry.parts)
-        self._turn = self._spawn(self._run(prompt))
+        self.begin_turn(Prompt(prompt_id=entry.prompt_id, turn_id=turn_id, parts=entry.parts))
         return self._receipt(entry, "started", turn_id=turn_id)
+
+    def begin_turn(self, prompt: Prompt) -> None:
+        """Hand the prompt of a turn that is in the log to the agent, started first if need be."""
+        self._turn = self._spawn(self._run(prompt))
 
     async def _run(self, prompt: Prompt) -> None:
         try:
-            await (await self._connected()).prompt(prompt)
+            await self._hand_over(prompt)
         except AgentExited:
             await self._run_anew(prompt)
         except OstlerError as error:
@@ -134,15 +158,56 @@ class LiveSession:
         """The process ended between two turns, just before it could hear of this one."""
         self._link = None
         try:
-            await (await self._connected()).prompt(prompt)
+            await self._hand_over(prompt)
         except OstlerError as error:
             await self._turn_failed(prompt.turn_id, error)
 
+    async def _hand_over(self, prompt: Prompt) -> None:
+        self._stay_awake()
+        if self._falling_asleep is not None:
+            await asyncio.shield(self._falling_asleep)
+        fresh = self._connection is None
+        connection = await self._connected()
+        if fresh and not connection.remembers:
+            prompt = retold(prompt, await self.log.transcript())
+        await connection.prompt(prompt)
+
     async def _connected(self) -> Connection:
         if (connection := self._connection) is None:
-            link = self._link = _Link(self)
-            connection = link.connection = await self._runner.connect(self._agent_spec(), link)
+            spec = self._agent_spec()
+            link = self._link = _Link(self, spec.start)
+            connection = link.connection = await self._runner.connect(spec, link)
         return connection
+
+    async def adopt(self, kept: KeptProcess, *, known: int) -> Connection:
+        """Go on with a process that an earlier server started."""
+        link = self._link = _Link(self, kept.start)
+        try:
+            link.connection = await self._runner.adopt(kept, link, known=known)
+        except BaseException:
+            self._link = None
+            raise
+        return link.connection
+
+    # Sleep
+
+    def rest(self) -> None:
+        """Nothing is to be done: end the process if that stays so for a while; the next prompt starts another."""
+        self._stay_awake()
+        if self._idle_seconds > 0 and self._connection is not None:
+            self._idle_timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._fall_asleep)
+
+    def _stay_awake(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+
+    def _fall_asleep(self) -> None:
+        state, connection = self.log.state, self._connection
+        is_idle = state.turn is None and not state.asks and not state.queue and state.status == "running"
+        if is_idle and connection is not None and self._link is not None and not self._shutting_down:
+            self._link.alive = False  # a prompt that comes now waits until this process is gone, and starts another
+            self._falling_asleep = self._spawn(connection.close(force=False))
 
     def _agent_spec(self) -> AgentSpec:
         record, state = self.record, self.log.state
@@ -157,7 +222,7 @@ class LiveSession:
 
     async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:
         """The agent could not be reached; if it never could, the session is over."""
-        if not self._is_current(turn_id):
+        if not self.is_current(turn_id) or self._shutting_down:
             return
         written = [
             drafts.error_of(error),
@@ -169,7 +234,8 @@ class LiveSession:
         await self._append_patiently(written)
         await self.begin_next()
 
-    def _is_current(self, turn_id: str) -> bool:
+    def is_current(self, turn_id: str) -> bool:
+        """Whether this turn is under way."""
         return self.log.state.turn is not None and self.log.state.turn.turn_id == turn_id
 
     async def _steer(self, entry: QueueEntry) -> bool:
@@ -223,6 +289,10 @@ class LiveSession:
         if self.log.state.queue:
             await self.log.append([drafts.queue(())])
 
+    async def take_up(self, prompt: Prompt) -> None:
+        """The agent heard a message that an earlier server had no time to write down."""
+        await self.log.append(drafts.user_message(prompt.prompt_id, prompt.parts))
+
     # Asks
 
     async def reply_permission(self, ask_id: str, reply: PermissionReply, message: str | None) -> Ask:
@@ -231,7 +301,7 @@ class LiveSession:
         if ask.permission is None:
             raise AskNotFound(session=self.id, kind="permission", ask=ask_id)
         await self.log.append([drafts.permission_resolved(ask.permission, _OUTCOMES[reply], message, "user")])
-        await self._answer(PermissionAnswer(ask_id=ask_id, allow=reply != "reject", message=message))
+        await self.tell(PermissionAnswer(ask_id=ask_id, allow=reply != "reject", message=message))
         return ask
 
     async def answer_question(
@@ -243,7 +313,7 @@ class LiveSession:
             raise AskNotFound(session=self.id, kind="question", ask=ask_id)
         _check_answers(ask.question, answers)
         await self.log.append([drafts.question_resolved(ask.question, answers, "user")])
-        await self._answer(QuestionAnswer(ask_id=ask_id, answers=answers, message=message))
+        await self.tell(QuestionAnswer(ask_id=ask_id, answers=answers, message=message))
         return ask
 
     def _open_ask(self, ask_id: str, kind: str) -> Ask:
@@ -252,7 +322,8 @@ class LiveSession:
                 return ask
         raise AskNotFound(session=self.id, kind=kind, ask=ask_id)
 
-    async def _answer(self, answer: Answer) -> None:
+    async def tell(self, answer: Answer) -> None:
+        """Hand a decision that is in the log to the agent."""
         if self._connection is not None:
             await self._connection.answer(answer)
 
@@ -274,13 +345,17 @@ class LiveSession:
         return Interrupted(interrupted=True, turn_id=turn.turn_id)
 
     async def _end_unheard(self, turn_id: str) -> None:
-        if self._is_current(turn_id):
+        if self.is_current(turn_id):
             await self.log.append([drafts.turn_ended(turn_id, "interrupted", "interrupted")])
             await self.begin_next()
 
     async def pause(self) -> None:
         """Freeze the agent where it stands; prompts wait until it goes on."""
         await self._move("pausing", "be paused")
+        await self.finish_pause()
+
+    async def finish_pause(self) -> None:
+        """The second half of a pause."""
         if self._connection is not None:
             await self._connection.freeze()
         await self._move("paused", "be paused")
@@ -288,10 +363,18 @@ class LiveSession:
     async def resume(self) -> None:
         """Let a paused session go on."""
         await self._move("resuming", "be resumed")
+        await self.finish_resume()
+
+    async def finish_resume(self) -> None:
+        """The second half of a resume."""
         if self._connection is not None:
             await self._connection.thaw()
         await self._move("running", "be resumed")
         await self.begin_next()
+
+    async def finish_stop(self) -> None:
+        """Go on with a stop that an earlier server began."""
+        self._ending = self._spawn(self._wind_down("stopped", "stopped", force=False))
 
     async def stop(self) -> None:
         """Ask the agent to wrap up, then end the session."""
@@ -312,10 +395,11 @@ class LiveSession:
         await asyncio.shield(self._ending)
 
     async def _wind_down(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
+        self._stay_awake()
         paused = self.log.state.status in {"pausing", "paused"}
         if first != final:
             await self.log.append([drafts.status(first)])
-        if self._connection is not None and paused and not force:
+        if self._connection is not None and (paused or first == final) and not force:
             await self._connection.thaw()
         if not force:
             await self._wrap_up()
@@ -352,15 +436,21 @@ class LiveSession:
     async def delete(self) -> None:
         """End everything; the caller removes what is stored."""
         self._deleted = True
+        self._stay_awake()
         await self.disconnect(force=True)
         self.log.feed.close()
 
     async def shut_down(self) -> None:
-        """The server stops: end the turn and the agent, keep the session."""
-        self._shutting_down = True
+        """The server stops for good: end the turn and the agent, keep the session."""
+        self.leave()
         await self.disconnect(force=False)
         if cut := self._turn_cut_off("server_stopping"):
             await self.log.append(cut)
+
+    def leave(self) -> None:
+        """The server stops: begin nothing more; another server goes on."""
+        self._shutting_down = True
+        self._stay_awake()
 
     async def _move(self, status: SessionStatus, verb: str) -> None:
         self._check_move(status, verb)
@@ -379,27 +469,29 @@ class LiveSession:
 
     # What the agent's connection reports
 
-    async def delivered(self, events: Sequence[Draft]) -> None:
+    async def delivered(self, events: Sequence[Draft], progress: Progress) -> None:
         """Store what the agent did; decides by itself the asks that need no human."""
         written, answers = vet(events, self.log.state, self.record.spec.permission_mode)
         if not written or self._deleted:
             return
-        await self._append_patiently(written)
+        await self._append_patiently(written, progress)
         for answer in answers:
-            self._spawn(self._answer(answer))
+            self._spawn(self.tell(answer))
         if any(draft.type == "turn.ended" for draft in written):
+            self.rest()
             self._spawn(self.begin_next())
 
     async def disconnected(self, end: AgentExit) -> None:
         """The agent's process is gone; the next prompt starts a new one."""
+        self._stay_awake()
         if not end.expected:
             log.warning("agent.exited", session_id=self.id, exit_code=end.exit_code, signal=end.signal)
 
-    async def _append_patiently(self, events: Sequence[Draft]) -> None:
+    async def _append_patiently(self, events: Sequence[Draft], progress: Progress | None = None) -> None:
         """Append what must not be lost; while the disk is full the agent simply waits."""
         while True:
             try:
-                await self.log.append(events)
+                await self.log.append(events, progress)
             except StoreUnavailable as error:
                 log.error("session.append_failed", session_id=self.id, reason=str(error))
                 await asyncio.sleep(_WRITE_RETRY_SECONDS)

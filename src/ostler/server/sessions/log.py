@@ -8,9 +8,11 @@ import msgspec
 
 from ostler.base.clock import Clock
 from ostler.server.sessions.feed import Feed
+from ostler.server.sessions.history import transcript_of
 from ostler.server.sessions.state import CHANGES, Happened, SessionState, apply, ask_of, turn_of
+from ostler.server.sessions.transcript import Transcript
 from ostler.server.store import statements
-from ostler.server.store.records import Append, StateChange
+from ostler.server.store.records import Append, Progress, StateChange
 from ostler.server.store.store import Store
 from ostler.wire.events import EVENTS, Event
 from ostler.wire.running import Draft
@@ -81,13 +83,17 @@ class SessionLog:
         """The time events are stamped with."""
         return self._clock.now()
 
-    async def append(self, drafts: Sequence[Draft]) -> int:
+    async def transcript(self) -> Transcript:
+        """Everything so far, folded."""
+        return await transcript_of(self._store, self.session_id)
+
+    async def append(self, drafts: Sequence[Draft], progress: Progress | None = None) -> int:
         """Number, store and publish these events; returns the first sequence. On failure nothing happened."""
-        append = self.prepare(drafts)
+        append = self.prepare(drafts, progress)
         await self.commit(append, self._store.write(statements.insert_events, append))
         return append.first
 
-    def prepare(self, drafts: Sequence[Draft]) -> Append:
+    def prepare(self, drafts: Sequence[Draft], progress: Progress | None = None) -> Append:
         """Number and encode events and move the state on; must be followed by `commit` without an await between."""
         first, time, before = self._last + 1, self._clock.now(), self.state
         events: list[bytes] = []
@@ -106,6 +112,7 @@ class SessionLog:
             change=None if self.state is before else self._change(time),
             turns=tuple(turns),
             asks=tuple(asks),
+            progress=progress,
         )
 
     async def commit(self, append: Append, written: "asyncio.Future[int]") -> None:

@@ -1,42 +1,104 @@
-"""What is left of a server that was killed: turns without an end, which are closed honestly at the next start."""
+"""What an earlier server left: agents that worked on without it, and sessions that were in the middle of something."""
 
+from ostler.link.protocol import Connection
 from ostler.server.sessions import drafts
+from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.state import SessionState
 from ostler.server.sessions.transcript import Transcript
 from ostler.wire.events import ErrorData
 from ostler.wire.items import Item
-from ostler.wire.running import Draft
+from ostler.wire.parts import PromptPart
+from ostler.wire.running import Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
+from ostler.wire.sessions import Ask
 
 _REASON = "server_restarted"
+_MESSAGE = "prm"
 
 
 def needs_recovery(state: SessionState) -> bool:
     """Whether a session was in the middle of something."""
-    return state.turn is not None or bool(state.asks) or state.status in {"pausing", "resuming", "stopping"}
+    busy = state.turn is not None or bool(state.asks) or bool(state.queue)
+    return busy or state.status in {"pausing", "resuming", "stopping"}
 
 
-def recovery_drafts(state: SessionState, transcript: Transcript) -> list[Draft]:
-    """The events that bring an interrupted session to rest; the agent's process died with the server."""
-    return [*_closed_turn(state, transcript.open_items()), *_settled_status(state)]
+async def go_on(live: LiveSession, connection: Connection | None, transcript: Transcript, *, lost: bool) -> None:
+    """Do what the earlier server would have done next; the transcript begins with the turn under way.
+
+    `lost` says that a process was found but could not be gone on with: then nobody knows what it did.
+    """
+    if connection is not None:
+        await _catch_up(live, connection, transcript)
+    await _go_on_with_turn(live, connection, transcript, lost=lost)
+    match live.log.state.status:
+        case "pausing":
+            await live.finish_pause()
+        case "resuming":
+            await live.finish_resume()
+        case "stopping":
+            await live.finish_stop()
+        case _:
+            await live.begin_next()
+            if live.log.state.turn is None:
+                live.rest()
 
 
-def _closed_turn(state: SessionState, open_items: list[Item]) -> list[Draft]:
+async def _catch_up(live: LiveSession, connection: Connection, transcript: Transcript) -> None:
+    """The agent heard more than was written down."""
+    written = {message.item.item_id for message in transcript.messages()}
+    for prompt in connection.steered:
+        if live.is_current(prompt.turn_id) and f"itm_{prompt.prompt_id}" not in written:
+            await live.take_up(prompt)
+
+
+async def _go_on_with_turn(
+    live: LiveSession, connection: Connection | None, transcript: Transcript, *, lost: bool
+) -> None:
+    state, prompt = live.log.state, _prompt_of(live.log.state, transcript)
+    if connection is not None and (prompt is None or connection.has_heard(prompt.prompt_id)):
+        return
+    if lost or state.asks or _has_answered(transcript):
+        await live.log.append(_given_up(state, transcript.open_items()))
+    elif prompt is not None:
+        live.begin_turn(prompt)  # the agent never heard of it
+
+
+def _has_answered(transcript: Transcript) -> bool:
+    """Whether the agent did anything in the turn under way."""
+    return any(message.item.role != "user" for message in transcript.messages())
+
+
+def _prompt_of(state: SessionState, transcript: Transcript) -> Prompt | None:
+    """What the turn under way was begun with."""
+    if state.turn is None:
+        return None
+    prefix = f"itm_{_MESSAGE}_"
+    for message in transcript.messages():
+        if message.item.role == "user" and message.item.item_id.startswith(prefix):
+            parts = tuple(part for part in message.item.content if isinstance(part, PromptPart))
+            return Prompt(prompt_id=message.item.item_id[4:], turn_id=state.turn.turn_id, parts=parts)
+    return None
+
+
+def unheard(live: LiveSession, connection: Connection) -> list[str]:
+    """Asks that were decided, but the agent still waits for them."""
+    still_open = {ask.ask_id for ask in live.log.state.asks}
+    return [ask_id for ask_id in connection.open_asks if ask_id not in still_open]
+
+
+def answer_of(ask: Ask) -> Answer:
+    """What was decided, for the agent."""
+    if ask.permission is not None:
+        allow = ask.permission.status in {"accept", "accept_for_session"}
+        return PermissionAnswer(ask_id=ask.ask_id, allow=allow, message=ask.permission.message)
+    return QuestionAnswer(ask_id=ask.ask_id, answers=ask.question.answers if ask.question else None)
+
+
+def _given_up(state: SessionState, open_items: list[Item]) -> list[Draft]:
+    """Close a turn honestly when its agent is lost."""
     asks = [drafts.ask_dropped(ask, _REASON) for ask in state.asks]
     if state.turn is None:
         return asks
-    message = "The server ended during this turn and the agent with it. Send the prompt again to go on."
+    message = "The agent of this turn was lost. Send the prompt again to go on."
     error = Draft("error", ErrorData(message=message, code=_REASON), source="daemon", synthetic=True)
     items = [drafts.item_failed(item) for item in open_items]
-    return [*items, *asks, error, drafts.turn_ended(state.turn.turn_id, "failed", _REASON)]
-
-
-def _settled_status(state: SessionState) -> list[Draft]:
-    match state.status:
-        case "pausing":
-            return [drafts.status("paused", _REASON)]
-        case "resuming":
-            return [drafts.status("running", _REASON)]
-        case "stopping":
-            return [drafts.status("stopped", _REASON), drafts.ended_by_us()]
-        case _:
-            return []
+    return [*items, *asks, error, drafts.turn_ended(state.turn.turn_id, "interrupted", _REASON)]

@@ -13,31 +13,34 @@ from ostler.base.errors import (
     AskNotFound,
     AskResolved,
     SessionAlreadyExists,
+    SessionBusy,
     SessionNotFound,
 )
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
-from ostler.link.protocol import Runner
+from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.attachments import prompt_parts
 from ostler.server.sessions.creation import agent_spec, first_events, make_workspace, new_session
 from ostler.server.sessions.feed import Feed
+from ostler.server.sessions.history import pages, transcript_of
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log import ProjectFeed, SessionLog
-from ostler.server.sessions.recovery import needs_recovery, recovery_drafts
+from ostler.server.sessions.recovery import answer_of, go_on, needs_recovery, unheard
 from ostler.server.sessions.state import TERMINAL, SessionState
-from ostler.server.sessions.transcript import Transcript
 from ostler.server.sessions.trash import Trash
 from ostler.server.store import queries, statements
 from ostler.server.store.records import NewSession, SessionFilter, SessionRecord, StoredEvent
 from ostler.server.store.store import Store
-from ostler.wire.events import decode_event
 from ostler.wire.parts import PromptPart
+from ostler.wire.running import KeptProcess
 from ostler.wire.sessions import (
     Ask,
     CreateSession,
     Message,
+    PermissionMode,
     PermissionReply,
+    ProcessInfo,
     PromptReceipt,
     SendMessage,
     Turn,
@@ -46,14 +49,30 @@ from ostler.wire.sessions import (
 
 log = Log(__name__)
 _state = msgspec.json.Decoder(SessionState)
-_PAGE = 5000
+
+
+class SessionChange(msgspec.Struct, frozen=True, kw_only=True):
+    """How the agent should work from the next turn on; None leaves it as it is."""
+
+    model: str | None = None
+    variant: str | None = None
+    mode: str | None = None
+    permission_mode: PermissionMode | None = None
 
 
 class Sessions:
     """All sessions of this server."""
 
     def __init__(
-        self, *, store: Store, runner: Runner, clock: Clock, state_dir: Path, buffer_bytes: int, last_position: int
+        self,
+        *,
+        store: Store,
+        runner: Runner,
+        clock: Clock,
+        state_dir: Path,
+        buffer_bytes: int,
+        last_position: int,
+        idle_seconds: float = 0.0,
     ) -> None:
         self.store = store
         self.project_feed = ProjectFeed(Feed(last=last_position, limit_bytes=buffer_bytes))
@@ -62,6 +81,7 @@ class Sessions:
         self._folder = state_dir / "sessions"
         self._trash = Trash(state_dir / "trash")
         self._buffer_bytes = buffer_bytes
+        self._idle_seconds = idle_seconds
         self._live: WeakValueDictionary[str, LiveSession] = WeakValueDictionary()
 
     # Finding
@@ -92,7 +112,13 @@ class Sessions:
         return str(self._folder / session_id / "home")
 
     def _register(self, record: SessionRecord, session_log: SessionLog) -> LiveSession:
-        live = LiveSession(record=record, session_log=session_log, runner=self._runner, home=self._home(record.id))
+        live = LiveSession(
+            record=record,
+            session_log=session_log,
+            runner=self._runner,
+            home=self._home(record.id),
+            idle_seconds=self._idle_seconds,
+        )
         self._live[record.id] = live
         return live
 
@@ -114,6 +140,11 @@ class Sessions:
         if (live := self._live.get(record.id)) is not None:
             return live.log.state, live.log.last, live.log.updated_at
         return _state.decode(record.state), record.last_sequence, record.updated_at
+
+    def process_of(self, record: SessionRecord) -> ProcessInfo | None:
+        """The process of the session's agent, while one runs."""
+        live = self._live.get(record.id)
+        return live.process if live is not None else None
 
     async def page(self, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
         """One page of sessions and how many match."""
@@ -155,6 +186,20 @@ class Sessions:
             await live.log.append([drafts.info(title=wanted.title, labels=wanted.labels)])
         return live
 
+    async def configure(self, live: LiveSession, wanted: SessionChange) -> None:
+        """Change how the agent works; between two turns only, since its process is started anew with the next one."""
+        live.refuse_if_over("changes")
+        if (turn := live.log.state.turn) is not None:
+            raise SessionBusy(session=live.id, turn=turn.turn_id)
+        changes = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not None}
+        spec = msgspec.structs.replace(live.record.spec, **changes)
+        await self._runner.validate(agent_spec(live.id, live.record.agent, spec, home=self._home(live.id)))
+        await self.store.write(statements.update_spec, live.id, spec)
+        live.record = msgspec.structs.replace(live.record, spec=spec)
+        if live.log.state.turn is None:
+            await live.disconnect(force=False)
+        await live.log.append([drafts.settings(model=wanted.model, mode=wanted.mode, variant=wanted.variant)])
+
     async def delete(self, project: str, id_or_key: str) -> None:
         """End a session and remove everything of it; deleting it again does nothing."""
         try:
@@ -183,19 +228,11 @@ class Sessions:
 
     async def messages(self, record: SessionRecord) -> list[Message]:
         """The folded transcript."""
-        return (await self._transcript(record.id, 0)).messages()
+        return (await transcript_of(self.store, record.id)).messages()
 
-    async def _transcript(self, session_id: str, offset: int) -> Transcript:
-        transcript = Transcript()
-        async for page in self.pages(session_id, offset):
-            transcript.add(decode_event(event.body) for event in page)
-        return transcript
-
-    async def pages(self, session_id: str, offset: int) -> AsyncIterator[list[StoredEvent]]:
+    def pages(self, session_id: str, offset: int) -> AsyncIterator[list[StoredEvent]]:
         """The whole log after the offset, page by page."""
-        while page := await self.events(session_id, offset, _PAGE):
-            yield page
-            offset = page[-1].number
+        return pages(self.store, session_id, offset)
 
     async def events(self, session_id: str, offset: int, limit: int, *, raw: bool = False) -> list[StoredEvent]:
         """Stored events after the offset."""
@@ -251,21 +288,38 @@ class Sessions:
     # Life of the server
 
     async def recover(self) -> None:
-        """Bring sessions to rest that an earlier server left in the middle of something; go on with their queues."""
+        """Go on where an earlier server stopped: with the agents that are still there, and with what was begun."""
         self._trash.empty()
-        for record in await self.store.read(queries.unfinished_sessions, tuple(TERMINAL)):
-            state = _state.decode(record.state)
-            if needs_recovery(state) or state.queue:
-                await self._recover(self._enliven(record))
+        kept = {process.session_id: process for process in await self._runner.kept()}
+        unfinished = await self.store.read(queries.unfinished_sessions, tuple(TERMINAL))
+        wanted = [record for record in unfinished if record.id in kept or needs_recovery(_state.decode(record.state))]
+        await asyncio.gather(*(self._recover(self._enliven(record), kept.pop(record.id, None)) for record in wanted))
+        await asyncio.gather(*map(self._runner.discard, kept.values()))
 
-    async def _recover(self, live: LiveSession) -> None:
-        state = live.log.state
-        since = state.turn.first_sequence - 1 if state.turn else live.log.last
-        transcript = await self._transcript(live.id, since)
-        if written := recovery_drafts(state, transcript):
-            log.info("session.recovered", session_id=live.id, status=state.status)
-            await live.log.append(written)
-        await live.begin_next()
+    async def _recover(self, live: LiveSession, kept: KeptProcess | None) -> None:
+        connection = await self._adopt(live, kept) if kept is not None else None
+        turn = live.log.state.turn
+        transcript = await transcript_of(self.store, live.id, turn.first_sequence - 1 if turn else live.log.last)
+        log.info("session.recovered", session_id=live.id, status=live.log.state.status, adopted=connection is not None)
+        await go_on(live, connection, transcript, lost=kept is not None and connection is None)
+
+    async def _adopt(self, live: LiveSession, kept: KeptProcess) -> Connection | None:
+        known = await self.store.read(queries.last_step, live.id, kept.start)
+        try:
+            connection = await live.adopt(kept, known=known)
+        except Exception as error:  # whatever is wrong with it: the session can go on with a new process
+            log.error("session.not_adopted", session_id=live.id, exc_info=error)
+            await self._runner.discard(kept)
+            return None
+        for ask_id in unheard(live, connection):
+            if (ask := await self.store.read(queries.find_ask, live.id, ask_id)) is not None:
+                await live.tell(answer_of(ask))
+        return connection
+
+    def leave(self) -> None:
+        """The server stops and another goes on: nothing new begins."""
+        for live in list(self._live.values()):
+            live.leave()
 
     async def close_agents(self) -> None:
         """End every turn and every agent; the sessions stay."""

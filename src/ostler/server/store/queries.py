@@ -66,6 +66,14 @@ def unfinished_sessions(connection: sqlite3.Connection, terminal: tuple[str, ...
     return [_record(row) for row in rows]
 
 
+def last_step(connection: sqlite3.Connection, session_id: str, start: int) -> int:
+    """How far one of the session's processes has come in the log; 0 if nothing of it is there."""
+    row = connection.execute(
+        "SELECT step FROM chunks WHERE session = ? AND start = ? ORDER BY last DESC LIMIT 1", (session_id, start)
+    ).fetchone()
+    return row[0] if row else 0
+
+
 def count_by_status(connection: sqlite3.Connection) -> dict[str, int]:
     """How many sessions have each status."""
     return dict(connection.execute("SELECT status, COUNT(*) FROM sessions GROUP BY status").fetchall())

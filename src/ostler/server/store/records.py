@@ -10,7 +10,7 @@ from ostler.wire.sessions import Ask, PermissionMode, Turn
 
 
 class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session was created with; never changes."""
+    """What a session was created with, or its agent was told later."""
 
     cwd: str
     env: dict[str, str]
@@ -50,6 +50,13 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
     state: bytes
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """How far an agent's process has come: which of the session's processes, and its step."""
+
+    start: int
+    step: int
+
+
 class Append(msgspec.Struct, frozen=True, kw_only=True):
     """A burst of encoded events of one session with everything that must change together with them."""
 
@@ -60,6 +67,7 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     change: StateChange | None
     turns: tuple[Turn, ...] = ()
     asks: tuple[Ask, ...] = ()
+    progress: Progress | None = None
 
     @property
     def last(self) -> int:

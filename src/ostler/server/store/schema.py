@@ -71,7 +71,13 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_age ON idempotency (created);
 """
 
-MIGRATIONS: tuple[str, ...] = (_SESSIONS + _EVENTS + _PROJECTIONS + _IDEMPOTENCY,)
+# How far the agent's process had come when a chunk was written: a restarted server goes on behind it.
+_PROGRESS = """
+ALTER TABLE chunks ADD COLUMN start INTEGER;
+ALTER TABLE chunks ADD COLUMN step INTEGER;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_SESSIONS + _EVENTS + _PROJECTIONS + _IDEMPOTENCY, _PROGRESS)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ostler.base.errors import StoreUnavailable
-from ostler.server.store.records import Append, NewSession, StoredResponse, encode
+from ostler.server.store.records import Append, NewSession, SessionSpec, StoredResponse, encode
 
 IDEMPOTENCY_SECONDS = 24 * 3600
 
@@ -35,6 +35,11 @@ def insert_session(connection: sqlite3.Connection, new: NewSession, first: Appen
     return insert_events(connection, first)
 
 
+def update_spec(connection: sqlite3.Connection, session_id: str, spec: SessionSpec) -> None:
+    """Change what the agent of a session is started with."""
+    connection.execute("UPDATE sessions SET spec = ? WHERE id = ?", (encode(spec), session_id))
+
+
 def insert_events(connection: sqlite3.Connection, append: Append) -> int:
     """Append a burst and everything that belongs to it; returns the position of its last event."""
     (last,) = connection.execute("SELECT MAX(last) FROM chunks WHERE session = ?", (append.session_id,)).fetchone()
@@ -44,7 +49,7 @@ def insert_events(connection: sqlite3.Connection, append: Append) -> int:
         "UPDATE counters SET value = value + ? WHERE name = 'position' RETURNING value", (len(append.events),)
     ).fetchone()
     connection.execute(
-        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
             position,
             append.session_id,
@@ -52,6 +57,8 @@ def insert_events(connection: sqlite3.Connection, append: Append) -> int:
             append.last,
             b"\n".join(append.events),
             _raw_lines(append),
+            append.progress.start if append.progress else None,
+            append.progress.step if append.progress else None,
         ),
     )
     _update_session(connection, append)

@@ -37,7 +37,10 @@ async def list_sessions(
         text=q,
     )
     records, total = await services.sessions.page(wanted)
-    items = tuple(session_view(record, *services.sessions.state_of(record)) for record in records)
+    items = tuple(
+        session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record))
+        for record in records
+    )
     following = page + 1 if page * per_page < total else None
     return Page(items=items, page=page, per_page=per_page, total=total, next_page=following)
 
@@ -70,7 +73,7 @@ async def create_session(services: Services, project: str, data: CreateSession) 
 async def get_session(session: str, services: Services, project: str) -> Session:
     """One session, by id or key."""
     record = await services.sessions.find(project, session)
-    return session_view(record, *services.sessions.state_of(record))
+    return session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record))
 
 
 @patch("/sessions/{session:str}", operation_id="sessions.update", tags=_TAGS)

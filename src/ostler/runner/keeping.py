@@ -1,0 +1,58 @@
+"""The folders of the keepers: which processes an earlier server left behind, and how to be rid of them."""
+
+import asyncio
+import re
+import shutil
+from pathlib import Path
+
+from ostler.base.logs import Log
+from ostler.runner.journal import Kept, read_kept
+from ostler.runner.process import Process
+from ostler.wire.running import AgentSpec, KeptProcess
+
+log = Log(__name__)
+_NAME = re.compile(r"(?P<session>.+)\.(?P<start>\d+)")
+
+
+class KeeperFolders:
+    """One folder per agent process, named after its session and the number of its start."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def of(self, spec: AgentSpec) -> Path:
+        """Where the process of this start keeps its files."""
+        return self._path(spec.session_id, spec.start)
+
+    def _path(self, session_id: str, start: int) -> Path:
+        return self._root / f"{session_id}.{start}"
+
+    def read(self, kept: KeptProcess) -> Kept | None:
+        """What a process was started with; None if its start came to nothing."""
+        return read_kept(self._path(kept.session_id, kept.start))
+
+    async def kept(self) -> list[KeptProcess]:
+        """The newest process of each session; what is older, or never began, is ended and removed."""
+        newest: dict[str, KeptProcess] = {}
+        rest: list[KeptProcess] = []
+        for found in sorted(self._found(), key=lambda kept: kept.start):
+            if self.read(found) is None:
+                rest.append(found)
+            else:
+                rest += filter(None, [newest.get(found.session_id)])
+                newest[found.session_id] = found
+        await asyncio.gather(*map(self.discard, rest))
+        return list(newest.values())
+
+    def _found(self) -> list[KeptProcess]:
+        names = (_NAME.fullmatch(path.name) for path in self._root.glob("*.*"))
+        return [KeptProcess(session_id=name["session"], start=int(name["start"])) for name in names if name]
+
+    async def discard(self, kept: KeptProcess) -> None:
+        """End the process, if it lives, and remove its folder."""
+        folder = self._path(kept.session_id, kept.start)
+        process = await Process.attach(folder, lambda: None)
+        await process.stop(grace=0, force=True)
+        process.release()
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        log.info("keeper.discarded", session_id=kept.session_id, pid=process.pid)

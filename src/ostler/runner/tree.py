@@ -1,0 +1,124 @@
+"""Everything below a process: found, frozen and killed, so that nothing escapes. Standard library only."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+FREEZE_SECONDS = 2.0
+CHASE_SECONDS = 0.25  # then the dead are collected, which makes the next chase quicker
+# stopped, traced, dead; and waiting in the kernel, as a parent in vfork does while its child is stopped
+_STILL = frozenset({b"T", b"t", b"Z", b"X", b"D"})
+_CHILDREN = "/proc/thread-self/children"
+
+
+def descendants(root: int, spare: "set[int] | None" = None) -> "Iterator[int]":
+    """Every process below `root`, dead ones that nobody collected included; not the spared ones and what is below.
+
+    The newest come first, and each before its own children are looked for: so a signal sent at once hits even the
+    newest member of a fork loop, and what is stopped has no children we do not see.
+    """
+    fast = os.path.exists(_CHILDREN)  # noqa: PTH110 - pathlib costs start-up time
+    known = {} if fast else _by_parent()
+    seen = {root, *(spare or ())}
+    queue = [root]
+    while queue:
+        parent = queue.pop()
+        for pid in reversed(_children(parent) if fast else known.get(parent, [])):
+            if pid not in seen:
+                seen.add(pid)
+                queue.append(pid)
+                yield pid
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - pathlib costs start-up time
+    except OSError:
+        return found
+    for thread in threads:
+        found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+    return found
+
+
+def _by_parent() -> "dict[int, list[int]]":
+    """The slow way for kernels without children files: read every process of the machine."""
+    known: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib costs start-up time
+        if name.isdigit() and (fields := _stat(int(name))):
+            known.setdefault(int(fields[1]), []).append(int(name))
+    return known
+
+
+def _stat(pid: int) -> "list[bytes]":
+    """The fields after the program's name: state, parent, ...; empty if the process is gone."""
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
+            return file.read()
+    except OSError:
+        return b""
+
+
+def send_signal(pid: int, number: int) -> None:
+    """Signal a process that may be gone, or belong to somebody else, by now."""
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return
+
+
+def freeze(root: int, spare: "set[int] | None" = None, seconds: float = FREEZE_SECONDS) -> None:
+    """Stop everything below `root` until nothing can fork any more.
+
+    What is found is signalled at once, or a fork loop would be a generation ahead of us. Two scans in a row must see
+    the same processes at rest: what the first missed was born before its parent came to rest, and the second sees it.
+    """
+    resting: set[int] = set()
+    signalled: set[int] = set()
+    before: set[int] = set()
+    calm = False
+    deadline = time.monotonic() + seconds
+    while not calm and time.monotonic() < deadline:
+        seen, moving = set(), False
+        for pid in descendants(root, spare):
+            seen.add(pid)
+            if pid not in signalled:
+                send_signal(pid, signal.SIGSTOP)
+                signalled.add(pid)
+                moving = True
+            elif pid not in resting:
+                state = state_of(pid)
+                moving |= state not in _STILL
+                if state in _STILL - {b"D"}:
+                    resting.add(pid)
+        calm = not moving and seen == before
+        before = seen
+
+
+def state_of(pid: int) -> bytes:
+    """The state letter of a process."""
+    return (_stat(pid) or [b"gone"])[0]
+
+
+def sweep(root: int, spare: "set[int] | None" = None) -> None:
+    """Kill everything below `root` once; a fork loop cannot outrun it, because nothing runs when the killing starts."""
+    freeze(root, spare, CHASE_SECONDS)
+    for pid in descendants(root, spare):
+        send_signal(pid, signal.SIGKILL)
+
+
+def birth_of(pid: int) -> int:
+    """When a process began, in ticks since boot; with its number it names one process for ever. 0 if it is gone."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields and fields[0] not in {b"Z", b"X"} else 0
+
+
+def kill_below(pid: int) -> None:
+    """Kill a process and everything below it, found before the first of them dies."""
+    for found in (pid, *descendants(pid)):
+        send_signal(found, signal.SIGKILL)
