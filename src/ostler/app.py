@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 import uvloop
@@ -83,6 +84,7 @@ def _runner(settings: Settings) -> LocalRunner:
         named=named_programs(settings),
         auto_install=settings.auto_install,
         share_credentials=settings.share_credentials,
+        warm=settings.warm_agents,
     )
     runner.start()
     return runner
@@ -176,7 +178,8 @@ async def _answer_requests(services: Services, listener: socket.socket) -> None:
     stop = _stop_signal()
     answering = asyncio.create_task(server.serve(sockets=[listener]))
     _announce(services.settings, listener)
-    await asyncio.wait([answering, stop], return_when=asyncio.FIRST_COMPLETED)
+    waited_for: set[asyncio.Future[Any]] = {answering, stop}
+    await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
     await _wind_down(services, server, answering, keep_agents=stop.done() and stop.result() == signal.SIGTERM)
 
 

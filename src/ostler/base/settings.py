@@ -101,6 +101,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Seconds, _about("Time an agent may take to end an interrupted turn before it is stopped.")
     ] = 10.0
     stop_grace_seconds: Annotated[Seconds, _about("Pause between INT, TERM and KILL when an agent is stopped.")] = 1.5
+    warm_agents: Annotated[
+        int,
+        Meta(ge=0, le=100, description="Agents started ahead for sessions like the last ones; 0 starts none ahead."),
+    ] = 0
     idle_timeout_seconds: Annotated[
         Seconds,
         _about("An idle session's agent is ended after this time; the next prompt wakes it. 0 keeps it running."),

@@ -122,6 +122,12 @@ class AgentConnection:
         """The messages that were added to turns under way."""
         return tuple(self._steered)
 
+    def move(self, folder: Path) -> None:
+        """Keep the process's files elsewhere from now on."""
+        if self._process is not None:
+            self._process.move(folder)
+        self._folder = folder
+
     # Start
 
     async def open(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> None:
@@ -436,7 +442,13 @@ class AgentConnection:
 
     async def _forget(self) -> None:
         """Remove what the process left on disk; all of it is in the log."""
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await asyncio.to_thread(self._remove_files)
+
+    def _remove_files(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        home = Path(self._spec.home)
+        if home.is_symlink():  # it was moved to where the session has it
+            home.unlink(missing_ok=True)
 
     async def _deliver(self) -> None:
         """Hand over what has piled up; returns when the delivery before it is durable, so one is always under way."""

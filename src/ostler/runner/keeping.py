@@ -22,14 +22,15 @@ class KeeperFolders:
 
     def of(self, spec: AgentSpec) -> Path:
         """Where the process of this start keeps its files."""
-        return self._path(spec.session_id, spec.start)
+        return self.path(spec.session_id, spec.start)
 
-    def _path(self, session_id: str, start: int) -> Path:
+    def path(self, session_id: str, start: int) -> Path:
+        """Where the process of a start keeps its files."""
         return self._root / f"{session_id}.{start}"
 
     def read(self, kept: KeptProcess) -> Kept | None:
         """What a process was started with; None if its start came to nothing."""
-        return read_kept(self._path(kept.session_id, kept.start))
+        return read_kept(self.path(kept.session_id, kept.start))
 
     async def kept(self) -> list[KeptProcess]:
         """The newest process of each session; what is older, or never began, is ended and removed."""
@@ -50,7 +51,7 @@ class KeeperFolders:
 
     async def discard(self, kept: KeptProcess) -> None:
         """End the process, if it lives, and remove its folder."""
-        folder = self._path(kept.session_id, kept.start)
+        folder = self.path(kept.session_id, kept.start)
         process = await Process.attach(folder, lambda: None)
         await process.stop(grace=0, force=True)
         process.release()

@@ -28,6 +28,7 @@ from ostler.runner.installations import Installations
 from ostler.runner.journal import Kept
 from ostler.runner.keeping import KeeperFolders
 from ostler.runner.nursery import NurseryHandle
+from ostler.runner.pool import Pool
 from ostler.runner.versions import Versions
 from ostler.wire.agents import Agent, Installed
 from ostler.wire.events import LogData
@@ -49,10 +50,11 @@ class LocalRunner:
         named: Mapping[str, Sequence[str]] | None = None,
         auto_install: bool = True,
         share_credentials: bool = False,
+        warm: int = 0,
     ) -> None:
         """`folder` is for keepers alone; `named` holds commands of agents from the settings.
 
-        Without an installer nothing can be installed.
+        Without an installer nothing can be installed. `warm` is how many agents may wait for sessions to come.
         """
         self._keepers = KeeperFolders(folder)
         self._adapters = {adapter.info.id: adapter for adapter in adapters}
@@ -68,6 +70,7 @@ class LocalRunner:
         self._counts = {name: Counts() for name in self._adapters}
         self._connections: set[AgentConnection] = set()
         self._nursery = NurseryHandle(environ)
+        self._pool = Pool(warm, folder.with_name("spares"), self._open)
         self._closing = False
 
     def start(self) -> None:
@@ -139,6 +142,21 @@ class LocalRunner:
         if self._closing:
             raise Stopping
         spec = self._with_credentials(adapter, spec)
+        if (spare := await self._pool.take(spec, self._keepers.of(spec), sink)) is not None:
+            return spare
+        return await self._launch(adapter, installation, spec, sink)
+
+    async def _open(self, spec: AgentSpec, sink: Sink) -> AgentConnection:
+        """Start an agent that is installed."""
+        adapter = self._adapter(spec.agent)
+        installation = self._finder.find(adapter)
+        if installation is None or self._closing:
+            raise self._missing(adapter)
+        return await self._launch(adapter, installation, spec, sink)
+
+    async def _launch(
+        self, adapter: Adapter, installation: Installation, spec: AgentSpec, sink: Sink
+    ) -> AgentConnection:
         launch = adapter.prepare(spec, installation)
         kept = Kept(
             spec=spec,
@@ -146,15 +164,15 @@ class LocalRunner:
             max_frame_bytes=self._limits.max_frame_bytes,
             started_at=SystemClock().now(),
         )
-        connection = self._connection(adapter, kept, sink)
+        connection = self._connection(adapter, kept, self._keepers.of(spec), sink)
         await connection.open(self._nursery, launch, self._environ)
         self._remember_offer(adapter, connection)
         return connection
 
-    def _connection(self, adapter: Adapter, kept: Kept, sink: Sink) -> AgentConnection:
+    def _connection(self, adapter: Adapter, kept: Kept, folder: Path, sink: Sink) -> AgentConnection:
         connection = AgentConnection(
             kept,
-            self._keepers.of(kept.spec),
+            folder,
             sink,
             adapter.translator(kept.spec),
             limits=self._limits,
@@ -172,6 +190,7 @@ class LocalRunner:
 
     async def kept(self) -> list[KeptProcess]:
         """The newest process of each session; what its predecessors left on disk is removed."""
+        await asyncio.to_thread(self._pool.clear)
         return await self._keepers.kept()
 
     async def adopt(self, kept: KeptProcess, sink: Sink, *, known: int) -> Connection:
@@ -182,7 +201,7 @@ class LocalRunner:
                 agent="unknown", reason="nothing is known of its start.", exit_code=None, stderr=None
             )
         adapter = self._adapter(found.spec.agent)
-        connection = self._connection(adapter, found, sink)
+        connection = self._connection(adapter, found, self._keepers.path(kept.session_id, kept.start), sink)
         await connection.adopt(known=known)
         self._remember_offer(adapter, connection)
         return connection
@@ -194,6 +213,7 @@ class LocalRunner:
     async def detach(self) -> None:
         """Let go of every agent; installations end."""
         self._closing = True
+        await self._pool.close()
         leaving = [connection.detach() for connection in self._connections]
         await asyncio.gather(self._installations.close(), *leaving, return_exceptions=True)
         self._nursery.abandon()
@@ -226,6 +246,7 @@ class LocalRunner:
     async def close(self) -> None:
         """End every agent and installation at the same time, gently first, then the nursery."""
         self._closing = True
+        await self._pool.close()
         ending = [connection.close(force=False) for connection in self._connections]
         await asyncio.gather(self._installations.close(), *ending)
         await self._nursery.close()

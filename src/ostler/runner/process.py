@@ -288,6 +288,11 @@ class Process:
 
     # Commands
 
+    def move(self, folder: Path) -> None:
+        """Keep its files elsewhere from now on; its keeper holds them open and does not mind."""
+        self._folder.rename(folder)
+        self._folder = folder
+
     @property
     def is_gone(self) -> bool:
         """Whether nothing of the process tree is alive."""

@@ -1,0 +1,160 @@
+"""A commit of what an agent did, and its way to a branch of the remote.
+
+The commit is made from the recorded files, never from the agent's own repository: its commits become one, and nothing
+it wrote into its `.git` goes along.
+"""
+
+import re
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from ostler.base.errors import DeliveryFailed, InvalidRequest, NothingToDeliver, Unprocessable
+from ostler.runner.workspaces.git import Git, GitFailed, Remote
+from ostler.runner.workspaces.house import House
+from ostler.runner.workspaces.model import Credential, Workspace
+from ostler.runner.workspaces.policy import Address, allowed, checked_ref, remote_of
+
+_PASSING = re.compile(
+    r"(?i)timed? ?out|connection|could not resolve|early eof|hung up|HTTP 5\d\d|error: 5\d\d|RPC failed"
+)
+_TRIES = 3
+_FIRST_PAUSE = 1.0
+_IDENTITY = re.compile(r"[<>\n\0]")
+
+
+class CommitText(msgspec.Struct, frozen=True, kw_only=True):
+    """Who made the commit, and what it says."""
+
+    message: str
+    author_name: str = "Ostler"
+    author_email: str = "ostler@localhost"
+
+
+class PushedBranch(msgspec.Struct, frozen=True, kw_only=True):
+    """A branch that is on the remote."""
+
+    branch: str
+    commit: str
+    url: str
+
+
+class Push(msgspec.Struct, frozen=True, kw_only=True):
+    """What to push where."""
+
+    workspace: str
+    snapshot: str
+    branch: str
+    text: CommitText
+    credential: Credential | None = None
+
+
+def push(house: House, order: Push, *, sleep: Callable[[float], None] = time.sleep) -> PushedBranch:
+    """Commit a snapshot and push it; pushing the same again changes nothing. Blocks."""
+    workspace = house.record(order.workspace).workspace
+    if workspace.url is None or workspace.commit is None:
+        raise Unprocessable(reason="A branch needs a workspace of a git repository. Ask for a patch instead.")
+    checked_ref(order.branch)
+    address = allowed(workspace.url, house.policy)
+    commit = _commit(house, workspace, order)
+    house.remember_push(order.workspace, order.branch, commit)
+    pushing = _Pushing(house, address, remote_of(address, order.credential), order, commit)
+    _patiently(pushing.run, sleep)
+    return PushedBranch(branch=order.branch, commit=commit, url=workspace.url)
+
+
+def _commit(house: House, workspace: Workspace, order: Push) -> str:
+    """A commit of the snapshot; the last one again if it would be the same."""
+    tree = house.tree(workspace.id, order.snapshot)
+    repository = house.repository(workspace.id)
+    if tree == house.tree(workspace.id, "base"):
+        raise NothingToDeliver(workspace=workspace.id)
+    known = house.record(workspace.id).pushed.get(order.branch, ())
+    about = _about(order.text)
+    for commit in reversed(known):
+        if _tree_and_text(house.git, repository, commit) == (tree, about.message.strip()):
+            return commit
+    when = _moment(house, order)
+    env = {
+        f"GIT_{who}_{name}": value for who in ("AUTHOR", "COMMITTER") for name, value in _identity(about, when).items()
+    }
+    parents = ("-p", str(workspace.commit))
+    made = house.git.run(
+        "commit-tree", *parents, "-F", "-", tree, repository=repository, given=about.message.encode(), env=env
+    )
+    return made.decode().strip()
+
+
+def _about(text: CommitText) -> CommitText:
+    message = text.message.replace("\0", "").strip()
+    if not message:
+        raise InvalidRequest(reason="message: a commit needs a message.", errors={"message": ["is empty"]})
+    name = _IDENTITY.sub("", text.author_name).strip() or "Ostler"
+    email = _IDENTITY.sub("", text.author_email).strip() or "ostler@localhost"
+    return CommitText(message=f"{message}\n", author_name=name, author_email=email)
+
+
+def _identity(text: CommitText, when: str) -> dict[str, str]:
+    return {"NAME": text.author_name, "EMAIL": text.author_email, "DATE": when}
+
+
+def _moment(house: House, order: Push) -> str:
+    return next(kept.created_at for kept in house.snapshots(order.workspace) if kept.id == order.snapshot)
+
+
+def _tree_and_text(git: Git, repository: object, commit: str) -> tuple[str, str]:
+    try:
+        said = git.run("show", "-s", "--format=%T%n%B", commit, repository=repository)  # type: ignore[arg-type]  # a path
+    except GitFailed:
+        return "", ""
+    tree, _, message = said.decode(errors="replace").partition("\n")
+    return tree, message.strip()
+
+
+class _Pushing:
+    """One push, tried as often as need be."""
+
+    def __init__(self, house: House, address: Address, remote: Remote, order: Push, commit: str) -> None:
+        self._house = house
+        self._address = address
+        self._remote = remote
+        self._order = order
+        self._commit = commit
+
+    def run(self) -> None:
+        """Look what the branch is now, and replace only what is ours."""
+        there = self._there()
+        if there == self._commit:
+            return
+        if there and there not in self._house.record(self._order.workspace).pushed[self._order.branch]:
+            raise DeliveryFailed(
+                what="branch",
+                reason=f"'{self._order.branch}' is on the remote already, and not from here. Choose another name.",
+            )
+        ref = f"refs/heads/{self._order.branch}"
+        lease = f"--force-with-lease={ref}:{there}"
+        self._git("push", "--quiet", "--no-verify", lease, "--", self._address.url, f"{self._commit}:{ref}")
+
+    def _there(self) -> str:
+        listed = self._git("ls-remote", "--heads", "--", self._address.url, f"refs/heads/{self._order.branch}")
+        return listed.decode().partition("\t")[0]
+
+    def _git(self, *arguments: str) -> bytes:
+        repository = self._house.repository(self._order.workspace)
+        return self._house.git.run(*arguments, repository=repository, remote=self._remote)
+
+
+def _patiently(work: Callable[[], None], sleep: Callable[[float], None]) -> None:
+    """Try again when the network was the problem."""
+    pause = _FIRST_PAUSE
+    for left in reversed(range(_TRIES)):
+        try:
+            work()
+        except GitFailed as error:
+            if not left or not _PASSING.search(str(error)):
+                raise DeliveryFailed(what="branch", reason=str(error)) from error
+            sleep(pause)
+            pause *= 2
+        else:
+            return

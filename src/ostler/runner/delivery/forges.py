@@ -1,0 +1,125 @@
+"""GitHub, GitLab and Gitea or Forgejo, each by its documented REST interface."""
+
+from typing import assert_never
+from urllib.parse import quote
+
+import httpx
+
+from ostler.base.errors import Unprocessable
+from ostler.runner.delivery.forge import Caller, Forge, ForgeKind, Found, PullRequestText, read
+from ostler.runner.workspaces.policy import Address
+
+_PAGE = 50
+_MOST_PAGES = 20
+_KNOWN_HOSTS: dict[str, ForgeKind] = {"github.com": "github", "gitlab.com": "gitlab", "codeberg.org": "gitea"}
+
+
+class GitHub:
+    """The pulls interface, version 2022-11-28."""
+
+    names = {"number": "number", "url": "html_url"}  # noqa: RUF012  never changed
+
+    def __init__(self, client: httpx.AsyncClient, base: str, repository: str, token: str) -> None:
+        headers = {
+            "accept": "application/vnd.github+json",
+            "authorization": f"Bearer {token}",
+            "x-github-api-version": "2022-11-28",
+            "user-agent": "ostler",
+        }
+        self._caller = Caller(client, base, headers, token)
+        self._owner = repository.partition("/")[0]
+        self._path = f"/repos/{quote(repository)}/pulls"
+
+    async def find(self, branch: str, target: str) -> Found | None:
+        """By head and base."""
+        params = {"state": "open", "head": f"{self._owner}:{branch}", "base": target}
+        _, answer = await self._caller.call("GET", self._path, accept=(200,), params=params)
+        return read(answer[0], Found, self.names) if answer else None
+
+    async def open(self, branch: str, target: str, text: PullRequestText) -> Found | None:
+        """422 also means that there is one."""
+        body = {"title": text.title, "head": branch, "base": target, "body": text.body, "draft": text.draft}
+        status, answer = await self._caller.call("POST", self._path, accept=(201, 422), json=body)
+        if status == 422 and "already exists" in str(answer):
+            return None
+        return read(answer, Found, self.names) if status == 201 else _refused(answer)
+
+
+class GitLab:
+    """Merge requests of version 4."""
+
+    names = {"number": "iid", "url": "web_url"}  # noqa: RUF012  never changed
+
+    def __init__(self, client: httpx.AsyncClient, base: str, repository: str, token: str) -> None:
+        self._caller = Caller(client, base, {"private-token": token, "user-agent": "ostler"}, token)
+        self._path = f"/projects/{quote(repository, safe='')}/merge_requests"
+
+    async def find(self, branch: str, target: str) -> Found | None:
+        """By source and target."""
+        params = {"state": "opened", "source_branch": branch, "target_branch": target}
+        _, answer = await self._caller.call("GET", self._path, accept=(200,), params=params)
+        return read(answer[0], Found, self.names) if answer else None
+
+    async def open(self, branch: str, target: str, text: PullRequestText) -> Found | None:
+        """A draft is told by its title; 409 means that there is one."""
+        title = f"Draft: {text.title}" if text.draft else text.title
+        body = {"source_branch": branch, "target_branch": target, "title": title, "description": text.body}
+        status, answer = await self._caller.call("POST", self._path, accept=(201, 409), json=body)
+        return None if status == 409 else read(answer, Found, self.names)
+
+
+class Gitea:
+    """Gitea and Forgejo, version 1."""
+
+    names = {"number": "number", "url": "html_url"}  # noqa: RUF012  never changed
+
+    def __init__(self, client: httpx.AsyncClient, base: str, repository: str, token: str) -> None:
+        headers = {"accept": "application/json", "authorization": f"token {token}", "user-agent": "ostler"}
+        self._caller = Caller(client, base, headers, token)
+        self._path = f"/repos/{quote(repository)}/pulls"
+
+    async def find(self, branch: str, target: str) -> Found | None:
+        """The list cannot be asked for a branch, so it is read page by page."""
+        for page in range(1, _MOST_PAGES + 1):
+            params = {"state": "open", "page": page, "limit": _PAGE}
+            _, answer = await self._caller.call("GET", self._path, accept=(200,), params=params)
+            for entry in answer:
+                if (entry["head"]["ref"], entry["base"]["ref"]) == (branch, target):
+                    return read(entry, Found, self.names)
+            if len(answer) < _PAGE:
+                return None
+        return None
+
+    async def open(self, branch: str, target: str, text: PullRequestText) -> Found | None:
+        """A draft is told by its title; 409 means that there is one."""
+        title = f"WIP: {text.title}" if text.draft else text.title
+        body = {"title": title, "head": branch, "base": target, "body": text.body}
+        status, answer = await self._caller.call("POST", self._path, accept=(201, 409), json=body)
+        return None if status == 409 else read(answer, Found, self.names)
+
+
+def _refused(answer: object) -> Found:
+    raise Unprocessable(reason=f"The forge refuses the pull request: {str(answer)[:300]}")
+
+
+def forge_of(
+    client: httpx.AsyncClient, address: Address, token: str, *, kind: ForgeKind | None, api_url: str | None
+) -> Forge:
+    """The forge of a repository; one that is not known by its host must be named."""
+    chosen = kind or _KNOWN_HOSTS.get(address.host.lower())
+    repository = address.path.strip("/").removesuffix(".git")
+    if chosen is None or "/" not in repository:
+        raise Unprocessable(
+            reason=f"forge: it is not known which forge {address.host or 'this repository'} is. "
+            "Name github, gitlab or gitea."
+        )
+    match chosen:
+        case "github":
+            usual = "https://api.github.com" if address.host == "github.com" else f"https://{address.host}/api/v3"
+            return GitHub(client, api_url or usual, repository, token)
+        case "gitlab":
+            return GitLab(client, api_url or f"https://{address.host}/api/v4", repository, token)
+        case "gitea":
+            return Gitea(client, api_url or f"https://{address.host}/api/v1", repository, token)
+        case _:
+            assert_never(chosen)

@@ -1,0 +1,130 @@
+"""Lays out the base that a source describes: a commit, an archive, a folder, or a few files."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, assert_never
+
+import msgspec
+
+from ostler.base.errors import RepositoryRefused
+from ostler.base.ids import new_id
+from ostler.runner.workspaces.bases import Base, Bases, base_key
+from ostler.runner.workspaces.beneath import folder
+from ostler.runner.workspaces.files import Files
+from ostler.runner.workspaces.git import Git, Progress, Stop
+from ostler.runner.workspaces.mirrors import Fetched, Mirrors, check_out
+from ostler.runner.workspaces.model import EmptySource, FolderSource, GitSource, Order, UploadSource
+from ostler.runner.workspaces.policy import Policy, allowed_folder
+from ostler.runner.workspaces.providers.provider import TREE, Provider
+from ostler.runner.workspaces.recorder import EMPTY_TREE, Contents, Recorder, changed_since
+from ostler.runner.workspaces.trees import copy_tree
+from ostler.runner.workspaces.unpacking import UnpackLimits, unpack
+from ostler.runner.workspaces.uploads import Uploads
+
+_RECORD = "record.git"
+
+
+class Builder:
+    """Makes bases. All methods block."""
+
+    def __init__(
+        self,
+        git: Git,
+        mirrors: Mirrors,
+        recorder: Recorder,
+        bases: Bases,
+        uploads: Uploads,
+        *,
+        policy: Policy,
+        limits: UnpackLimits,
+    ) -> None:
+        self._git = git
+        self._mirrors = mirrors
+        self._recorder = recorder
+        self._bases = bases
+        self._uploads = uploads
+        self._policy = policy
+        self._limits = limits
+
+    def take(self, order: Order, provider: Provider, progress: Progress | None, stop: Stop) -> Base:
+        """The base of an order, which stays until its name is put back."""
+        source = order.source
+        match source:
+            case GitSource():
+                fetched = self._mirrors.fetch(source, order.scope, progress, stop)
+                key = base_key("git", order.scope, fetched.url, fetched.commit, fetched.branch)
+                return self._bases.take(key, provider, lambda place: self._from_git(place, provider, fetched))
+            case UploadSource():
+                key, archive = self._uploads.find(source.upload)
+                return self._filled(
+                    base_key("upload", order.scope, key), provider, lambda tree: self._unpack(archive, tree)
+                )
+            case FolderSource():
+                return self._from_folder(source, provider)
+            case EmptySource():
+                key = base_key("none", msgspec.json.encode(source).decode())
+                return self._filled(key, provider, lambda tree: _write(tree, source.files))
+            case _:
+                assert_never(source)
+
+    def _from_git(self, place: Path, provider: Provider, fetched: Fetched) -> Base:
+        if provider.store != "none":
+            provider.new_base(place / TREE)
+            objects: Literal["linked", "copied"] = "linked" if provider.store == "folder" else "copied"
+            check_out(self._git, fetched, place / TREE, objects=objects)
+        tree = self._git.run("rev-parse", "--verify", f"{fetched.commit}^{{tree}}", repository=fetched.mirror)
+        return Base(
+            name=place.name,
+            tree=tree.decode().strip(),
+            objects=str(fetched.mirror / "objects"),
+            kind=provider.kind,
+            commit=fetched.commit,
+            url=fetched.url,
+            branch=fetched.branch,
+            mirror=str(fetched.mirror),
+        )
+
+    def _from_folder(self, source: FolderSource, provider: Provider) -> Base:
+        """A folder may be another one tomorrow, so its base is never shared."""
+        path = allowed_folder(source.path, self._policy)
+        if source.in_place:
+            return self._bases.take(
+                new_id("dir"), provider, lambda place: self._recorded(place, provider, path, frozen=False)
+            )
+        if (path / ".git").is_file():
+            raise RepositoryRefused(
+                url=source.path, reason="it belongs to a git repository elsewhere. Give that repository's address."
+            )
+        return self._filled(new_id("dir"), provider, lambda tree: _copy(path, tree))
+
+    def _filled(self, key: str, provider: Provider, fill: Callable[[Path], None]) -> Base:
+        def build(place: Path) -> Base:
+            tree = place / TREE
+            provider.new_base(tree)
+            fill(tree)
+            return self._recorded(place, provider, tree, frozen=True)
+
+        return self._bases.take(key, provider, build)
+
+    def _recorded(self, place: Path, provider: Provider, tree: Path, *, frozen: bool) -> Base:
+        repository = place / _RECORD
+        self._recorder.make_repository(repository, ())
+        with folder(tree) as root:
+            found = changed_since(root, Contents(), 0)
+            recorded = self._recorder.record(repository, EMPTY_TREE, root, found, frozen=frozen)
+        return Base(name=place.name, tree=recorded, objects=str(repository / "objects"), kind=provider.kind)
+
+    def _unpack(self, archive: Path, tree: Path) -> None:
+        unpack(archive, tree, self._limits)
+
+
+def _copy(source: Path, tree: Path) -> None:
+    with folder(source) as root:
+        copy_tree(root, tree)
+
+
+def _write(tree: Path, files: dict[str, str]) -> None:
+    with folder(tree) as root:
+        files_of = Files(root)
+        for path, text in files.items():
+            files_of.write(path, text.encode(errors="surrogateescape"))

@@ -1,0 +1,240 @@
+"""Files of a workspace for clients: everything goes through a descriptor of the root and never leaves it."""
+
+import errno
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Literal, NoReturn, Self
+
+import msgspec
+
+from ostler.base.errors import FileMissing, InvalidRequest, OstlerError, PathRefused
+from ostler.runner.workspaces.beneath import make_folders, open_beneath, opened
+from ostler.runner.workspaces.diffs import printable
+
+READ_BYTES = 16 * 2**20
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_ODD = re.compile(r"[\x00\\]|%2[eEfF]|%5[cC]|%00")
+_LEADS_OUT = {errno.EXDEV, errno.ELOOP, errno.EAGAIN}
+
+
+class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One name in the tree."""
+
+    path: str
+    kind: Literal["file", "folder", "link", "other"]
+    size: int
+    modified_at: str
+    executable: bool = False
+    target: str | None = None
+    """Where a link points, as it says itself."""
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in a folder, by name."""
+
+    path: str
+    entries: tuple[FileEntry, ...]
+    truncated: bool
+
+
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a file."""
+
+    path: str
+    data: bytes
+    offset: int
+    size: int
+    """Of the whole file."""
+
+
+class Files:
+    """The files below one root; owns the descriptor, so it is closed after use. All methods block."""
+
+    def __init__(self, root: int) -> None:
+        self.root = root
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.root)
+
+    def list(self, path: str = "", *, limit: int = 1000) -> Listing:
+        """What is in a folder."""
+        path = checked_path(path)
+        with _explained(path, "folder"), opened(self.root, path, _FOLDER, links=True) as at:
+            with os.scandir(at) as found:
+                names = sorted(entry.name for entry in found)
+            entries = [entry for name in names[:limit] if (entry := _entry_at(at, path, name)) is not None]
+        return Listing(path=path, entries=tuple(entries), truncated=len(names) > limit)
+
+    def stat(self, path: str) -> FileEntry:
+        """What a name is; a link is told as a link."""
+        path = checked_path(path)
+        above, _, name = path.rpartition("/")
+        with _explained(path, "file"), opened(self.root, above, os.O_PATH | os.O_DIRECTORY, links=True) as at:
+            return _entry(at, above, name or ".")
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> Content:
+        """A piece of a file, at most READ_BYTES; links are followed as long as they stay inside."""
+        path = checked_path(path)
+        if offset < 0 or (length is not None and length < 0):
+            raise InvalidRequest(reason="offset and length cannot be negative.")
+        with _explained(path, "file"), opened(self.root, path, _READ, links=True) as file:
+            status = os.fstat(file)
+            _check_ordinary(path, status)
+            wanted = min(READ_BYTES, status.st_size if length is None else length)
+            return Content(path=path, data=_pread(file, wanted, offset), offset=offset, size=status.st_size)
+
+    def write(self, path: str, data: bytes, *, executable: bool | None = None) -> FileEntry:
+        """Write a file whole or not at all; folders are made, and a mode that is there is kept."""
+        path = checked_path(path)
+        above, _, name = path.rpartition("/")
+        if not name:
+            raise InvalidRequest(reason="path: give the path of a file.", errors={"path": [path]})
+        with _explained(path, "file"):
+            make_folders_inside(self.root, above)
+            with opened(self.root, above, _FOLDER, links=True) as at:
+                _replace(at, name, data, _mode(at, path, name, executable))
+                return _entry(at, above, name)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, a link or an empty folder."""
+        path = checked_path(path)
+        above, _, name = path.rpartition("/")
+        if not name:
+            raise InvalidRequest(reason="path: the root cannot be removed.", errors={"path": [path]})
+        with _explained(path, "file"), opened(self.root, above, _FOLDER, links=True) as at:
+            if _entry(at, above, name).kind == "folder":
+                os.rmdir(name, dir_fd=at)
+            else:
+                os.unlink(name, dir_fd=at)
+
+
+def checked_path(path: str) -> str:
+    """A path of a client in plain form; raises InvalidRequest for one that is none, or names something above."""
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    too_long = len(path.encode(errors="surrogateescape")) > 4000
+    if path.startswith("/") or ".." in parts or _ODD.search(path) or too_long:
+        shown = printable(path[:200])
+        raise InvalidRequest(
+            reason=f"path: '{shown}' is not a path inside the workspace. Give one such as src/main.py.",
+            errors={"path": [shown]},
+        )
+    return "/".join(parts)
+
+
+def make_folders_inside(root: int, path: str) -> None:
+    """Make the folders of a path that are missing; those that are there may be links that stay inside."""
+    with suppress(OSError):
+        os.close(open_beneath(root, path, os.O_PATH | os.O_DIRECTORY, links=True))
+        return
+    make_folders(root, path)
+
+
+@contextmanager
+def _explained(path: str, what: str) -> Iterator[None]:
+    """Turn what the kernel says into words."""
+    try:
+        yield
+    except OSError as error:
+        _explain(error, path, what)
+
+
+def _explain(error: OSError, path: str, what: str) -> NoReturn:
+    problem: OstlerError
+    if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+        problem = FileMissing(what=what, path=printable(path))
+    elif error.errno in _LEADS_OUT:
+        problem = PathRefused(path=printable(path), reason="leads out of the workspace")
+    elif error.errno in {errno.EACCES, errno.EPERM}:
+        problem = PathRefused(path=printable(path), reason="may not be read or written by the server's user")
+    elif error.errno in {errno.EISDIR, errno.ENXIO, errno.ENODEV}:
+        problem = PathRefused(path=printable(path), reason="is not an ordinary file")
+    else:
+        reason = f"path: '{printable(path)}' cannot be used ({error.strerror})."
+        problem = InvalidRequest(reason=reason, errors={"path": [printable(path)]})
+    raise problem from error
+
+
+def _check_ordinary(path: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise PathRefused(path=printable(path), reason="is not an ordinary file")
+
+
+def _pread(file: int, length: int, offset: int) -> bytes:
+    pieces: list[bytes] = []
+    while length > 0 and (piece := os.pread(file, length, offset)):
+        pieces.append(piece)
+        length -= len(piece)
+        offset += len(piece)
+    return b"".join(pieces)
+
+
+def _replace(at: int, name: str, data: bytes, mode: int) -> None:
+    fresh = f".{name[:80]}.{secrets.token_hex(6)}.new"
+    file = os.open(fresh, _NEW, mode, dir_fd=at)
+    try:
+        with os.fdopen(file, "wb") as target:
+            os.fchmod(target.fileno(), mode)
+            target.write(data)
+        os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(fresh, dir_fd=at)
+        raise
+
+
+def _mode(at: int, path: str, name: str, executable: bool | None) -> int:
+    mode = 0o644
+    with suppress(FileNotFoundError):
+        status = os.stat(name, dir_fd=at, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            raise PathRefused(path=printable(path), reason="is a folder")
+        mode = stat.S_IMODE(status.st_mode) if stat.S_ISREG(status.st_mode) else mode
+    if executable is None:
+        return mode
+    return mode | 0o111 if executable else mode & ~0o111
+
+
+def _entry_at(at: int, above: str, name: str) -> FileEntry | None:
+    try:
+        return _entry(at, above, name)
+    except OSError:
+        return None  # it has gone since it was listed
+
+
+def _entry(at: int, above: str, name: str) -> FileEntry:
+    status = os.stat(name, dir_fd=at, follow_symlinks=False)
+    path = "" if name == "." else f"{above}/{name}" if above else name
+    kind = _kind(status.st_mode)
+    return FileEntry(
+        path=printable(path),
+        kind=kind,
+        size=status.st_size if kind == "file" else 0,
+        modified_at=_time(status.st_mtime),
+        executable=kind == "file" and bool(status.st_mode & 0o100),
+        target=printable(os.readlink(name, dir_fd=at)) if kind == "link" else None,
+    )
+
+
+def _kind(mode: int) -> Literal["file", "folder", "link", "other"]:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "other"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

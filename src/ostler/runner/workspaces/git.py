@@ -1,0 +1,275 @@
+"""The git binary, called so that nothing a repository or a client says can make it run a program.
+
+It only ever works in repositories that Ostler made itself; what an agent changed reaches git as copies of plain files
+(see recorder.py). Configuration of the machine, of users and of templates is not read, hooks and helpers are off, and
+a remote is spoken to by the protocols of its policy only.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock, Thread, Timer
+from typing import IO
+
+import msgspec
+
+Progress = Callable[[str], None]
+LOCAL_SECONDS = 600.0
+REMOTE_SECONDS = 3600.0
+_OFF = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+    "core.pager": "cat",
+    "core.quotePath": "false",
+    "core.askPass": "",
+    "credential.helper": "",
+    "protocol.ext.allow": "never",
+    "submodule.recurse": "false",
+    "fetch.recurseSubmodules": "false",
+    "fetch.unpackLimit": "1",
+    "checkout.workers": "0",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "http.followRedirects": "false",
+    "init.defaultBranch": "main",
+    "advice.detachedHead": "false",
+    "safe.directory": "*",
+}
+_SETTINGS = tuple(word for name, value in _OFF.items() for word in ("-c", f"{name}={value}"))
+_LAST_LINES = 12
+_USERINFO = re.compile(r"(?<=://)[^/\s@']+@")
+_PERCENT = re.compile(r"(.+?):\s+(\d+)%")
+
+
+class GitFailed(Exception):
+    """A git command did not work; the text is what git said, without secrets."""
+
+
+class Remote(msgspec.Struct, frozen=True, kw_only=True):
+    """How a remote may be reached: protocols, variables that carry a credential, and what must never be shown."""
+
+    protocols: tuple[str, ...] = ()
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+
+    def hidden(self, text: str) -> str:
+        """The text without secrets."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return _USERINFO.sub("***@", text)
+
+
+OFFLINE = Remote()
+
+
+class Stop:
+    """Ends the commands of one piece of work from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._children: set[subprocess.Popen[bytes]] = set()
+        self._requested = False
+
+    @property
+    def requested(self) -> bool:
+        """Whether nobody wants the work any more."""
+        return self._requested
+
+    def request(self) -> None:
+        """Kill what runs, and whatever would be started from now on."""
+        with self._lock:
+            self._requested = True
+            for child in self._children:
+                _kill(child)
+
+    @contextmanager
+    def watching(self, child: subprocess.Popen[bytes]) -> Iterator[None]:
+        """Keep a command within reach."""
+        with self._lock:
+            self._children.add(child)
+            if self._requested:
+                _kill(child)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._children.discard(child)
+
+
+class Git:
+    """Runs git; `environ` gives the PATH and proxies, `home` is an empty folder."""
+
+    def __init__(self, environ: Mapping[str, str], home: Path) -> None:
+        kept = {name: value for name, value in environ.items() if name == "PATH" or name.lower().endswith("_proxy")}
+        self._env = {
+            **kept,
+            "HOME": str(home),
+            "XDG_CONFIG_HOME": str(home),
+            "LANG": "C.UTF-8",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_SYSTEM": "/dev/null",
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ASKPASS": "",
+            "SSH_ASKPASS": "",
+            "GIT_EDITOR": "false",
+            "GIT_PROTOCOL_FROM_USER": "0",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_TEMPLATE_DIR": "",
+        }
+
+    def run(
+        self,
+        *arguments: str,
+        repository: Path | None = None,
+        files: Path | None = None,
+        index: Path | None = None,
+        given: bytes = b"",
+        remote: Remote = OFFLINE,
+        env: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+        stop: Stop | None = None,
+        accept: Sequence[int] = (0,),
+    ) -> bytes:
+        """What the command prints; `repository` is a git folder of ours, `files` the folder its index speaks about."""
+        with self.started(
+            *arguments,
+            repository=repository,
+            files=files,
+            index=index,
+            given=given,
+            remote=remote,
+            env=env,
+            progress=progress,
+            stop=stop,
+            accept=accept,
+        ) as output:
+            return output.read()
+
+    @contextmanager
+    def started(
+        self,
+        *arguments: str,
+        repository: Path | None = None,
+        files: Path | None = None,
+        index: Path | None = None,
+        given: bytes = b"",
+        remote: Remote = OFFLINE,
+        env: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+        stop: Stop | None = None,
+        accept: Sequence[int] = (0,),
+    ) -> Iterator[IO[bytes]]:
+        """The command's output as it comes; raises GitFailed at the end of the block."""
+        command = ["git", *_SETTINGS, *_places(repository, files), *arguments]
+        variables = {**self._env, "GIT_ALLOW_PROTOCOL": ":".join(remote.protocols), **remote.env, **(env or {})}
+        if index is not None:
+            variables["GIT_INDEX_FILE"] = str(index)
+        with _input(given) as stdin:
+            child = subprocess.Popen(
+                command,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=variables,
+                cwd=files or variables["HOME"],
+                start_new_session=True,
+            )
+        with child, (stop or Stop()).watching(child), _deadline(child, REMOTE_SECONDS if progress else LOCAL_SECONDS):
+            listener = _Listener(_pipe(child.stderr), progress)
+            try:
+                yield _pipe(child.stdout)
+            except BaseException:
+                _kill(child)
+                raise
+            finally:
+                words = listener.finish()
+            if child.wait() not in accept:
+                raise GitFailed(remote.hidden(words) or f"git {arguments[0]} ended with code {child.returncode}")
+
+
+def _places(repository: Path | None, files: Path | None) -> list[str]:
+    places = [f"--git-dir={repository}"] if repository else []
+    return [*places, f"--work-tree={files}"] if files else places
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    if stream is None:
+        raise ValueError("the command was started without this pipe")
+    return stream
+
+
+@contextmanager
+def _input(given: bytes) -> Iterator[IO[bytes] | int]:
+    """A file, not a pipe: git may be slow to read, and we want to read what it prints meanwhile."""
+    if not given:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(given)
+        file.seek(0)
+        yield file
+
+
+@contextmanager
+def _deadline(child: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
+    timer = Timer(seconds, _kill, [child])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """End the command and the helpers it started."""
+    with suppress(OSError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+class _Listener:
+    """Reads what git says beside its output: progress is passed on, the last lines are kept for an error."""
+
+    def __init__(self, stream: IO[bytes], progress: Progress | None) -> None:
+        self._stream = stream
+        self._progress = progress
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+        self._told = ""
+        self._thread = Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def finish(self) -> str:
+        """What was said last."""
+        self._thread.join(timeout=10)
+        return " ".join(line.removeprefix("fatal: ").removeprefix("error: ") for line in self._last)
+
+    def _read(self) -> None:
+        pending = b""
+        while chunk := self._stream.read1(65536):  # type: ignore[attr-defined]  # pipes of Popen are buffered
+            *lines, pending = re.split(rb"[\r\n]", pending + chunk)
+            for line in lines:
+                self._take(line.decode(errors="replace").strip())
+        self._take(pending.decode(errors="replace").strip())
+
+    def _take(self, line: str) -> None:
+        found = _PERCENT.match(line)
+        if found is None:
+            if line and not line.startswith("remote: "):
+                self._last.append(line)
+            return
+        told = f"{found[1].removeprefix('remote: ')}: {found[2]}%"
+        if self._progress is not None and told != self._told:
+            self._told = told
+            self._progress(told)

@@ -1,0 +1,432 @@
+"""Where workspaces are kept and changed; all methods block. service.py is the way in."""
+
+import fcntl
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from threading import RLock
+from typing import BinaryIO
+
+import msgspec
+
+from ostler.base.clock import Clock
+from ostler.base.errors import SettingsError, SnapshotNotFound, Unprocessable, WorkspaceBusy, WorkspaceNotFound
+from ostler.base.ids import new_id
+from ostler.runner.workspaces.bases import Base, Bases
+from ostler.runner.workspaces.beneath import folder
+from ostler.runner.workspaces.builder import Builder
+from ostler.runner.workspaces.diffs import difference, write_patch
+from ostler.runner.workspaces.git import Git, Progress, Stop
+from ostler.runner.workspaces.holders import Holders
+from ostler.runner.workspaces.mirrors import Mirrors
+from ostler.runner.workspaces.model import (
+    Difference,
+    DiffLimits,
+    Entry,
+    FolderSource,
+    Order,
+    ProviderKind,
+    Snapshot,
+    Workspace,
+)
+from ostler.runner.workspaces.policy import Policy, allowed_folder
+from ostler.runner.workspaces.providers import Providers
+from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Cannot, Origin, Provider, Spot
+from ostler.runner.workspaces.recorder import Recorder
+from ostler.runner.workspaces.records import (
+    SNAPSHOT_RECORD,
+    WORKSPACE_RECORD,
+    SnapshotRecord,
+    WorkspaceRecord,
+    read_record,
+    write_record,
+)
+from ostler.runner.workspaces.trash import Trash
+from ostler.runner.workspaces.unpacking import UnpackLimits
+from ostler.runner.workspaces.uploads import Uploads
+
+_FOLDERS = ("mirrors", "bases", "workspaces", "snapshots", "records", "uploads", "incoming", "trash", "empty")
+_BEFORE = "before"
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator decides."""
+
+    policy: Policy = Policy()
+    providers: tuple[ProviderKind, ...] = ()
+    """Their order, best first; empty for the usual one."""
+    kept_bases: int = 8
+    """Base trees that are kept although nobody uses them."""
+    max_upload_bytes: int = 256 * 2**20
+    unpacking: UnpackLimits = UnpackLimits()
+    zfs_command: tuple[str, ...] = ("zfs",)
+
+
+class House:
+    """One root folder with everything in it; a lock keeps a second runner out."""
+
+    def __init__(self, root: Path, *, environ: Mapping[str, str], options: Options, clock: Clock) -> None:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._root = root = root.resolve()
+        self._options = options
+        self._clock = clock
+        self._holders = Holders(environ)
+        self._lock = RLock()
+        self._records: dict[str, WorkspaceRecord] = {}
+        self._snapshots: dict[str, SnapshotRecord] = {}
+        self._owner: int | None = None
+        self.policy = options.policy
+        self.git = Git(environ, root / "empty")
+        self.providers = Providers(self.git, self._holders, root, order=options.providers, zfs=options.zfs_command)
+        self.mirrors = Mirrors(self.git, root / "mirrors", options.policy)
+        self.uploads = Uploads(root / "uploads", max_bytes=options.max_upload_bytes)
+        self._trash = Trash(root / "trash", self.providers)
+        self._recorder = Recorder(self.git, root / "incoming")
+        self._bases = Bases(root / "bases", self._trash.throw)
+        self._builder = Builder(
+            self.git,
+            self.mirrors,
+            self._recorder,
+            self._bases,
+            self.uploads,
+            policy=options.policy,
+            limits=options.unpacking,
+        )
+
+    # Opening and closing
+
+    def open(self) -> None:
+        """Read what is there, and remove what was never finished."""
+        for name in _FOLDERS:
+            (self._root / name).mkdir(mode=0o700, exist_ok=True)
+        self._owner = _locked(self._root)
+        for litter in (self._root / "incoming").iterdir():
+            self._trash.throw(litter, "copy")
+        self.uploads.sweep()
+        self._bases.sweep()
+        self._read_all()
+        self._collect()
+        self._trash.start()
+
+    def _read_all(self) -> None:
+        for place in sorted((self._root / "snapshots").iterdir()):
+            snapshot = read_record(place / SNAPSHOT_RECORD, SnapshotRecord)
+            if snapshot is None:
+                self._throw_unknown(place)
+            else:
+                self._snapshots[place.name] = snapshot
+        for place in sorted((self._root / "workspaces").iterdir()):
+            record = read_record(place / WORKSPACE_RECORD, WorkspaceRecord)
+            if record is None:
+                self._throw_unknown(place)
+            else:
+                self._records[place.name] = record
+                self._roll_back(place, self.providers[record.workspace.provider])
+
+    def _throw_unknown(self, place: Path) -> None:
+        """Remove something half-made, of which only its files can tell what made it."""
+        kind: ProviderKind = "zfs" if any(place.glob("*.dataset")) else "btrfs"  # the latter takes plain folders too
+        self._trash.throw(place, kind)
+
+    def close(self) -> None:
+        """Let go of mounts and locks."""
+        self._trash.close()
+        self.providers.let_go()
+        self._holders.close()
+        if self._owner is not None:
+            os.close(self._owner)
+            self._owner = None
+
+    # Workspaces
+
+    def record(self, workspace: str) -> WorkspaceRecord:
+        """What is known about a workspace; raises WorkspaceNotFound."""
+        with self._lock:
+            found = self._records.get(workspace)
+        if found is None:
+            raise WorkspaceNotFound(workspace=workspace[:80])
+        return found
+
+    def workspaces(self) -> list[Workspace]:
+        """All, oldest first."""
+        with self._lock:
+            return [self._records[name].workspace for name in sorted(self._records)]
+
+    def create(self, order: Order, progress: Progress | None, stop: Stop) -> Workspace:
+        """Make a workspace from a source."""
+        provider, refused = self.providers.choose(order)
+        base = self._builder.take(order, provider, progress, stop)
+        try:
+            source = order.source
+            in_place = isinstance(source, FolderSource) and source.in_place
+            path = allowed_folder(source.path, self.policy) if isinstance(source, FolderSource) and in_place else None
+            draft = self._draft(provider, base, path)
+            draft = msgspec.structs.replace(draft, refused=refused)
+            record = WorkspaceRecord(workspace=draft, base=base.name, parent_tree=base.tree)
+            return self._make(record, provider, self._bases.origin(base), base.tree, stop)
+        finally:
+            self._bases.put_back(base.name)
+            self._collect()
+
+    def fork(self, snapshot: str, stop: Stop) -> Workspace:
+        """Make a workspace from a snapshot."""
+        kept = self._kept(snapshot)
+        parent = self.record(kept.snapshot.workspace)
+        provider = self.providers.by_name(kept.kind)
+        self._check_content(provider, "forked")
+        draft = self._draft(provider, self._bases.get(kept.base), None)
+        record = WorkspaceRecord(
+            workspace=msgspec.structs.replace(draft, forked_from=snapshot),
+            base=kept.base,
+            parent_tree=kept.parent_tree,
+            borrowed=(parent.workspace.id, *parent.borrowed),
+        )
+        return self._make(record, provider, self._origin(kept), kept.snapshot.tree, stop)
+
+    def _draft(self, provider: Provider, base: Base, path: Path | None) -> Workspace:
+        name = new_id("wsp")
+        return Workspace(
+            id=name,
+            provider=provider.kind,
+            path=str(path or self._place(name) / TREE),
+            visible=provider.visible,
+            created_at=self._clock.now(),
+            url=base.url,
+            branch=base.branch,
+            commit=base.commit,
+        )
+
+    def _make(
+        self, record: WorkspaceRecord, provider: Provider, origin: Origin, origin_tree: str, stop: Stop
+    ) -> Workspace:
+        spot = self._spot(record)
+        spot.place.mkdir(mode=0o700)
+        try:
+            record = self._filled(record, provider, origin, origin_tree)
+            _check_wanted(stop)
+            write_record(spot.place / WORKSPACE_RECORD, record)
+        except BaseException:
+            provider.release(spot)
+            self._trash.throw(spot.place, provider.kind)
+            raise
+        with self._lock:
+            self._records[record.workspace.id] = record
+        return record.workspace
+
+    def _filled(self, record: WorkspaceRecord, provider: Provider, origin: Origin, origin_tree: str) -> WorkspaceRecord:
+        """Make the tree; the record then says what it lies upon."""
+        try:
+            made = provider.create(self._spot(record), origin)
+        except Cannot as error:
+            raise Unprocessable(reason=f"The workspace could not be made with {provider.kind}: {error}.") from error
+        parent = origin_tree if made.is_copy else record.parent_tree
+        return msgspec.structs.replace(record, layers=made.layers, parent_tree=parent)
+
+    def entry(self, workspace: str) -> Entry:
+        """How a process gets in."""
+        record, provider = self._known(workspace)
+        return Entry(prefix=provider.prefix(self._spot(record)), folder=record.workspace.path)
+
+    def open_tree(self, workspace: str) -> int:
+        """A descriptor of the tree, for the caller to close."""
+        record, provider = self._known(workspace)
+        return provider.open(self._spot(record))
+
+    def destroy(self, workspace: str) -> None:
+        """Take it out of the way."""
+        record, provider = self._known(workspace)
+        spot = self._spot(record)
+        with self._lock:
+            del self._records[workspace]
+        provider.release(spot)
+        self._trash.throw(spot.place, provider.kind)
+        self._collect()
+
+    # Snapshots
+
+    def snapshots(self, workspace: str) -> list[Snapshot]:
+        """Those of a workspace, oldest first."""
+        self.record(workspace)
+        with self._lock:
+            kept = sorted(self._snapshots.items())
+        return [found.snapshot for _, found in kept if found.snapshot.workspace == workspace]
+
+    def snapshot(self, workspace: str, label: str) -> Snapshot:
+        """Freeze the content, then record what the frozen content is."""
+        record, provider = self._known(workspace)
+        place = self._root / "snapshots" / new_id("snp")
+        place.mkdir(mode=0o700)
+        try:
+            kept = self._frozen(record, provider, place, label)
+            write_record(place / SNAPSHOT_RECORD, kept)
+        except BaseException:
+            self._trash.throw(place, provider.kind)
+            raise
+        with self._lock:
+            self._snapshots[place.name] = kept
+        return kept.snapshot
+
+    def _frozen(self, record: WorkspaceRecord, provider: Provider, place: Path, label: str) -> SnapshotRecord:
+        unread = provider.freeze(self._spot(record), place / CONTENT) if provider.keeps_content else ()
+        tree = self._tree_now(record, provider, place / CONTENT if provider.keeps_content else None)
+        snapshot = Snapshot(
+            id=place.name,
+            workspace=record.workspace.id,
+            label=label[:200],
+            created_at=self._clock.now(),
+            tree=tree,
+            unread=unread[:1000],
+        )
+        return SnapshotRecord(
+            snapshot=snapshot,
+            kind=provider.kind,
+            base=record.base,
+            parent_tree=record.parent_tree,
+            layers=record.layers,
+        )
+
+    def restore(self, workspace: str, snapshot: str) -> Workspace:
+        """Make the tree anew from a snapshot; the old one is set aside until the new one is complete."""
+        (record, provider), kept = self._known(workspace), self._kept(snapshot)
+        self._check_content(provider, "restored")
+        if kept.snapshot.workspace != workspace:
+            raise SnapshotNotFound(snapshot=snapshot[:80])
+        spot = self._spot(record)
+        if count := provider.inside(spot):
+            raise WorkspaceBusy(workspace=workspace, count=count, verb="restore")
+        provider.release(spot)
+        before = spot.place / _BEFORE
+        before.mkdir()
+        provider.move(spot.place, before)
+        try:
+            fresh = msgspec.structs.replace(record, parent_tree=kept.parent_tree)
+            fresh = self._filled(fresh, provider, self._origin(kept), kept.snapshot.tree)
+            self._remember(fresh)
+        except BaseException:
+            provider.release(spot)
+            self._roll_back(spot.place, provider)
+            raise
+        self._trash.throw(before, provider.kind)
+        return fresh.workspace
+
+    def _roll_back(self, place: Path, provider: Provider) -> None:
+        """Undo a restore that was not finished."""
+        before = place / _BEFORE
+        if before.exists():
+            away = self._root / "incoming" / new_id("old")
+            away.mkdir()
+            provider.move(place, away)
+            provider.move(before, place)
+            before.rmdir()
+            self._trash.throw(away, provider.kind)
+
+    # Differences
+
+    def diff(self, workspace: str, old: str, new: str, limits: DiffLimits, *, text: bool) -> Difference:
+        """Compare two states."""
+        repository, trees = self.repository(workspace), (self.tree(workspace, old), self.tree(workspace, new))
+        return difference(self.git, repository, *trees, limits=limits, names=(old, new), text=text)
+
+    def patch(self, workspace: str, old: str, new: str, target: BinaryIO) -> int:
+        """Write a patch."""
+        repository = self.repository(workspace)
+        return write_patch(self.git, repository, self.tree(workspace, old), self.tree(workspace, new), target)
+
+    def tree(self, workspace: str, state: str) -> str:
+        """The git tree of a state: `base`, `now` or a snapshot's id."""
+        record, provider = self._known(workspace)
+        if state == "base":
+            return self._bases.get(record.base).tree
+        if state == "now":
+            return self._tree_now(record, provider, None)
+        kept = self._snapshots.get(state)
+        if kept is None or (kept.snapshot.workspace != workspace and state != record.workspace.forked_from):
+            raise SnapshotNotFound(snapshot=state[:80])
+        return kept.snapshot.tree
+
+    def repository(self, workspace: str) -> Path:
+        """The repository of ours in which a workspace's trees are recorded."""
+        record = self.record(workspace)
+        path = self._root / "records" / workspace
+        borrowed = [self._root / "records" / name / "objects" for name in record.borrowed]
+        base = self._bases.get(record.base)
+        self._recorder.make_repository(path, [Path(base.objects), *(place for place in borrowed if place.exists())])
+        return path
+
+    def _tree_now(self, record: WorkspaceRecord, provider: Provider, frozen: Path | None) -> str:
+        repository, spot = self.repository(record.workspace.id), self._spot(record)
+        contents = self._recorder.contents(repository, record.parent_tree)
+        changes = provider.changes(spot, frozen, contents)
+        with folder(frozen or provider.changed_root(spot)) as root:
+            return self._recorder.record(repository, record.parent_tree, root, changes, frozen=frozen is not None)
+
+    # Delivery
+
+    def remember_push(self, workspace: str, branch: str, commit: str) -> None:
+        """Keep what goes where, so that the next push knows what it may replace."""
+        record = self.record(workspace)
+        known = tuple(name for name in record.pushed.get(branch, ()) if name != commit)
+        self._remember(msgspec.structs.replace(record, pushed={**record.pushed, branch: (*known, commit)}))
+
+    # Helpers
+
+    def _remember(self, record: WorkspaceRecord) -> None:
+        write_record(self._place(record.workspace.id) / WORKSPACE_RECORD, record)
+        with self._lock:
+            self._records[record.workspace.id] = record
+
+    def _known(self, workspace: str) -> tuple[WorkspaceRecord, Provider]:
+        record = self.record(workspace)
+        return record, self.providers[record.workspace.provider]
+
+    def _kept(self, snapshot: str) -> SnapshotRecord:
+        with self._lock:
+            kept = self._snapshots.get(snapshot)
+            if kept is None or kept.snapshot.workspace not in self._records:
+                raise SnapshotNotFound(snapshot=snapshot[:80])
+            return kept
+
+    def _origin(self, kept: SnapshotRecord) -> Origin:
+        return Origin(content=self._root / "snapshots" / kept.snapshot.id / CONTENT, layers=kept.layers)
+
+    def _check_content(self, provider: Provider, what: str) -> None:
+        if not provider.keeps_content:
+            raise Unprocessable(reason=f"A workspace in place keeps no content, so it cannot be {what}.")
+
+    def _place(self, workspace: str) -> Path:
+        return self._root / "workspaces" / workspace
+
+    def _spot(self, record: WorkspaceRecord) -> Spot:
+        place = self._place(record.workspace.id)
+        return Spot(place=place, tree=Path(record.workspace.path), layers=record.layers)
+
+    def _collect(self) -> None:
+        """Remove snapshots, records and bases that nothing needs any more."""
+        with self._lock:
+            layers = {layer for record in self._records.values() for layer in record.layers}
+            for name, kept in list(self._snapshots.items()):
+                if kept.snapshot.workspace not in self._records and f"snapshots/{name}/{CONTENT}" not in layers:
+                    del self._snapshots[name]
+                    self._trash.throw(self._root / "snapshots" / name, kept.kind)
+            needed = {*self._records, *(name for record in self._records.values() for name in record.borrowed)}
+            for place in (self._root / "records").iterdir():
+                if place.name not in needed:
+                    self._trash.throw(place, "copy")
+            used = {record.base for record in self._records.values()}
+            self._bases.prune(used, self._options.kept_bases)
+
+
+def _check_wanted(stop: Stop) -> None:
+    if stop.requested:
+        raise Unprocessable(reason="The order was called off.")
+
+
+def _locked(root: Path) -> int:
+    """Own the folder for as long as this process lives."""
+    held = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(held)
+        raise SettingsError(name="state_dir", value=root, reason="another runner uses it. Stop that one.") from error
+    return held

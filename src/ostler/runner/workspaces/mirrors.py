@@ -1,0 +1,152 @@
+"""Bare copies of remote repositories: fetched again when something new is wanted, shared inside a scope only."""
+
+import hashlib
+import re
+from collections import defaultdict
+from pathlib import Path
+from threading import Lock
+from typing import Literal
+
+import msgspec
+
+from ostler.base.errors import RepositoryFailed
+from ostler.runner.workspaces.git import Git, GitFailed, Progress, Remote, Stop
+from ostler.runner.workspaces.model import GitSource, Ref, Refs
+from ostler.runner.workspaces.policy import Address, Policy, allowed, checked_commit, checked_ref, remote_of, shown
+
+_EVERYTHING = (
+    "+refs/heads/*:refs/heads/*",
+    "+refs/tags/*:refs/tags/*",
+    "+HEAD:refs/ostler/head",
+)
+_LOCAL = Remote(protocols=("file",))
+_COPY_SAFE = {"core.trustctime": "false", "core.checkStat": "minimal"}
+"""A copied tree has new inodes and times; without this, git reads every file of it again."""
+_HEAD = re.compile(rb"ref: refs/heads/(\S+)\tHEAD")
+
+
+class Fetched(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit that is in a mirror now."""
+
+    mirror: Path
+    url: str
+    commit: str
+    branch: str | None
+    """The branch the workspace shall be on; None for a tag or a plain commit."""
+
+
+class Mirrors:
+    """All mirrors below one folder."""
+
+    def __init__(self, git: Git, root: Path, policy: Policy) -> None:
+        self._git = git
+        self._root = root
+        self._policy = policy
+        self._locks: defaultdict[str, Lock] = defaultdict(Lock)
+
+    def refs(self, source: GitSource) -> Refs:
+        """What a remote offers, without fetching it."""
+        address = allowed(source.url, self._policy)
+        remote = remote_of(address, source.credential)
+        try:
+            listed = self._git.run("ls-remote", "--symref", "--", address.url, remote=remote)
+        except GitFailed as error:
+            raise RepositoryFailed(url=shown(address.url), reason=str(error)) from error
+        head = _HEAD.search(listed)
+        refs = [ref for line in listed.decode(errors="replace").splitlines() if (ref := _ref(line))]
+        default = head[1].decode(errors="replace") if head else None
+        return Refs(url=shown(address.url), default_branch=default, refs=tuple(refs))
+
+    def fetch(self, source: GitSource, scope: str, progress: Progress | None, stop: Stop) -> Fetched:
+        """Make sure that the wanted commit is here, and say which it is."""
+        address = allowed(source.url, self._policy)
+        if source.branch is not None:
+            checked_ref(source.branch)
+        wanted = checked_commit(source.commit) if source.commit is not None else None
+        key = hashlib.sha256(f"{scope}\0{address.url}".encode()).hexdigest()[:32]
+        with self._locks[key]:
+            mirror = self._mirror(key)
+            commit = self._commit(mirror, wanted) if wanted else None
+            try:
+                if commit is None:
+                    self._update(mirror, address, remote_of(address, source.credential), wanted, progress, stop)
+                    commit = self._commit(mirror, wanted or _name(source.branch))
+            except GitFailed as error:
+                raise RepositoryFailed(url=shown(address.url), reason=str(error)) from error
+        if commit is None:
+            raise RepositoryFailed(url=shown(address.url), reason=_missing(source))
+        return Fetched(mirror=mirror, url=shown(address.url), commit=commit, branch=self._branch(mirror, source))
+
+    def _mirror(self, key: str) -> Path:
+        mirror = self._root / key
+        if not (mirror / "HEAD").exists():
+            self._git.run("init", "--quiet", "--bare", "--template=", "--", str(mirror))
+        return mirror
+
+    def _update(
+        self,
+        mirror: Path,
+        address: Address,
+        remote: Remote,
+        commit: str | None,
+        progress: Progress | None,
+        stop: Stop,
+    ) -> None:
+        tell = progress or (lambda _: None)
+        fetch = ("fetch", "--progress", "--prune", "--no-write-fetch-head", "--no-tags", "--force")
+        orders = {"repository": mirror, "remote": remote, "progress": tell, "stop": stop}
+        self._git.run(*fetch, "--", address.url, *_EVERYTHING, **orders)  # type: ignore[arg-type]  # one set of orders
+        if commit and len(commit) >= 40 and self._commit(mirror, commit) is None:
+            # it is on no branch; many servers hand it out by its id
+            self._git.run(*fetch, "--", address.url, commit, **orders)  # type: ignore[arg-type]  # one set of orders
+
+    def _commit(self, mirror: Path, name: str) -> str | None:
+        answer = self._git.run(
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            f"{name}^{{commit}}",
+            repository=mirror,
+            accept=(0, 1, 128),
+        )
+        return answer.decode().strip() or None
+
+    def _branch(self, mirror: Path, source: GitSource) -> str | None:
+        if source.branch is None:
+            return None
+        known = self._git.run(
+            "rev-parse", "--verify", "--quiet", f"refs/heads/{source.branch}", repository=mirror, accept=(0, 1, 128)
+        )
+        return source.branch if known.strip() else None
+
+
+def _name(branch: str | None) -> str:
+    """What git looks a branch or tag up by; branches go before tags of the same name."""
+    return f"heads/{branch}" if branch else "refs/ostler/head"
+
+
+def _missing(source: GitSource) -> str:
+    if source.commit:
+        return f"it has no commit {source.commit}."
+    return f"it has no branch or tag '{source.branch}'." if source.branch else "it has no commits yet."
+
+
+def _ref(line: str) -> Ref | None:
+    commit, _, name = line.partition("\t")
+    if name.endswith("^{}") or not name.startswith(("refs/heads/", "refs/tags/")):
+        return None
+    kind, _, short = name.removeprefix("refs/").partition("/")
+    return Ref(name=short, kind="branch" if kind == "heads" else "tag", commit=commit)
+
+
+def check_out(git: Git, fetched: Fetched, target: Path, *, objects: Literal["linked", "copied", "borrowed"]) -> None:
+    """Make `target` a repository with the commit checked out; one with borrowed objects needs the mirror to stay."""
+    how = {"linked": "--local", "copied": "--no-hardlinks", "borrowed": "--shared"}[objects]
+    places = ("--template=", "--", str(fetched.mirror), str(target))
+    git.run("clone", "--quiet", "--no-checkout", how, *places, remote=_LOCAL)
+    repository = target / ".git"
+    for name, value in {**_COPY_SAFE, "remote.origin.url": fetched.url}.items():
+        git.run("config", name, value, repository=repository)
+    branch = ("-B", fetched.branch) if fetched.branch else ("--detach",)
+    git.run("checkout", "--quiet", "--force", *branch, fetched.commit, repository=repository, files=target)

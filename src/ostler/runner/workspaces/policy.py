@@ -1,0 +1,181 @@
+"""Which repositories may be used, and which names of branches and commits are names at all."""
+
+import re
+from base64 import b64encode
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal, assert_never
+from urllib.parse import quote, unquote, urlsplit
+
+import msgspec
+
+from ostler.base.errors import InvalidRequest, RepositoryRefused
+from ostler.runner.workspaces.git import Remote
+from ostler.runner.workspaces.model import Credential
+
+Protocol = Literal["https", "http", "ssh", "file"]
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_SCP = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>[^@/:]+):(?!/?/)(?P<path>[^:].*)")
+_ODD = re.compile(r"[\x00-\x20\x7f\\]")
+_BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)|^[-./]|[/.]$|^@$")
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_LONGEST = 4096
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator allows."""
+
+    protocols: tuple[Protocol, ...] = ("https", "ssh")
+    hosts: tuple[str, ...] = ("*",)
+    """Names, or patterns such as `*.example.com`."""
+    folders: tuple[str, ...] = ()
+    """Folders of this machine below which repositories and folders may be used; none unless named."""
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """A repository that may be used."""
+
+    protocol: Protocol
+    url: str
+    host: str = ""
+    path: str = ""
+
+
+def allowed(url: str, policy: Policy) -> Address:
+    """Read an address and hold it against the policy; raises RepositoryRefused."""
+    address = _parsed(url)
+    if address.protocol == "file":
+        allowed_folder(address.path, policy)
+    elif address.protocol not in policy.protocols:
+        raise _refused(url, f"{address.protocol} is not allowed here. Use {' or '.join(policy.protocols)}.")
+    elif not any(fnmatchcase(address.host.lower(), pattern.lower()) for pattern in policy.hosts):
+        raise _refused(url, f"the host {address.host} is not on the list of allowed hosts.")
+    return address
+
+
+def allowed_folder(path: str, policy: Policy) -> Path:
+    """A folder of this machine as it really is; raises RepositoryRefused unless it is below an allowed one."""
+    try:
+        real = Path(path).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        real = None
+    inside = real and any(real.is_relative_to(Path(root).resolve()) for root in policy.folders)
+    if not real or not inside or not real.is_dir():
+        raise _refused(path, "it is not a folder below one of the allowed local folders.")
+    return real
+
+
+def _parsed(url: str) -> Address:
+    if not url or len(url) > _LONGEST or _ODD.search(url) or url.startswith("-"):
+        raise _refused(url[:200], "it is not the address of a repository.")
+    if url.startswith("/"):
+        return Address(protocol="file", url=f"file://{quote(url)}", path=url)
+    if "://" not in url and (found := _SCP.fullmatch(url)):
+        user = found["user"] or "git"
+        return _ssh(url, user, found["host"], found["path"], f"{user}@{found['host']}:{found['path']}")
+    return _split(url)
+
+
+def _split(url: str) -> Address:
+    try:
+        parts = urlsplit(url)
+        host, port, user = parts.hostname or "", parts.port, parts.username
+    except ValueError as error:
+        raise _refused(url, "it is not the address of a repository.") from error
+    match parts.scheme:
+        case "file" if not parts.netloc and parts.path.startswith("/"):
+            return Address(protocol="file", url=url, path=unquote(parts.path))
+        case "https" | "http":
+            if user is not None:
+                raise _refused(url, "it holds a user or a password. Send the credential apart from the address.")
+            _check_host(url, host)
+            return Address(protocol="https" if parts.scheme == "https" else "http", url=url, host=host, path=parts.path)
+        case "ssh":
+            at = f"{host}:{port}" if port else host
+            if parts.password is not None:
+                raise _refused(url, "it holds a password. Send the credential apart from the address.")
+            return _ssh(url, user or "git", host, parts.path, f"ssh://{user or 'git'}@{at}{parts.path}")
+        case _:
+            raise _refused(url, "only https, ssh and folders of this machine can be repositories.")
+
+
+def _ssh(given: str, user: str, host: str, path: str, url: str) -> Address:
+    if not _USER.fullmatch(user):
+        raise _refused(given, "its user is not a user's name.")
+    _check_host(given, host)
+    return Address(protocol="ssh", url=url, host=host, path=path)
+
+
+def _check_host(url: str, host: str) -> None:
+    if not (_HOST.fullmatch(host) or _HOST.fullmatch(f"[{host}]")):
+        raise _refused(url, "its host is not a host's name.")
+
+
+def _refused(url: str, reason: str) -> RepositoryRefused:
+    return RepositoryRefused(url=shown(url), reason=reason)
+
+
+def shown(url: str) -> str:
+    """An address as people may see it: without a user or a password."""
+    before, mark, after = url.partition("://")
+    if not mark:
+        return url
+    at, slash, path = after.partition("/")
+    return f"{before}://{at.rpartition('@')[2]}{slash}{path}"
+
+
+def checked_ref(name: str, *, field: str = "branch") -> str:
+    """The name of a branch or tag; raises InvalidRequest for what git would not take, or take for an option."""
+    if not name or len(name) > 250 or _BAD_REF.search(name):
+        raise InvalidRequest(reason=f"{field}: '{name}' cannot be the name of a branch.", errors={field: [name]})
+    return name
+
+
+def checked_commit(name: str) -> str:
+    """A commit's id, whole or shortened."""
+    if not _COMMIT.fullmatch(name.lower()):
+        raise InvalidRequest(
+            reason=f"commit: '{name[:80]}' is not a commit's id. Give 7 to 64 hexadecimal digits.",
+            errors={"commit": [name[:80]]},
+        )
+    return name.lower()
+
+
+def remote_of(address: Address, credential: Credential | None) -> Remote:
+    """How to reach a repository: one protocol, and the credential outside of the address and of every argument."""
+    given = credential or Credential()
+    match address.protocol:
+        case "https" | "http":
+            return _web_remote(address, given)
+        case "ssh":
+            return Remote(protocols=("ssh",), env={"GIT_SSH_COMMAND": _ssh_command(given), "GIT_SSH_VARIANT": "ssh"})
+        case "file":
+            return Remote(protocols=("file",))
+        case _:
+            assert_never(address.protocol)
+
+
+def _web_remote(address: Address, credential: Credential) -> Remote:
+    if credential.token is None:
+        return Remote(protocols=(address.protocol,))
+    basic = b64encode(f"{credential.user}:{credential.token}".encode()).decode()
+    env = {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "http.extraHeader",
+        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
+    }
+    return Remote(protocols=(address.protocol,), env=env, secrets=(credential.token, basic))
+
+
+def _ssh_command(credential: Credential) -> str:
+    options = ["-o BatchMode=yes", "-o StrictHostKeyChecking=yes", "-F /dev/null"]
+    if credential.ssh_key_file:
+        options += ["-o IdentitiesOnly=yes", f"-i {_quoted(credential.ssh_key_file)}"]
+    if credential.ssh_known_hosts_file:
+        options.append(f"-o UserKnownHostsFile={_quoted(credential.ssh_known_hosts_file)}")
+    return " ".join(["ssh", *options])
+
+
+def _quoted(path: str) -> str:
+    return "'" + path.replace("'", "'\\''") + "'"

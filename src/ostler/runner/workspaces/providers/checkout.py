@@ -1,0 +1,36 @@
+"""Git: each workspace is a checkout of its own that borrows the mirror's objects, so that no base is laid out.
+
+It is not a linked worktree: that would share its configuration and branches with the mirror, where an agent could
+write them. Snapshots are full copies of the checkout, in which only the changed objects are.
+"""
+
+from pathlib import Path
+
+from ostler.runner.workspaces.git import Git
+from ostler.runner.workspaces.mirrors import Fetched, check_out
+from ostler.runner.workspaces.model import ProviderKind
+from ostler.runner.workspaces.providers.plain import MADE, Copy
+from ostler.runner.workspaces.providers.provider import Made, Origin, Spot, Store
+
+
+class Checkout(Copy):
+    """Checkouts; for git sources only."""
+
+    kind: ProviderKind = "git"
+    store: Store = "none"
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+
+    def create(self, spot: Spot, origin: Origin) -> Made:
+        """Check out the commit; a snapshot is copied."""
+        if origin.content is not None:
+            return super().create(spot, origin)
+        self._check_out(spot.tree, origin.fetched)
+        (spot.place / MADE).touch()
+        return Made()
+
+    def _check_out(self, tree: Path, fetched: Fetched | None) -> None:
+        if fetched is None:
+            raise ValueError("only a git source can be checked out")
+        check_out(self._git, fetched, tree, objects="borrowed")

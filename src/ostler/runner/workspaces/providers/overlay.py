@@ -1,0 +1,193 @@
+"""Overlays: a workspace is an empty layer on a base that stays untouched, made in no time whatever the base's size.
+
+The overlay is mounted inside namespaces of a holder (see holders.py), so the host sees no mount, and there is nothing
+that could stay behind. The agent's processes join those namespaces; the server works with a descriptor of the tree.
+"""
+
+import os
+import stat
+from pathlib import Path
+from threading import Lock
+
+from ostler.runner.workspaces import beneath
+from ostler.runner.workspaces.beneath import opened
+from ostler.runner.workspaces.holders import CannotHold, Hold, Holders, entrance
+from ostler.runner.workspaces.model import ProviderKind
+from ostler.runner.workspaces.providers.provider import TREE, Cannot, Made, Origin, Spot, Store
+from ostler.runner.workspaces.recorder import Changes, Contents, is_git, is_recordable
+from ostler.runner.workspaces.trees import Found, copy_tree, remove_tree, walk
+
+_UPPER = "upper"
+_MOST_LAYERS = 16
+_OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
+
+
+class Overlay:
+    """Overlays in a user namespace, for which no privilege is needed; or, as root, in a mount namespace only."""
+
+    visible = False
+    keeps_content = True
+    store: Store = "folder"
+
+    def __init__(self, holders: Holders, root: Path, *, user: bool) -> None:
+        self._holders = holders
+        self._root = root
+        self._user = user
+        self._lock = Lock()
+        self._holds: dict[Path, Hold] = {}
+
+    @property
+    def kind(self) -> ProviderKind:
+        """Two kinds of the same thing."""
+        return "overlay" if self._user else "overlay-root"
+
+    def probe(self, folder: Path) -> None:
+        """Mount one, change it, and see that the base did not."""
+        if not self._user and os.geteuid() != 0:
+            raise Cannot("it needs root")
+        base = folder / "base"
+        (base / "inner").mkdir(parents=True)
+        (base / "file").write_text("old")
+        spot = Spot(place=folder, tree=folder / TREE)
+        try:
+            made = self.create(spot, Origin(content=base))
+            self._try(Spot(place=folder, tree=folder / TREE, layers=made.layers), base)
+        except OSError as error:
+            raise Cannot(error.strerror or str(error)) from error
+        finally:
+            self.release(spot)
+            for child in folder.iterdir():
+                remove_tree(child)
+
+    def _try(self, spot: Spot, base: Path) -> None:
+        tree = self.open(spot)
+        try:
+            os.unlink("file", dir_fd=tree)
+            os.rmdir("inner", dir_fd=tree)
+            os.mkdir("inner", dir_fd=tree)
+        finally:
+            os.close(tree)
+        upper = spot.place / _UPPER
+        if not (base / "file").exists() or not stat.S_ISCHR((upper / "file").stat().st_mode):
+            raise Cannot("a removed file is not kept as a whiteout")
+        with beneath.folder(upper / "inner") as inner:
+            if not _is_opaque(inner):
+                raise Cannot("a replaced folder is not kept as opaque")
+
+    def new_base(self, tree: Path) -> None:
+        """An ordinary folder."""
+        tree.mkdir()
+
+    def create(self, spot: Spot, origin: Origin) -> Made:
+        """Lay an empty layer upon the origin; only a tall stack costs a copy of the origin's changes."""
+        if origin.content is None:
+            raise ValueError("an overlay needs files to lie upon")
+        for name in (_UPPER, "work", TREE):
+            (spot.place / name).mkdir()
+        layers = (str(origin.content.relative_to(self._root)), *origin.layers)
+        is_copy = len(layers) <= _MOST_LAYERS
+        if not is_copy:
+            layers = origin.layers
+            with beneath.folder(origin.content) as content:
+                copy_tree(content, spot.place / _UPPER)
+        self._hold(Spot(place=spot.place, tree=spot.tree, layers=layers))
+        return Made(layers=layers, is_copy=is_copy)
+
+    def _hold(self, spot: Spot) -> Hold:
+        with self._lock:
+            hold = self._holds.get(spot.place)
+            if hold is not None and hold.is_alive():
+                return hold
+            if hold is not None:
+                hold.close()
+            found = self._holders.find(spot.place) or self._mount(spot)
+            self._holds[spot.place] = found
+            return found
+
+    def _mount(self, spot: Spot) -> Hold:
+        place = str(spot.place.relative_to(self._root))
+        try:
+            return self._holders.hold(self._root, place, spot.layers, user=self._user)
+        except CannotHold as error:
+            raise Cannot(str(error)) from error
+
+    def open(self, spot: Spot) -> int:
+        """The merged tree, which is in another namespace."""
+        return os.dup(self._hold(spot).tree)
+
+    def prefix(self, spot: Spot) -> tuple[str, ...]:
+        """The program that joins the holder's namespaces."""
+        self._hold(spot)
+        return entrance(spot.place, spot.tree)
+
+    def inside(self, spot: Spot) -> int:
+        """What the holder counts."""
+        return self._hold(spot).others()
+
+    def freeze(self, spot: Spot, content: Path) -> tuple[str, ...]:
+        """Copy the upper layer: that is all that was ever changed."""
+        content.mkdir()
+        with beneath.folder(spot.place / _UPPER) as upper:
+            return copy_tree(upper, content)
+
+    def changed_root(self, spot: Spot) -> Path:
+        """The upper layer."""
+        return spot.place / _UPPER
+
+    def changes(self, spot: Spot, frozen: Path | None, contents: Contents) -> Changes:
+        """Read them off the upper layer."""
+        with beneath.folder(frozen or spot.place / _UPPER) as layer:
+            return _changes_of(layer, contents)
+
+    def release(self, spot: Spot) -> None:
+        """Let the holder go, even if somebody is inside."""
+        with self._lock:
+            hold = self._holds.pop(spot.place, None) or self._holders.find(spot.place)
+        if hold is not None:
+            hold.close(end=True)
+
+    def let_go(self) -> None:
+        """Close all holds without ending them: agents that stay keep their workspaces."""
+        with self._lock:
+            for hold in self._holds.values():
+                hold.close()
+            self._holds.clear()
+
+    def move(self, source: Path, target: Path) -> None:
+        """Rename the layer and what belongs to it."""
+        for name in (_UPPER, "work", TREE):
+            if (source / name).exists():
+                (source / name).rename(target / name)
+
+    def purge(self, folder: Path) -> None:
+        """Remove it all."""
+        remove_tree(folder)
+
+
+def _changes_of(layer: int, contents: Contents) -> Changes:
+    present: list[str] = []
+    gone: list[str] = []
+    for found in walk(layer, enter=contents.worth_entering):
+        if found.is_whiteout:
+            gone.append(found.path)
+        elif stat.S_ISDIR(found.stat.st_mode):
+            if not is_git(found.name) and _replaces(layer, found, contents):
+                gone.append(found.path)
+        elif is_recordable(found):
+            present.append(found.path)
+    return Changes(present=tuple(present), gone=tuple(gone))
+
+
+def _replaces(layer: int, found: Found, contents: Contents) -> bool:
+    """Whether the folder hides what had its name before: a file, or a folder whose content is gone."""
+    if found.path in contents.files:
+        return True
+    if found.path not in contents.folders:
+        return False
+    with opened(layer, found.path, os.O_RDONLY | os.O_DIRECTORY) as at:
+        return _is_opaque(at)
+
+
+def _is_opaque(at: int) -> bool:
+    names = os.listxattr(at)
+    return any(name in names and os.getxattr(at, name) == b"y" for name in _OPAQUE)

@@ -1,0 +1,119 @@
+"""Providers whose trees are ordinary folders: a full copy, a copy that shares blocks, and the folder itself."""
+
+import os
+from pathlib import Path
+
+from ostler.runner.workspaces.beneath import folder
+from ostler.runner.workspaces.model import ProviderKind
+from ostler.runner.workspaces.providers.provider import TREE, Cannot, Made, Origin, Spot, Store
+from ostler.runner.workspaces.recorder import Changes, Contents, changed_since
+from ostler.runner.workspaces.trees import Cloning, copy_tree, remove_tree
+
+MADE = "made"
+"""A file whose ctime says when the tree was made."""
+
+
+class Copy:
+    """Copies every file. Works everywhere, and takes as long as the tree is large."""
+
+    kind: ProviderKind = "copy"
+    visible = True
+    keeps_content = True
+    store: Store = "folder"
+    cloning: Cloning = "auto"
+
+    def probe(self, folder: Path) -> None:
+        """Try it."""
+        source, target = folder / "source", folder / "target"
+        self.new_base(source)
+        try:
+            (source / "file").write_bytes(b"x" * 8192)
+            self.clone(source, target, frozen=False)
+            (target / "file").write_bytes(b"y")
+            if (source / "file").read_bytes() != b"x" * 8192:
+                raise Cannot("a change to the copy changed the original")
+        except OSError as error:
+            raise Cannot(error.strerror or str(error)) from error
+        finally:
+            self.discard(source)
+            self.discard(target)
+
+    def new_base(self, tree: Path) -> None:
+        """An ordinary folder."""
+        tree.mkdir()
+
+    def clone(self, source: Path, target: Path, *, frozen: bool) -> tuple[str, ...]:
+        """Make `target` a tree like `source`; gives what could not be read. `frozen` copies are never written to."""
+        target.mkdir()
+        with folder(source) as root:
+            return copy_tree(root, target, cloning=self.cloning)
+
+    def discard(self, tree: Path) -> None:
+        """Remove one tree."""
+        remove_tree(tree)
+
+    def create(self, spot: Spot, origin: Origin) -> Made:
+        """Clone, and note when: whatever changes later has a later ctime, which no program can forge."""
+        if origin.content is None:
+            raise ValueError("this provider needs files to begin with")
+        self.clone(origin.content, spot.tree, frozen=False)
+        (spot.place / MADE).touch()
+        return Made()
+
+    def open(self, spot: Spot) -> int:
+        """The folder."""
+        return os.open(spot.tree, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def prefix(self, spot: Spot) -> tuple[str, ...]:
+        """Nothing is needed."""
+        return ()
+
+    def inside(self, spot: Spot) -> int:
+        """Unknown."""
+        return 0
+
+    def freeze(self, spot: Spot, content: Path) -> tuple[str, ...]:
+        """Clone the tree."""
+        return self.clone(spot.tree, content, frozen=True)
+
+    def changed_root(self, spot: Spot) -> Path:
+        """The tree itself."""
+        return spot.tree
+
+    def changes(self, spot: Spot, frozen: Path | None, contents: Contents) -> Changes:
+        """Look at every file of the live tree: copying it gave the frozen one new times."""
+        with folder(spot.tree) as root:
+            return changed_since(root, contents, (spot.place / MADE).stat().st_ctime_ns)
+
+    def release(self, spot: Spot) -> None:
+        """Nothing is held."""
+
+    def move(self, source: Path, target: Path) -> None:
+        """Rename the tree and the note."""
+        for name in (TREE, MADE):
+            if (source / name).exists():
+                (source / name).rename(target / name)
+
+    def purge(self, folder: Path) -> None:
+        """Remove it all."""
+        remove_tree(folder)
+
+
+class Reflink(Copy):
+    """Copies every file, but lets the file system share the content until it is changed."""
+
+    kind: ProviderKind = "reflink"
+    cloning: Cloning = "always"
+
+
+class InPlace(Copy):
+    """The folder itself: nothing is isolated, nothing can be restored. Only on explicit demand."""
+
+    kind: ProviderKind = "in-place"
+    store: Store = "none"
+    keeps_content = False
+
+    def create(self, spot: Spot, origin: Origin) -> Made:
+        """Only note when it began."""
+        (spot.place / MADE).touch()
+        return Made()

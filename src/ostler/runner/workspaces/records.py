@@ -1,0 +1,55 @@
+"""What is remembered about workspaces and snapshots, as one small JSON file each, written whole or not at all."""
+
+import os
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ostler.runner.workspaces.model import Snapshot, Workspace
+
+WORKSPACE_RECORD = "workspace.json"
+SNAPSHOT_RECORD = "snapshot.json"
+_Kind = TypeVar("_Kind", bound=msgspec.Struct)
+
+
+class WorkspaceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A workspace, and what it was made of."""
+
+    workspace: Workspace
+    base: str
+    parent_tree: str
+    """The git tree of what it lies upon."""
+    layers: tuple[str, ...] = ()
+    borrowed: tuple[str, ...] = ()
+    """Workspaces whose recorded objects it needs, because it was forked from them."""
+    pushed: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """Branch -> the commits that were, or were about to be, pushed there, newest last."""
+
+
+class SnapshotRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot, and what its content lies upon."""
+
+    snapshot: Snapshot
+    kind: str
+    base: str
+    parent_tree: str
+    layers: tuple[str, ...] = ()
+
+
+def read_record(path: Path, kind: type[_Kind]) -> _Kind | None:
+    """What was written, or None if it was not, or not wholly."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+        return None
+
+
+def write_record(path: Path, record: msgspec.Struct) -> None:
+    """Write it so that a crash leaves the old one or the new one."""
+    fresh = path.with_name(f".{path.name}.new")
+    with fresh.open("wb") as file:
+        file.write(msgspec.json.encode(record))
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)

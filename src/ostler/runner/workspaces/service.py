@@ -1,0 +1,187 @@
+"""Workspaces of one runner: the public surface that sessions, tasks and the file API are built on.
+
+    workspaces = await Workspaces.open(root, environ=os.environ, options=Options(...))
+    workspace = await workspaces.create(Order(source=GitSource(url=..., branch="main")), progress=print)
+    entry = await workspaces.entry(workspace.id)           # Launch: entry.command(argv), cwd entry.folder
+    snapshot = await workspaces.snapshot(workspace.id, "after turn 1")
+    changes = await workspaces.diff(workspace.id)           # base -> now; or between snapshots
+    data = await workspaces.use_files(workspace.id, lambda files: files.read("README.md").data)
+    other = await workspaces.fork(snapshot.id)
+    await workspaces.restore(workspace.id, snapshot.id)     # the agent must be stopped
+    await workspaces.destroy(workspace.id)                  # returns at once; removal goes on behind
+    await workspaces.close()
+
+Everything blocking runs in threads of its own. Errors are classes of base/errors.py. What a killed runner left is put
+right by `open`; workspaces and snapshots are still there, half-made ones are removed.
+"""
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO, Self, TypeVar
+
+from ostler.base.clock import Clock, SystemClock
+from ostler.runner.workspaces.files import Files
+from ostler.runner.workspaces.git import Progress, Stop
+from ostler.runner.workspaces.house import House, Options
+from ostler.runner.workspaces.model import (
+    Difference,
+    DiffLimits,
+    Entry,
+    GitSource,
+    Order,
+    Refs,
+    Snapshot,
+    Upload,
+    Verdict,
+    Workspace,
+)
+from ostler.runner.workspaces.packing import ArchiveForm, pack
+
+_Result = TypeVar("_Result")
+_THREADS = 16
+_CANCEL_SECONDS = 10.0
+
+
+class Workspaces:
+    """All workspaces below one folder; one runner at a time owns it."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ostler-workspace")
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @classmethod
+    async def open(
+        cls, root: Path, *, environ: Mapping[str, str], options: Options | None = None, clock: Clock | None = None
+    ) -> Self:
+        """Take over the folder, and put right what a killed runner left."""
+        house = House(root, environ=environ, options=options or Options(), clock=clock or SystemClock())
+        await asyncio.to_thread(house.open)
+        return cls(house)
+
+    async def close(self) -> None:
+        """Let go of everything; workspaces stay, and agents that stay keep theirs."""
+        await self._run(lambda _: self._house.close())
+        self._threads.shutdown(wait=False)
+
+    async def providers(self) -> list[Verdict]:
+        """Which snapshot providers work here, best first, and why the others do not."""
+        return await self._run(lambda _: self._house.providers.verdicts())
+
+    async def refs(self, source: GitSource) -> Refs:
+        """The branches and tags of a remote."""
+        return await self._run(lambda _: self._house.mirrors.refs(source))
+
+    async def upload(self, chunks: AsyncIterable[bytes]) -> Upload:
+        """Take in an archive for an UploadSource."""
+        return await self._house.uploads.receive(chunks)
+
+    async def create(self, order: Order, *, progress: Progress | None = None) -> Workspace:
+        """Make a workspace; `progress` hears lines such as `Receiving objects: 45%` on the event loop."""
+        tell = None if progress is None else _on_this_loop(progress)
+        return await self._run(lambda stop: self._house.create(order, tell, stop))
+
+    def get(self, workspace: str) -> Workspace:
+        """One workspace; raises WorkspaceNotFound."""
+        return self._house.record(workspace).workspace
+
+    def all(self) -> list[Workspace]:
+        """All workspaces, oldest first."""
+        return self._house.workspaces()
+
+    async def entry(self, workspace: str) -> Entry:
+        """How a process gets in; mounts the tree if need be."""
+        return await self._alone(workspace, lambda: self._house.entry(workspace))
+
+    async def destroy(self, workspace: str) -> None:
+        """Remove a workspace and its snapshots, whoever is still inside; forks of them stay."""
+        await self._alone(workspace, lambda: self._house.destroy(workspace))
+        self._locks.pop(workspace, None)
+
+    async def snapshot(self, workspace: str, label: str = "") -> Snapshot:
+        """Freeze the state of a workspace; for an exact one the agent is idle or frozen."""
+        return await self._alone(workspace, lambda: self._house.snapshot(workspace, label))
+
+    def snapshots(self, workspace: str) -> list[Snapshot]:
+        """The snapshots of a workspace, oldest first."""
+        return self._house.snapshots(workspace)
+
+    async def restore(self, workspace: str, snapshot: str) -> Workspace:
+        """Make a workspace what it was; raises WorkspaceBusy while processes are known to be inside."""
+        return await self._alone(workspace, lambda: self._house.restore(workspace, snapshot))
+
+    async def fork(self, snapshot: str) -> Workspace:
+        """A new workspace that begins as a snapshot."""
+        return await self._run(lambda stop: self._house.fork(snapshot, stop))
+
+    async def diff(
+        self,
+        workspace: str,
+        *,
+        old: str = "base",
+        new: str = "now",
+        limits: DiffLimits | None = None,
+        text: bool = True,
+    ) -> Difference:
+        """What differs between two states: snapshot ids, `base` or `now`. Ignored files are left out."""
+        chosen = limits or DiffLimits()
+        return await self._alone(workspace, lambda: self._house.diff(workspace, old, new, chosen, text=text))
+
+    async def patch(self, workspace: str, target: BinaryIO, *, old: str = "base", new: str = "now") -> int:
+        """Write the difference as a patch for `git apply`; gives its size, 0 if there is no difference."""
+        return await self._alone(workspace, lambda: self._house.patch(workspace, old, new, target))
+
+    async def use_files(self, workspace: str, use: Callable[[Files], _Result]) -> _Result:
+        """Work with the files as the agent sees them; `use` runs in a thread."""
+
+        def work() -> _Result:
+            with Files(self._house.open_tree(workspace)) as files:
+                return use(files)
+
+        return await self._run(lambda _: work())
+
+    async def archive(self, workspace: str, form: ArchiveForm, *, with_git: bool = False) -> AsyncIterator[bytes]:
+        """The whole tree as an archive, piece by piece, made as fast as it is taken."""
+        root = await self._run(lambda _: self._house.open_tree(workspace))
+        try:
+            pieces = pack(root, form, with_git=with_git)
+            while (piece := await self._run(lambda _: next(pieces, None))) is not None:
+                if piece:
+                    yield piece
+        finally:
+            os.close(root)
+
+    async def with_house(self, workspace: str, work: Callable[[House], _Result]) -> _Result:
+        """For delivery: work with what is behind while nothing else changes this workspace."""
+        return await self._alone(workspace, lambda: work(self._house))
+
+    async def _alone(self, workspace: str, work: Callable[[], _Result]) -> _Result:
+        """Run work on one workspace, one after the other."""
+        self._house.record(workspace)
+        async with self._locks[workspace]:
+            return await self._run(lambda _: work())
+
+    async def _run(self, work: Callable[[Stop], _Result]) -> _Result:
+        """Run work in a thread; a cancelled caller stops its commands and waits for it to clean up."""
+        stop = Stop()
+        future = asyncio.get_running_loop().run_in_executor(self._threads, work, stop)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            stop.request()
+            await asyncio.wait({future}, timeout=_CANCEL_SECONDS)
+            raise
+
+
+def _on_this_loop(progress: Progress) -> Progress:
+    """Let a thread tell the event loop."""
+    loop = asyncio.get_running_loop()
+
+    def tell(line: str) -> None:
+        loop.call_soon_threadsafe(progress, line)
+
+    return tell
