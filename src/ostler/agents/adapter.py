@@ -76,6 +76,12 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     modes: tuple[Mode, ...] = ()
 
 
+class StartFailed(msgspec.Struct, frozen=True):
+    """The agent will never take prompts: it refused the handshake; why, in its own words."""
+
+    reason: str
+
+
 class TurnDone(msgspec.Struct, frozen=True, kw_only=True):
     """The agent says its turn is over; the guard makes sure the log gets exactly one end."""
 
@@ -83,7 +89,7 @@ class TurnDone(msgspec.Struct, frozen=True, kw_only=True):
     stop_reason: str | None = None
 
 
-Output = Draft | Send | Ready | TurnDone
+Output = Draft | Send | Ready | StartFailed | TurnDone
 
 
 class Translator(Protocol):

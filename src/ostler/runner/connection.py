@@ -10,6 +10,7 @@ import msgspec
 
 from ostler.agents.adapter import Launch, Ready, Translator, TurnDone
 from ostler.base.errors import AgentExited, AgentStartFailed, SessionBusy, StoreUnavailable, TimedOut
+from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.link.protocol import Sink
 from ostler.runner import journal as calls
@@ -75,7 +76,7 @@ class AgentConnection:
         self._delivery: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
-        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the process is gone and everything about it was reported, or when it never came up."""
         self._clock = TurnClock(self._turn_timeout, self._on_deadline)
@@ -159,6 +160,7 @@ class AgentConnection:
         Everything is told to a fresh translator again, as it happened. What came of the steps up to `known` has been
         delivered before, and what was sent before is not sent again.
         """
+        failpoint("adopt.before")
         self._dialogue.known = known
         process = await Process.attach(self._folder, self._wake.set)
         entries = calls.read_calls(self._folder)
@@ -168,6 +170,7 @@ class AgentConnection:
         self._clock.catch_up()
         if self._ending is not None:
             self._end_by_force_later(process)
+        failpoint("adopt.after")
         await self._begin(process, entries)
 
     async def _feed_upto(self, process: Process, offset: int) -> None:
@@ -199,7 +202,7 @@ class AgentConnection:
         self._process = process
         self._journal = Journal(self._folder)
         self._task = asyncio.create_task(self._live(process), name=f"agent {self._spec.session_id}")
-        self._opened = self._ready.done()
+        self._opened = self._dialogue.ready is not None
         if not entries:
             await self._become_ready(process, greet=True)
 
@@ -228,6 +231,8 @@ class AgentConnection:
         )
         if process.is_gone:
             raise self._start_failed(process, f"it exited with {process.exit} before it was ready.")
+        if self._ready.done() and (refusal := self._ready.result()) is not None:
+            raise self._start_failed(process, f"it refused to start: {refusal}")
         if not self._ready.done():
             seconds = self._limits.start_timeout
             raise self._start_failed(process, f"it was not ready within {seconds:g} seconds.")
@@ -385,8 +390,9 @@ class AgentConnection:
                 self._ending = TurnDone(outcome="failed", stop_reason="agent_not_reading")
                 self._stop_disobedient(process)
                 break
-        if self._dialogue.ready is not None and not self._ready.done():
-            self._ready.set_result(None)
+        dialogue = self._dialogue
+        if not self._ready.done() and (dialogue.ready is not None or dialogue.start_failure is not None):
+            self._ready.set_result(dialogue.start_failure)
         if self._dialogue.guard.turn_id is None:
             self._clock.stop()
             self._ending = None
@@ -480,12 +486,14 @@ class AgentConnection:
             await self._delivered()
         except Exception as error:
             log.error("connection.failed", session_id=self._spec.session_id, exc_info=error)
+        failpoint("bury.before")
         try:
             # no pause between the last event and this, or the session would send its next prompt to us
             if self._opened:
                 end = AgentExit(expected=self._expected, exit_code=exit_.exit_code, signal=exit_.signal, stderr=stderr)
                 await self._sink.closed(end)
             await self._forget()
+            failpoint("bury.after")
         finally:
             self._release(process)
 

@@ -9,7 +9,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from ostler.agents.adapter import Output, Ready, Send, Translator, TurnDone, Unreadable
+from ostler.agents.adapter import Output, Ready, Send, StartFailed, Translator, TurnDone, Unreadable
 from ostler.base.logs import Log
 from ostler.runner.frames import FRAMINGS, Overlong
 from ostler.runner.guard import TurnGuard
@@ -59,6 +59,7 @@ class Dialogue:
         self._sends: list[bytes] = []
         self._drafts: list[Draft] = []
         self.ready: Ready | None = None
+        self.start_failure: str | None = None
         self.forced_end: TurnDone | None = None
         """What every end of the running turn is replaced by, when we have decided how it ends."""
 
@@ -176,6 +177,8 @@ class Dialogue:
                 self.log(*self.guard.done(self.forced_end or output, frame))
             case Ready():
                 self._on_ready(output)
+            case StartFailed(reason=reason):
+                self.start_failure = reason
             case _:
                 assert_never(output)
 

@@ -14,6 +14,7 @@ import msgspec
 
 from ostler.agents.adapter import TurnDone
 from ostler.base.errors import StoreUnavailable
+from ostler.base.failpoints import failpoint
 from ostler.wire.running import AgentSpec, Answer, Prompt
 
 SPEC, CALLS = "spec", "calls"
@@ -96,6 +97,7 @@ class Journal:
         body = msgspec.msgpack.encode(Entry(at, time.monotonic(), call))
         record = _LENGTH.pack(len(body)) + body
         try:
+            failpoint("journal.before")
             complete = os.write(self._calls, record) == len(record)
             problem = "the disk is full"
         except OSError as error:
@@ -104,6 +106,7 @@ class Journal:
             os.ftruncate(self._calls, self._size)
             raise StoreUnavailable(reason=f"the agent's journal: {problem}")
         self._size += len(record)
+        failpoint("journal.after")
 
     def close(self) -> None:
         """Give the descriptor back."""
@@ -112,11 +115,13 @@ class Journal:
 
 def keep(folder: Path, kept: Kept) -> None:
     """Begin the folder of a process; it holds credentials, so it is for our eyes only."""
+    failpoint("folder.before")
     folder.mkdir(mode=0o700, parents=True)
     fresh = folder / f"{SPEC}.new"
     fresh.touch(mode=0o600)
     fresh.write_bytes(msgspec.msgpack.encode(kept))
     fresh.replace(folder / SPEC)
+    failpoint("folder.after")
 
 
 def read_kept(folder: Path) -> Kept | None:

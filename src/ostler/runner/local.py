@@ -254,7 +254,7 @@ class LocalRunner:
     def stats(self) -> dict[str, Any]:
         """Numbers for metrics."""
         return {
-            "processes": sum(not connection.over.done() for connection in self._connections),
+            "processes": sum(connection.process is not None for connection in self._connections),
             "frames": {name: counts.frames for name, counts in self._counts.items()},
             "unparsed_frames": {name: counts.unparsed for name, counts in self._counts.items()},
         }

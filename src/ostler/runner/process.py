@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
+from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.outbox import Outbox
@@ -125,11 +126,13 @@ class Process:
     async def _launch(self, command: Command, patience: float) -> bool:
         """Tell the keeper what to start; False when there is no keeper."""
         request = {"argv": list(command.argv), "env": dict(command.env), "cwd": command.cwd}
+        failpoint("spawn.before")
         self._order({**request, "folder": str(self._folder), "patience": patience})
         if not await finished(self._started, ANSWER_SECONDS):
             raise CannotStart(f"its keeper did not answer within {ANSWER_SECONDS:g} seconds.")
         if problem := self._started.result():
             raise CannotStart(_explained(problem, command))
+        failpoint("spawn.after")
         return self.pid != 0
 
     async def _abandon(self) -> None:
@@ -276,7 +279,9 @@ class Process:
         if self._sent > self._written and not self._gone.done():
             self._untaken.append((self._sent, len(data)))
             self.pending += len(data)
+            failpoint("input.before")
             self._order({"do": "input", "id": self._sent, "size": len(data)}, data)
+            failpoint("input.after")
         return True
 
     def _on_taken(self, number: int) -> None:

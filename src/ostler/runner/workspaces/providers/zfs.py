@@ -3,10 +3,10 @@
 Tested against a stand-in for the `zfs` command only, never on a real pool.
 """
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from ostler.base.ids import ulid
 from ostler.runner.workspaces.commands import ToolFailed, run_tool
 from ostler.runner.workspaces.model import ProviderKind
 from ostler.runner.workspaces.providers.plain import MADE, Copy
@@ -28,13 +28,14 @@ class Zfs(Copy):
 
     def new_base(self, tree: Path) -> None:
         """A dataset, mounted at the place of the tree."""
-        name = f"{self._parent()}/{_name(tree)}"
+        name = f"{self._parent()}/{_new_name()}"
         self._zfs("create", "-o", f"mountpoint={tree}", name)
         _note(tree).write_text(name)
 
     def clone(self, source: Path, target: Path, *, frozen: bool) -> tuple[str, ...]:
         """A snapshot of the one dataset, and a clone of that as the other."""
-        name, mark = f"{self._parent()}/{_name(target)}", f"{_dataset(source)}@{_name(target)}"
+        fresh = _new_name()
+        name, mark = f"{self._parent()}/{fresh}", f"{_dataset(source)}@{fresh}"
         self._zfs("snapshot", mark)
         options = ["-o", f"mountpoint={target}", "-o", f"readonly={'on' if frozen else 'off'}"]
         self._zfs("clone", *options, mark, name)
@@ -84,8 +85,8 @@ class Zfs(Copy):
         return run_tool([*self._command, *arguments]).splitlines()
 
 
-def _name(tree: Path) -> str:
-    return f"ostler-{hashlib.sha256(str(tree).encode()).hexdigest()[:24]}"
+def _new_name() -> str:
+    return f"ostler-{ulid().lower()}"
 
 
 def _note(tree: Path) -> Path:
