@@ -26,7 +26,14 @@ LAYERS: dict[str, tuple[str, ...]] = {
 FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.server.store": (),
     "ostler.server.sessions": ("ostler.server.store",),
-    "ostler.server.api": ("ostler.server.sessions", "ostler.server.store"),
+    "ostler.server.dialects": ("ostler.server.sessions", "ostler.server.store"),
+    "ostler.server.tasks": ("ostler.server.sessions", "ostler.server.store"),
+    "ostler.server.api": (
+        "ostler.server.dialects",
+        "ostler.server.tasks",
+        "ostler.server.sessions",
+        "ostler.server.store",
+    ),
 }
 """Which of its sibling folders a folder inside a part may import."""
 
@@ -42,7 +49,13 @@ LATE_IMPORTS: dict[tuple[str, str], str] = {
 }
 """Imports inside a function across the layers, each with its reason."""
 
-STANDALONE = ("ostler.builtin.", "ostler.runner.keeper")
+STANDALONE = (
+    "ostler.builtin.",
+    "ostler.runner.keeper",
+    "ostler.runner.line",
+    "ostler.runner.spool",
+    "ostler.runner.tree",
+)
 """Programs of their own, started without installed packages: they import the standard library and each other only."""
 
 MAX_FILE_LINES = 600
