@@ -6,15 +6,21 @@ BIN := .venv/bin
 OSTLER_STATE_DIR ?= $(CURDIR)/.ostler
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check conformance bench schema format lock setup setup-runtime clean
+.PHONY: help serve web test check conformance bench schema format lock setup setup-runtime clean
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-serve: setup-runtime ## run the server; state in .ostler (ARGS="--port 0" for more)
+serve: setup-runtime web ## run the server; state in .ostler (ARGS="--port 0" for more)
 	@OSTLER_STATE_DIR="$(OSTLER_STATE_DIR)" exec $(BIN)/ostler serve $(ARGS)
 
-test: check ## run the checks and all tests (ARGS="tests/server -k name" for some)
+web: ## build the web UI into src/ostler/_web, if it changed
+	@test -x $(BIN)/python || $(PYTHON) tools/setup.py runtime
+	@$(PYTHON) tools/setup.py web
+
+test: check web ## run the checks and all tests (ARGS="tests/server -k name" for some)
+	@$(PYTHON) tools/setup.py browser
+	@$(PYTHON) tools/setup.py clients
 	@echo "test: pytest"
 	@$(BIN)/python -m pytest -q --durations=10 $(ARGS)
 
@@ -48,5 +54,5 @@ setup-runtime:
 	@$(PYTHON) tools/setup.py runtime
 
 clean: ## remove what was installed and cached, not your state in .ostler
-	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/.work dist build
+	@rm -rf .venv .cache src/ostler/_web web/node_modules tests/clients/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/.work dist build
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

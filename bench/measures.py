@@ -1,75 +1,15 @@
 """What is measured: each function takes a server that has not been started, and returns its figures of one round."""
 
-import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from bench.clients import NoAnswer, Stream, drain
 from bench.peers import Server
-
-Figures = dict[str, float]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scale:
-    """How much of everything."""
-
-    rounds: int
-    starts: int
-    sessions: int
-    live: int
-    prompts: int
-    burst: int
-    bursts: int
-    clients: int
-    fanout: int
-    connections: int
-    reads: int
-    deletes: int
-    stalled: int
-
-
-FULL = Scale(
-    rounds=3,
-    starts=3,
-    sessions=1000,
-    live=100,
-    prompts=200,
-    burst=20_000,
-    bursts=3,
-    clients=50,
-    fanout=5000,
-    connections=1000,
-    reads=30,
-    deletes=10,
-    stalled=50_000,
-)
-QUICK = Scale(
-    rounds=1,
-    starts=2,
-    sessions=1000,
-    live=100,
-    prompts=100,
-    burst=20_000,
-    bursts=1,
-    clients=50,
-    fanout=3000,
-    connections=1000,
-    reads=15,
-    deletes=5,
-    stalled=50_000,
-)
-
-
-def _median(values: Iterable[float]) -> float:
-    return statistics.median(values)
-
-
-def _p99(values: list[float]) -> float:
-    return sorted(values)[min(len(values) - 1, int(len(values) * 0.99))]
+from bench.scale import Figures, Scale, median, p99
+from bench.sleeping import sleeping
 
 
 def start(server: Server, scale: Scale) -> Figures:
@@ -80,7 +20,7 @@ def start(server: Server, scale: Scale) -> Figures:
         seconds.append(server.start())
     time.sleep(1.0)  # what a start leaves to the background counts as well
     memory = server.memory()
-    return {"start.ms": _median(seconds) * 1e3, "idle.pss": memory.proportional, "idle.rss": memory.resident}
+    return {"start.ms": median(seconds) * 1e3, "idle.pss": memory.proportional, "idle.rss": memory.resident}
 
 
 def command_help(server: Server, scale: Scale) -> Figures:
@@ -90,7 +30,7 @@ def command_help(server: Server, scale: Scale) -> Figures:
         begin = time.perf_counter()
         subprocess.run([server.program, "--help"], env=server.env, stdout=subprocess.DEVNULL, check=True)
         seconds.append(time.perf_counter() - begin)
-    return {"help.ms": _median(seconds) * 1e3}
+    return {"help.ms": median(seconds) * 1e3}
 
 
 def sessions(server: Server, scale: Scale) -> Figures:
@@ -107,7 +47,7 @@ def sessions(server: Server, scale: Scale) -> Figures:
                 figures["sessions100.pss"] = server.memory().proportional
     memory = server.memory()
     figures |= {"sessions1000.pss": memory.proportional, "sessions1000.rss": memory.resident}
-    return figures | {"create.p50": _median(seconds) * 1e3, "create.p99": _p99(seconds) * 1e3}
+    return figures | {"create.p50": median(seconds) * 1e3, "create.p99": p99(seconds) * 1e3}
 
 
 def live(server: Server, scale: Scale) -> Figures:
@@ -125,7 +65,7 @@ def live(server: Server, scale: Scale) -> Figures:
                 http.receive()
     memory = server.memory()
     figures = {"live100.pss": float(memory.proportional), "live100.rss": float(memory.resident)}
-    return figures | {"cold.p50": _median(seconds) * 1e3, "cold.p99": _p99(seconds) * 1e3}
+    return figures | {"cold.p50": median(seconds) * 1e3, "cold.p99": p99(seconds) * 1e3}
 
 
 def latency(server: Server, scale: Scale) -> Figures:
@@ -143,7 +83,7 @@ def latency(server: Server, scale: Scale) -> Figures:
                 stream.wait_for_end()
                 http.receive()
     warm = seconds[5:]
-    return {"first.p50": _median(warm) * 1e3, "first.p99": _p99(warm) * 1e3}
+    return {"first.p50": median(warm) * 1e3, "first.p99": p99(warm) * 1e3}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,11 +139,11 @@ def _rates(server: Server, clients: int, count: int, bursts: int, name: str) -> 
     server.start()
     _shower(server, clients, "emit 100", 100)
     showers = [_shower(server, clients, f"emit {count}", count) for _ in range(bursts)]
-    rate = _median(shower.delivered / shower.seconds for shower in showers)
+    rate = median(shower.delivered / shower.seconds for shower in showers)
     lost = max(shower.lost for shower in showers)
     figures = {f"{name}.burst": rate, f"{name}.lost": float(lost)}
     if lost:
-        seconds = _median(shower.seconds for shower in showers)
+        seconds = median(shower.seconds for shower in showers)
         rate = _highest_lossless(server, clients, count / seconds) * clients
     return figures | {f"{name}.lossless": rate}
 
@@ -246,7 +186,7 @@ def read(server: Server, scale: Scale) -> Figures:
         seconds.append(time.perf_counter() - begin)
         if events.count(b"tick-") < 950:
             raise NoAnswer("the read was too short")
-    return {"read.ms": _median(seconds) * 1e3}
+    return {"read.ms": median(seconds) * 1e3}
 
 
 def delete(server: Server, scale: Scale) -> Figures:
@@ -265,7 +205,7 @@ def delete(server: Server, scale: Scale) -> Figures:
                 return {"delete.ms": float("inf"), "delete.left": float(server.live_agents())}
             seconds.append(time.perf_counter() - begin)
             left.append(server.live_agents())
-    return {"delete.ms": _median(seconds) * 1e3, "delete.left": float(max(left))}
+    return {"delete.ms": median(seconds) * 1e3, "delete.left": float(max(left))}
 
 
 def stalled(server: Server, scale: Scale) -> Figures:
@@ -308,4 +248,5 @@ MEASURES: dict[str, Callable[[Server, Scale], Figures]] = {
     "delete": delete,
     "stalled": stalled,
     "crash": crash,
+    "sleeping": sleeping,
 }

@@ -206,6 +206,12 @@ class Ostler(Server):
         folder = home / "agents"
         folder.mkdir()
         (folder / "ostler-mock-agent").symlink_to(agent)
+        self._settings: dict[str, str] = {}
+
+    def use_built_in_agent(self, **settings: str) -> None:
+        """Run the mock agent that comes with Ostler, which remembers conversations, with these settings."""
+        (self.home / "agents" / "ostler-mock-agent").unlink()
+        self._settings = settings
 
     @property
     def argv(self) -> list[str]:
@@ -214,7 +220,7 @@ class Ostler(Server):
     @property
     def env(self) -> dict[str, str]:
         path = f"{self.home / 'agents'}:{os.defpath}"
-        return {"HOME": str(self.home), "PATH": path, "OSTLER_STATE_DIR": str(self.home / "state")}
+        return {"HOME": str(self.home), "PATH": path, "OSTLER_STATE_DIR": str(self.home / "state"), **self._settings}
 
     @property
     def health_path(self) -> str:

@@ -63,7 +63,7 @@ def instrument() -> None:
     mark(SessionLog, "_settled", "event loop knows")
     mark(sse.Cursor, "_read", "bytes for the client", after=True)
     mark(AgentConnection, "prompt", "prompt written to the agent", after=True)
-    mark(Process, "_on_stdout", "agent has answered")
+    mark(Process, "_on_report", "agent has answered")
 
 
 def drive() -> None:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from bench import table
 from bench.clients import NoAnswer
-from bench.measures import FULL, MEASURES, QUICK, Scale
+from bench.measures import MEASURES
 from bench.peers import HERE, PEER_VERSION, Ostler, SandboxAgent, Server, fresh, install_agent, install_peer
+from bench.scale import FULL, QUICK, Scale
 
 RESULTS = HERE / "RESULTS.md"
 Contestant = tuple[type[Server], Path]

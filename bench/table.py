@@ -56,6 +56,10 @@ ROWS = (
     Row("stalled.lost", "lost by a client that stalls for 50,000 events", "count", Aim("at_most", 0)),
     Row("crash.seen", "events seen before kill -9", "count"),
     Row("crash.lost", "of these, gone after the restart", "count", Aim("at_most", 0)),
+    Row("sleeping.start", "cold start with 5,000 sleeping sessions", "ms", Aim("at_most", 1500)),
+    Row("sleeping.rss", "memory with 5,000 sleeping sessions (RSS)", "bytes", Aim("at_most", 250 * 2**20)),
+    Row("sleeping.list", "a page of 50 of them, p95", "ms", Aim("at_most", 50)),
+    Row("sleeping.wake", "prompt to first event of a sleeping agent, p95", "ms", Aim("at_most", 500)),
 )
 
 Samples = dict[str, list[float]]
@@ -83,7 +87,8 @@ def shown(value: float | None, unit: Unit) -> str:
 def _aim_text(aim: Aim, unit: Unit) -> str:
     match aim.kind:
         case "at_most":
-            return "0" if aim.value == 0 else f"<= {aim.value:,.0f} {unit}"
+            amount = shown(aim.value, unit) if unit == "bytes" else f"{aim.value:,.0f} {unit}"
+            return "0" if aim.value == 0 else f"<= {amount}"
         case "ratio_at_most":
             return f"<= {aim.value:g}x"
         case "ratio_at_least":

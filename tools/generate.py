@@ -1,4 +1,4 @@
-"""Writes everything that is derived from the code: schema/, docs/reference/ and the agent table of the README."""
+"""Writes everything that is derived from the code: schema/, docs/reference/, the matrix and the table of agents."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from typing import Any
 from ostler.agents import ADAPTERS
 from ostler.cli import root
 from ostler.server.api.app import build_openapi
-from tools.reference.agents import agent_table
+from tools.reference.agents import agent_table, matrix_page
 from tools.reference.cli import cli_page
 from tools.reference.http_api import http_page
 from tools.reference.markdown import between_markers
@@ -25,6 +25,7 @@ def outputs() -> dict[str, str]:
     return {
         "schema/wire.json": _json(wire_schema()),
         "schema/openapi.json": _json(openapi),
+        "docs/agents/matrix.md": matrix_page(ADAPTERS),
         "docs/reference/events.md": events_page(),
         "docs/reference/errors.md": errors_page(),
         "docs/reference/settings.md": settings_page(),

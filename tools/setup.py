@@ -1,8 +1,9 @@
 """Set up .venv from the locks, with nothing but Python and its venv module; cheap when nothing changed.
 
-`setup.py runtime` installs what the server needs, `setup.py dev` also what the tests need, and `setup.py lock`
-writes the locks anew. Works with an empty HOME and without standard input; package indexes come from the PIP_* and
-UV_* settings of the machine, never from this repository.
+`setup.py runtime` installs what the server needs, `setup.py dev` also what the tests need, `setup.py web` builds the
+web UI, `setup.py browser` finds a browser for its tests, `setup.py clients` installs the npm packages of tests/clients, and
+`setup.py lock` writes the locks anew. Works with an empty HOME and without standard input; package indexes come from
+the PIP_* and UV_* settings of the machine, never from this repository.
 """
 
 import fcntl
@@ -25,9 +26,11 @@ SETS = {"runtime": ("runtime.txt", "build.txt"), "dev": ("dev.txt",)}
 GROUPS = {
     "uv.txt": ("--group", "pyproject.toml:uv"),
     "runtime.txt": ("pyproject.toml",),
+    "node.txt": ("--group", "pyproject.toml:node"),
     "build.txt": ("--group", "pyproject.toml:build", "--constraints", "requirements/runtime.txt"),
     "dev.txt": ("pyproject.toml", "--group", "pyproject.toml:dev", "--constraints", "requirements/runtime.txt"),
 }
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
 
 
@@ -39,8 +42,14 @@ def main(argv: list[str]) -> int:
         _lock(argv[1:])
     elif len(argv) == 1 and argv[0] in SETS:
         _install(argv[0])
+    elif argv == ["web"]:
+        _build_web()
+    elif argv == ["browser"]:
+        _find_browser()
+    elif argv == ["clients"]:
+        _install_clients()
     else:
-        print("usage: setup.py runtime | dev | lock [--upgrade]", file=sys.stderr)
+        print("usage: setup.py runtime | dev | web | browser | clients | lock [--upgrade]", file=sys.stderr)
         return 2
     return 0
 
@@ -72,6 +81,39 @@ def _install(name: str) -> None:
         _run([*install, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], env)
         _stamp(name).write_text(_key(name))
         _say(f"ready after {time.monotonic() - started:.0f} s")
+
+
+def _build_web() -> None:
+    """The web UI, built if its sources changed; the server also works without."""
+    python = str(VENV / "bin" / "python")
+    look = [python, "-c", "import hatch_build as web; raise SystemExit(not (web.is_fresh() or web.find_node()))"]
+    with _alone():
+        if subprocess.run(look, cwd=ROOT, check=False).returncode:
+            _say("installing Node into .cache, since the machine has none that is new enough")
+            install = [_uv(), "pip", "install", "--quiet", "--python", python, "--target", str(CACHE / "node")]
+            _run([*install, "--require-hashes", "-r", str(LOCKS / "node.txt")], _uv_environment())
+        if subprocess.run([python, "hatch_build.py"], cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode:
+            _say("the web UI could not be built; everything else works without it")
+
+
+def _find_browser() -> None:
+    """A Chromium for the tests of the web UI."""
+    if any(shutil.which(name) for name in BROWSERS):
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise SystemExit("The tests of the web UI need Chromium. Install the package chromium and try again.")
+    with _alone():
+        _say("installing chromium with apt-get")
+        _run(["apt-get", "update", "-qq"], dict(os.environ))
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"], quiet)
+
+
+def _install_clients() -> None:
+    """The chat, ACP and AG-UI clients that the tests run against a server."""
+    install = "import hatch_build as web, pathlib; web.install_packages(web.find_node(), pathlib.Path('tests/clients'))"
+    with _alone():
+        _run([str(VENV / "bin" / "python"), "-c", install], dict(os.environ))
 
 
 def _is_current(name: str) -> bool:

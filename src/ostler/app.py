@@ -17,20 +17,30 @@ from ostler import __version__
 from ostler.agents import ADAPTERS
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.adapter import Adapter
+from ostler.base import failpoints
 from ostler.base.clock import SystemClock
 from ostler.base.errors import OstlerError, SettingsError
 from ostler.base.logs import Log, configure_logs
 from ostler.base.settings import Settings
 from ostler.runner.connection import Limits
 from ostler.runner.credentials import Found, find_credentials
+from ostler.runner.examined import ExaminedRunner
 from ostler.runner.install import Installer
 from ostler.runner.local import LocalRunner
+from ostler.runner.memories import Memories
+from ostler.runner.places import LocalWorkspaces
 from ostler.runner.platforms import this_platform
+from ostler.runner.setups import Setups
+from ostler.runner.workspaces.house import Options
+from ostler.runner.workspaces.policy import Policy
+from ostler.runner.workspaces.service import Workspaces
 from ostler.server.api.app import build_app
 from ostler.server.api.services import Counters, Services
 from ostler.server.sessions.service import Sessions
 from ostler.server.store import queries
 from ostler.server.store.store import Store
+from ostler.server.tasks.pipeline import Pipeline
+from ostler.server.tasks.uploads import Uploads
 
 log = Log(__name__)
 # Together less than five seconds; an agent that is still there then is stopped when its keeper's patience ends.
@@ -43,6 +53,7 @@ def serve(settings: Settings) -> int:
     """Run a server until it is told to stop; returns the exit code."""
     configure_logs(level=settings.log_level, form=settings.log_format)
     try:
+        _arm_failpoint(os.environ.get("OSTLER_FAILPOINT"))
         uvloop.run(_serve(settings))
     except OstlerError as error:
         print(f"Error: {error}", file=sys.stderr)
@@ -50,20 +61,48 @@ def serve(settings: Settings) -> int:
     return 0
 
 
+def _arm_failpoint(text: str | None) -> None:
+    try:
+        failpoints.arm(text)
+    except ValueError as error:
+        raise SettingsError(name="OSTLER_FAILPOINT", value=text, reason=str(error)) from error
+
+
 async def _serve(settings: Settings) -> None:
     listener = _listen(settings)
     store = await Store.open(settings.state_dir / "ostler.db", sync=settings.database_sync)
-    runner = _runner(settings)
+    workspaces = await _workspaces(settings)
+    runner = _runner(settings, workspaces)
     try:
-        services = await _assemble(settings, store, runner)
+        services = await _assemble(settings, store, runner, workspaces)
         await services.sessions.recover()
         await _answer_requests(services, listener)
     finally:
         await _bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner")
+        await _bounded(workspaces.close(), _STOP_RUNNER_SECONDS, "workspaces")
         await store.close()
 
 
-def _runner(settings: Settings) -> LocalRunner:
+async def _workspaces(settings: Settings) -> LocalWorkspaces:
+    environ = dict(os.environ)
+    policy = Policy(
+        protocols=settings.repository_protocols,
+        hosts=settings.repository_hosts,
+        folders=settings.repository_folders,
+    )
+    options = Options(policy=policy, providers=settings.snapshot_providers, max_upload_bytes=settings.max_upload_bytes)
+    library = await Workspaces.open(settings.state_dir / "workspaces", environ=environ, options=options)
+    return LocalWorkspaces(
+        library,
+        policy=policy,
+        runtimes=settings.runtimes,
+        memories=Memories(settings.state_dir / "memories"),
+        setups=Setups(library, settings.state_dir / "setups", environ=environ, seconds=settings.setup_timeout_seconds),
+        remote_memory=frozenset(adapter.info.id for adapter in ADAPTERS if adapter.info.remote_memory),
+    )
+
+
+def _runner(settings: Settings, workspaces: LocalWorkspaces) -> LocalRunner:
     limits = Limits(
         start_timeout=settings.agent_start_timeout_seconds,
         turn_timeout=settings.turn_timeout_seconds,
@@ -74,7 +113,7 @@ def _runner(settings: Settings) -> LocalRunner:
     )
     environ = dict(os.environ)
     search = environ.get("PATH", os.defpath).split(os.pathsep)
-    runner = LocalRunner(
+    runner = ExaminedRunner(
         (*ADAPTERS, *custom_agents(settings)),
         folder=settings.state_dir / "keepers",
         environ=environ,
@@ -85,6 +124,7 @@ def _runner(settings: Settings) -> LocalRunner:
         auto_install=settings.auto_install,
         share_credentials=settings.share_credentials,
         warm=settings.warm_agents,
+        workspaces=workspaces,
     )
     runner.start()
     return runner
@@ -123,18 +163,28 @@ def host_credentials(environ: Mapping[str, str], home: Path | None) -> dict[str,
     return {agent: credentials for agent, credentials in found.items() if credentials}
 
 
-async def _assemble(settings: Settings, store: Store, runner: LocalRunner) -> Services:
+async def _assemble(settings: Settings, store: Store, runner: LocalRunner, workspaces: LocalWorkspaces) -> Services:
     clock = SystemClock()
+    uploads = Uploads(settings.state_dir / "uploads")
     sessions = Sessions(
         store=store,
         runner=runner,
+        work=Pipeline(workspaces, uploads),
         clock=clock,
         state_dir=settings.state_dir,
         buffer_bytes=settings.stream_buffer_bytes,
         last_position=await store.read(queries.last_position),
         idle_seconds=settings.idle_timeout_seconds,
     )
-    return Services(settings=settings, sessions=sessions, runner=runner, clock=clock, counters=Counters())
+    return Services(
+        settings=settings,
+        sessions=sessions,
+        runner=runner,
+        workspaces=workspaces,
+        uploads=uploads,
+        clock=clock,
+        counters=Counters(),
+    )
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ostler.agents.claude_code import ClaudeCodeAdapter
-from ostler.runner.dialogue import Counts, Dialogue
+from ostler.runner.dialogue import Counts
 from ostler.wire.events import (
     ErrorData,
     FileChangedData,
@@ -21,6 +21,7 @@ from ostler.wire.events import (
 )
 from ostler.wire.parts import ToolCallPart, ToolResultPart
 from ostler.wire.running import AgentSpec, Draft, PermissionAnswer, Prompt, QuestionAnswer
+from tests.agents.overheard import Overheard
 from tests.conformance.recorded import Recording
 
 PLAIN = AgentSpec(
@@ -34,9 +35,9 @@ PLAIN = AgentSpec(
 )
 
 
-def begun(spec: AgentSpec = PLAIN) -> Dialogue:
+def begun(spec: AgentSpec = PLAIN) -> Overheard:
     """A dialogue whose handshake was sent."""
-    dialogue = Dialogue(ClaudeCodeAdapter().translator(spec), start=spec.start, max_frame_bytes=2**20, counts=Counts())
+    dialogue = Overheard(ClaudeCodeAdapter().translator(spec), start=spec.start, max_frame_bytes=2**20, counts=Counts())
     dialogue.open()
     return dialogue
 

@@ -9,11 +9,11 @@ import pytest
 
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.acp.translator import AcpTranslator
-from ostler.agents.adapter import Installation, Ready, Send, TurnDone, Unreadable
+from ostler.agents.adapter import Installation, Ready, Send, StartFailed, TurnDone, Unreadable
 from ostler.agents.sources import OnPath
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.providers import HttpMcpServer, StdioMcpServer
-from ostler.wire.running import AgentSpec, Draft, PermissionAnswer, Prompt, QuestionAnswer
+from ostler.wire.running import AgentSpec, PermissionAnswer, Prompt, QuestionAnswer
 from tests.agents.acp_replay import SPEC, Replay, short
 from tests.conformance.recorded import FOLDER, Recording, recordings
 
@@ -146,20 +146,16 @@ def test_the_wanted_mode_model_and_variant_are_set_before_it_is_ready() -> None:
         ({"model": "huge"}, "The agent has no model 'huge'. It offers none."),
     ],
 )
-def test_a_session_that_cannot_be_as_wanted_fails_every_turn_with_the_reason(fields: Any, reason: str) -> None:
-    error, end = Talk(**fields).prompt()
-    assert error.data.message == reason
-    assert end == TurnDone(outcome="failed", stop_reason="no_session")
+def test_a_session_that_cannot_be_as_wanted_fails_the_start_with_the_reason(fields: Any, reason: str) -> None:
+    assert Talk(**fields).outputs[-1] == StartFailed(reason)
 
 
 def test_an_agent_that_is_not_logged_in_says_so() -> None:
     translator = ADAPTER.translator(_spec())
     translator.open()
     translator.feed(b'{"id":1,"result":{"protocolVersion":1}}')
-    error, ready = translator.feed(b'{"id":2,"error":{"code":-32000,"message":"Authentication required"}}')
-    assert isinstance(error, Draft)
-    assert getattr(error.data, "code", None) == "auth"
-    assert isinstance(ready, Ready)
+    refused = translator.feed(b'{"id":2,"error":{"code":-32000,"message":"Authentication required"}}')
+    assert refused == (StartFailed("Authentication required"),)
 
 
 def test_mcp_servers_are_handed_over_and_one_it_cannot_reach_is_named() -> None:

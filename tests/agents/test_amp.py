@@ -14,11 +14,12 @@ import pytest
 from ostler.agents.adapter import Installation
 from ostler.agents.amp import BRIDGE, INFO, AmpAdapter
 from ostler.base.errors import Unprocessable
-from ostler.runner.dialogue import Counts, Dialogue
+from ostler.runner.dialogue import Counts
 from ostler.wire.items import Item
 from ostler.wire.parts import TextPart, ToolCallPart
 from ostler.wire.providers import HttpMcpServer, Provider
 from ostler.wire.running import AgentSpec, Draft, PermissionAnswer, Prompt
+from tests.agents.overheard import Overheard
 from tests.conformance.recorded import Recording, recordings
 
 RECORDED = {recording.case: recording for recording in recordings("amp")}
@@ -44,8 +45,8 @@ for line in sys.stdin:
 """
 
 
-def _begun(spec: AgentSpec = PLAIN) -> Dialogue:
-    dialogue = Dialogue(AmpAdapter().translator(spec), start=1, max_frame_bytes=2**20, counts=Counts())
+def _begun(spec: AgentSpec = PLAIN) -> Overheard:
+    dialogue = Overheard(AmpAdapter().translator(spec), start=1, max_frame_bytes=2**20, counts=Counts())
     dialogue.open()
     return dialogue
 
@@ -54,7 +55,7 @@ def _prompt(number: int) -> Prompt:
     return Prompt(prompt_id=f"prm_{number}", turn_id=f"trn_{number}", parts=(TextPart(text="go"),))
 
 
-def _played(recording: Recording) -> Dialogue:
+def _played(recording: Recording) -> Overheard:
     dialogue = _begun()
     for number, line in enumerate(recording.lines):
         if line.dir == "in":

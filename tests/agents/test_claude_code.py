@@ -378,3 +378,10 @@ def test_its_modes_are_those_it_can_be_started_in() -> None:
         "--permission-mode=default",
         "--permission-mode=plan",
     ]
+
+
+def test_a_handshake_that_claude_code_refuses_fails_the_start_with_its_words() -> None:
+    dialogue = begun()
+    outcome = {"subtype": "error", "request_id": "req_1", "error": "Not today."}
+    dialogue.feed(msgspec.json.encode({"type": "control_response", "response": outcome}) + b"\n")
+    assert (dialogue.start_failure, dialogue.ready) == ("Not today.", None)

@@ -406,3 +406,10 @@ def test_a_thread_that_cannot_be_resumed_is_told_and_replaced() -> None:
 
 def test_frames_carry_no_jsonrpc_member(codex: Replay) -> None:
     assert all("jsonrpc" not in json.dumps(frame) for frame in codex.sent)
+
+
+def test_a_thread_that_codex_refuses_fails_the_start_with_its_words() -> None:
+    replay = Replay(RECORDINGS["models"])
+    replay.run()
+    replay.feed({"id": replay.sent[-1]["id"], "error": {"code": -32600, "message": "no such model"}})
+    assert (replay.dialogue.start_failure, replay.dialogue.ready) == ("no such model", None)

@@ -224,10 +224,10 @@ def test_a_conversation_that_is_gone_gives_way_to_a_new_one() -> None:
     assert play("resume_unknown").sent[-1]["method"] == "session.create"
 
 
-def test_a_session_that_cannot_be_made_is_told_and_lets_the_process_go() -> None:
+def test_a_session_that_cannot_be_made_fails_the_start_with_the_reason() -> None:
     player = play("resume_unknown")
     player.hear({"jsonrpc": "2.0", "id": player.sent[-1]["id"], "error": {"code": -32603, "message": "No."}})
-    assert (told(player)[-1], player.sent[-1]["method"]) == ("error agent_error: No.", "runtime.shutdown")
+    assert player.dialogue.start_failure == "No."
 
 
 # Frames of our own making

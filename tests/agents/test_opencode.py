@@ -287,11 +287,10 @@ def test_a_lost_conversation_is_replaced_with_a_notice() -> None:
     ]
 
 
-def test_a_server_that_makes_no_session_is_ended_with_the_reason() -> None:
+def test_a_server_that_makes_no_session_fails_the_start_with_the_reason() -> None:
     played = Replay()
     played.respond("/session", 500, {"name": "ConfigInvalidError"})
-    reason = "No session could be made: ConfigInvalidError (status 500)"
-    assert (played.sent[-1]["method"], played.sent[-1]["body"]) == ("EXIT", reason)
+    assert played.dialogue.start_failure == "No session could be made: ConfigInvalidError (status 500)"
 
 
 # Answers and prompts

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ostler.agents.adapter import Installation, Send
+from ostler.agents.adapter import Installation, Send, StartFailed
 from ostler.agents.pi import PiAdapter
 from ostler.agents.pi.errors import provider_error
 from ostler.base.errors import Unprocessable
@@ -225,7 +225,7 @@ def test_an_interrupt_withdraws_an_open_ask() -> None:
 def test_a_frame_nobody_expects_is_recorded(frame: bytes, error: str) -> None:
     dialogue = Dialogue(PiAdapter().translator(spec()), start=1, max_frame_bytes=2**20, counts=Counts())
     dialogue.feed(frame + b"\n")
-    assert [getattr(draft.data, "error", "") for draft in dialogue.drafts] == [error]
+    assert [getattr(draft.data, "error", "") for draft in dialogue.take_drafts()] == [error]
 
 
 @pytest.mark.parametrize(
@@ -307,3 +307,10 @@ def test_what_pi_cannot_do_is_refused(fields: dict[str, Any], reason: str) -> No
     with pytest.raises(Unprocessable) as refused:
         PiAdapter().prepare(spec(**fields), PLACE)
     assert str(refused.value) == reason
+
+
+def test_a_state_that_pi_does_not_tell_fails_the_start() -> None:
+    translator = PiAdapter().translator(spec())
+    translator.open()
+    frame = {"type": "response", "command": "get_state", "success": False, "error": "no state"}
+    assert translator.feed(json.dumps(frame).encode()) == (StartFailed("Pi does not tell its state: no state"),)

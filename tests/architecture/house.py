@@ -16,6 +16,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "builtin": ("wire", "base"),
     "client": ("wire", "base"),
     "runner": ("wire", "base", "link", "agents"),
+    "conformance": ("wire", "base", "link", "agents", "runner"),
     "server": ("wire", "base", "link"),
     "cli": ("client", "wire", "base"),
     "app": ("wire", "base", "link", "agents", "runner", "server"),
@@ -41,10 +42,15 @@ EXCEPTIONS: dict[tuple[str, str], str] = {}
 """(module, imported module) -> why; this list only shrinks."""
 
 LATE_IMPORTS: dict[tuple[str, str], str] = {
+    ("ostler.cli.conform", "ostler.conformance.behaviours"): "only two commands need the suite, which needs the runner",
+    ("ostler.cli.conform", "ostler.conformance.programs"): "likewise",
+    ("ostler.cli.conform", "ostler.conformance.recorder"): "likewise",
+    ("ostler.cli.conform", "ostler.conformance.suite"): "likewise; also for its types, at no time at all",
     (
         "ostler.cli.credentials",
         "ostler.app",
     ): "it looks at this machine itself, where the adapters know what to look for",
+    ("ostler.cli.keepers", "ostler.runner.survey"): "it looks at agents also when no server runs",
     ("ostler.cli.serve", "ostler.app"): "only `serve` needs the server; every other command starts without it",
 }
 """Imports inside a function across the layers, each with its reason."""

@@ -4,28 +4,23 @@ import sys
 
 import pytest
 
-from tests.conformance.driver import Row
-from tests.conformance.programs import Search, cached_agents
+from ostler.agents import ADAPTERS
+from tools.agent_cache import Search, cached_agents
 
 _SEARCH = pytest.StashKey[Search]()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Install the agents of the tests that were selected."""
+    """Install the agents of the tests that were selected; of several processes one does it and the others wait."""
     items = [item for item in session.items if isinstance(item, pytest.Function) and "search" in item.fixturenames]
     if session.config.option.collectonly or not items:
         return
-    adapters = {row.adapter.info.id: row.adapter for row in map(_row, items)}
+    names = {item.callspec.params["name"] for item in items}
     capture = session.config.pluginmanager.getplugin("capturemanager")
     session.config.stash[_SEARCH] = search = cached_agents()
     with capture.global_and_fixture_disabled():
-        search.install(adapters.values(), lambda line: print(line, file=sys.stderr, flush=True))
-
-
-def _row(item: pytest.Function) -> Row:
-    """The row that a test is about: the one its parameter `name` names in its module's ROWS."""
-    row: Row = item.module.ROWS[item.callspec.params["name"]]
-    return row
+        chosen = [adapter for adapter in ADAPTERS if adapter.info.id in names]
+        search.install(chosen, lambda line: print(line, file=sys.stderr, flush=True))
 
 
 @pytest.fixture(scope="session")

@@ -34,10 +34,11 @@ class Recording(msgspec.Struct, frozen=True):
 
 def recordings(agent: str) -> list[Recording]:
     """All recordings of an agent; a new one is only a new file."""
-    return [_read(agent, path) for path in sorted((FOLDER / agent).glob("*.jsonl"))]
+    return [read(agent, path) for path in sorted((FOLDER / agent).glob("*.jsonl"))]
 
 
-def _read(agent: str, path: Path) -> Recording:
+def read(agent: str, path: Path) -> Recording:
+    """One file."""
     first, *rest = path.read_bytes().splitlines()
     lines = tuple(msgspec.json.decode(line, type=Line) for line in rest)
     return Recording(agent, path.stem, json.loads(first)["header"], lines)

@@ -1,19 +1,74 @@
-"""The table of agents and what each can do."""
+"""The table of agents and what each can do, as the conformance suite found it."""
 
 from collections.abc import Sequence
 
-import msgspec
-
 from ostler.agents.adapter import Adapter
-from ostler.wire.agents import Capabilities
-from tools.reference.markdown import code, table
+from ostler.agents.coverage import coverage_of, examined
+from ostler.conformance.behaviours import BEHAVIOURS, WITHOUT_BEHAVIOUR
+from ostler.conformance.rows import row_of
+from ostler.wire.agents import Capabilities, Coverage
+from tools.reference.markdown import code, page, table
+
+_SHORT: dict[Coverage, str] = {"converted": "yes", "native": "native", "none": ""}
+_VERDICTS = {"passes": "passes", "fails": "no", None: "-"}
 
 
 def agent_table(adapters: Sequence[Adapter]) -> str:
     """One column per agent, one row per capability."""
-    names = [field.name for field in msgspec.structs.fields(Capabilities)]
+    covered = [coverage_of(adapter.info.id) for adapter in adapters]
     rows = [
-        (name.replace("_", " "), *("yes" if getattr(adapter.info.capabilities, name) else "" for adapter in adapters))
-        for name in names
+        (name.replace("_", " "), *(_SHORT[coverage.get(name, "none")] for coverage in covered))
+        for name in Capabilities.__struct_fields__
     ]
     return table(("", *(f"{adapter.info.name} ({code(adapter.info.id)})" for adapter in adapters)), rows)
+
+
+def matrix_page(adapters: Sequence[Adapter]) -> str:
+    """The matrix, every behaviour behind it, and the reasons for what is missing."""
+    return page(
+        "What each agent can do",
+        "Every cell is a result of the conformance suite: `make conformance` runs it on the real programs and writes "
+        "the results, `make schema` prints this page from them. **yes**: the agent has it and Ostler converts it. "
+        "**native**: the agent has it, but Ostler does not convert it. Empty: the agent has not got it.",
+        agent_table(adapters),
+        "## Versions",
+        table(("agent", "examined version"), [_version(adapter) for adapter in adapters]),
+        "## Native, but not converted",
+        table(("agent", "capability", "why"), _unconverted(adapters)),
+        "## Behaviours",
+        "What a capability means: an agent has it when all its behaviours pass. `ostler agents conform` runs the same "
+        "cases on any agent.",
+        table(("behaviour", "what must be true", "capability"), _behaviours()),
+        f"No behaviour shows these: {_unshown()}.",
+        "## Results",
+        "**passes**, **no**, or - where the suite cannot show it.",
+        table(("", *(code(adapter.info.id) for adapter in adapters)), _results(adapters)),
+        "## Left out",
+        table(("agent", "behaviour", "why"), _left_out(adapters)),
+    )
+
+
+def _version(adapter: Adapter) -> tuple[str, str]:
+    found = examined().get(adapter.info.id)
+    return adapter.info.name, (found.version if found else None) or "this one"
+
+
+def _unconverted(adapters: Sequence[Adapter]) -> list[tuple[str, str, str]]:
+    return [(one.info.name, code(name), why) for one in adapters for name, why in one.info.unconverted.items()]
+
+
+def _behaviours() -> list[tuple[str, str, str]]:
+    return [(code(each.id), each.sentence, code(each.capability)) for each in BEHAVIOURS]
+
+
+def _unshown() -> str:
+    return "; ".join(f"{code(name)}, {why}" for name, why in WITHOUT_BEHAVIOUR.items())
+
+
+def _results(adapters: Sequence[Adapter]) -> list[tuple[str, ...]]:
+    found = [examined()[adapter.info.id].results if adapter.info.id in examined() else {} for adapter in adapters]
+    return [(code(each.id), *(_VERDICTS[results.get(each.id)] for results in found)) for each in BEHAVIOURS]
+
+
+def _left_out(adapters: Sequence[Adapter]) -> list[tuple[str, str, str]]:
+    return [(one.info.name, code(name), why) for one in adapters for name, why in row_of(one).without.items()]

@@ -14,10 +14,12 @@ Bodies and answers are JSON. `{session}` is a session's id or its key. When the 
 same answer and does nothing twice. Errors are [problem documents](errors.md) of type [Problem](#problem).
 
 The command line has a command for each operation (`sessions.list` is `ostler sessions list`), and the Python SDK a
-method. The same as OpenAPI 3.1: [schema/openapi.json](../../schema/openapi.json), which a running server has at
-`/api/v1/openapi.json`.
+method. The operations of other protocols are for their own clients: `chat` for [the AI SDK](../guides/ai-sdk.md),
+`daemon` for [the universal daemon API](../guides/daemon-api.md), `workflows` for
+[workflow executions](../guides/workflow-executions.md). The same as OpenAPI 3.1:
+[schema/openapi.json](../../schema/openapi.json), which a running server has at `/api/v1/openapi.json`.
 """
-_NOUNS = ("system", "agents", "sessions", "events", "asks")
+_NOUNS = ("system", "agents", "sessions", "events", "asks", "chat", "daemon", "workflows")
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 

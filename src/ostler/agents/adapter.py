@@ -25,6 +25,10 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     modes: tuple[Mode, ...] = ()
     models: tuple[Model, ...] = ()
     aliases: tuple[str, ...] = ()
+    remote_memory: bool = False
+    """Whether its conversations are kept by a service elsewhere, so that a copy of its home is no copy of them."""
+    unconverted: dict[str, str] = msgspec.field(default_factory=dict)
+    """Capabilities that the agent has by itself but Ostler does not convert -> why."""
     settings_schema: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -68,6 +72,8 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     """The agent takes prompts now."""
 
     native_session_id: str | None = None
+    resumed: bool | None = None
+    """Whether the agent went on with the conversation it was asked for; None if the same id says so."""
     agent_version: str | None = None
     model: str | None = None
     mode: str | None = None

@@ -56,12 +56,18 @@ GEMINI = Profile(
         session_lifecycle=True,
         shared_process=False,
         status=True,
+        steering=False,
         streaming_deltas=True,
+        subagents=False,
         text_messages=True,
         tool_calls=True,
         tool_results=True,
         variants=False,
     ),
+    unconverted={
+        "shared_process": "one process can serve many sessions; Ostler gives each session its own",
+        "plan_mode": "it has a plan mode, but asks nobody to approve the plan",
+    },
     sources=(
         OnPath(program="gemini"),
         Npm(

@@ -54,12 +54,19 @@ KIMI = Profile(
         session_lifecycle=True,
         shared_process=False,
         status=False,
+        steering=False,
         streaming_deltas=True,
+        subagents=False,
         text_messages=True,
         tool_calls=True,
         tool_results=True,
         variants=False,
     ),
+    unconverted={
+        "shared_process": "one process can serve many sessions; Ostler gives each session its own",
+        "plan_mode": "it asks only after the plan was written to a file of its own",
+        "status": "it tells how full the context is only after the turn has ended",
+    },
     sources=(
         OnPath(program="kimi"),
         Npm(

@@ -51,12 +51,17 @@ QWEN = Profile(
         session_lifecycle=True,
         shared_process=False,
         status=True,
+        steering=True,
         streaming_deltas=True,
+        subagents=True,
         text_messages=True,
         tool_calls=True,
         tool_results=True,
         variants=False,
     ),
+    unconverted={
+        "shared_process": "one process can serve many sessions; Ostler gives each session its own",
+    },
     sources=(
         OnPath(program="qwen"),
         Npm(

@@ -55,12 +55,18 @@ VIBE = Profile(
         session_lifecycle=True,
         shared_process=False,
         status=True,
+        steering=False,
         streaming_deltas=True,
+        subagents=False,
         text_messages=True,
         tool_calls=True,
         tool_results=True,
         variants=False,
     ),
+    unconverted={
+        "shared_process": "one process can serve many sessions; Ostler gives each session its own",
+        "mcp_tools": "tools of MCP servers are hidden behind a search tool of its own",
+    },
     sources=(
         OnPath(program="vibe-acp"),
         Pypi(package="mistral-vibe", version="3.0.2", python="3.13", program="vibe-acp"),

@@ -73,11 +73,130 @@ class UnsupportedAgent(OstlerError):
     template = "There is no agent '{agent}'. Known agents: {known}."
 
 
+class WorkspaceNotFound(OstlerError):
+    """No such workspace on this runner."""
+
+    code, status, title = "workspace_not_found", 404, "Workspace not found"
+    template = "There is no workspace '{workspace}'."
+
+
+class SnapshotNotFound(OstlerError):
+    """The workspace has no such snapshot."""
+
+    code, status, title = "snapshot_not_found", 404, "Snapshot not found"
+    template = "There is no snapshot '{snapshot}'. List the snapshots of the workspace to see which there are."
+
+
+class TurnNotKept(OstlerError):
+    """There is no snapshot of that turn."""
+
+    code, status, title = "turn_not_kept", 404, "Turn not kept"
+    template = "Session '{session}' has no snapshot of turn {turn}; the last one is of turn {last}."
+
+
+class FileMissing(OstlerError):
+    """Nothing has that name in the workspace."""
+
+    code, status, title = "file_not_found", 404, "File not found"
+    template = "There is no {what} '{path}' in the workspace."
+
+
+class PathRefused(OstlerError):
+    """A path of a client or a link of an agent leads out of the workspace."""
+
+    code, status, title = "path_refused", 403, "Path refused"
+    template = "The path '{path}' {reason}. Give the path of an ordinary file or folder inside the workspace."
+
+
+class RepositoryRefused(OstlerError):
+    """The policy of this server does not allow that repository."""
+
+    code, status, title = "repository_refused", 422, "Repository refused"
+    template = "The repository '{url}' cannot be used: {reason}"
+
+
+class RepositoryFailed(OstlerError):
+    """A repository could not be fetched."""
+
+    code, status, title = "repository_failed", 502, "Repository not available"
+    template = "The repository '{url}' could not be fetched: {reason}"
+
+
+class ArchiveRefused(OstlerError):
+    """An uploaded archive holds something that is not unpacked."""
+
+    code, status, title = "archive_refused", 422, "Archive refused"
+    template = "The archive was not unpacked: {reason}"
+
+
+class ProviderUnavailable(OstlerError):
+    """No snapshot provider fits."""
+
+    code, status, title = "provider_unavailable", 422, "No snapshot provider"
+    template = "No workspace could be made with {wanted}: {reasons}"
+
+
+class WorkspaceBusy(OstlerError):
+    """Something still runs in the workspace."""
+
+    code, status, title = "workspace_busy", 409, "Workspace busy"
+    template = "Workspace '{workspace}' is in use by {count} processes. Stop the agent first, then {verb} it."
+
+
+class NoWorkspace(OstlerError):
+    """The session works in a folder as it is, or its workspace is not there yet."""
+
+    code, status, title = "no_workspace", 409, "No workspace"
+    template = "Session '{session}' has no workspace{why}. Create a session with `repo` to get one."
+
+
+class SetupFailed(OstlerError):
+    """The setup command of a workspace did not succeed."""
+
+    code, status, title = "setup_failed", 422, "Setup failed"
+    template = "The setup command failed with {exit}. Its last words: {said}"
+
+
+class TaskFailed(OstlerError):
+    """The agent did not come to the end of a task."""
+
+    code, status, title = "task_failed", 422, "Task failed"
+    template = "The task was not done: {reason}"
+
+
+class RuntimeRefused(OstlerError):
+    """The policy of this server or its machine does not allow that runtime."""
+
+    code, status, title = "runtime_refused", 422, "Runtime refused"
+    template = "The runtime '{runtime}' cannot be used: {reason}"
+
+
+class DeliveryFailed(OstlerError):
+    """The result could not be handed over."""
+
+    code, status, title = "delivery_failed", 502, "Delivery failed"
+    template = "The {what} was not delivered: {reason}"
+
+
+class NothingToDeliver(OstlerError):
+    """The workspace is as it was in the beginning."""
+
+    code, status, title = "nothing_to_deliver", 422, "Nothing to deliver"
+    template = "Workspace '{workspace}' has no changes, so there is nothing to deliver."
+
+
 class MethodNotAllowed(OstlerError):
     """The route exists, the method does not."""
 
     code, status, title = "method_not_allowed", 405, "Method not allowed"
     template = "{method} is not possible on {path}."
+
+
+class NotAcceptable(OstlerError):
+    """The client takes no form of answer that the operation has."""
+
+    code, status, title = "not_acceptable", 406, "Not acceptable"
+    template = "The Accept header '{given}' names nothing this answers with. Accept {possible}."
 
 
 class RequestTimeout(OstlerError):
@@ -213,6 +332,13 @@ class InternalError(OstlerError):
 
     code, status, title = "internal_error", 500, "Internal error"
     template = "Something went wrong in the server (reference {reference}). The server's log has the details."
+
+
+class NotSupported(OstlerError):
+    """A part of a protocol that this server does not have."""
+
+    code, status, title = "not_supported", 501, "Not supported"
+    template = "{reason}"
 
 
 class SettingsError(OstlerError):

@@ -64,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         "content-type",
         "idempotency-key",
         "last-event-id",
+        "x-ai-sdk-version",
     )
     cors_credentials: Annotated[bool, _about("Allow cookies and credentials from those origins.")] = False
     default_agent: Annotated[str, _about("Agent of a session that names none, where that is possible.")] = "mock"
@@ -101,6 +102,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Seconds, _about("Time an agent may take to end an interrupted turn before it is stopped.")
     ] = 10.0
     stop_grace_seconds: Annotated[Seconds, _about("Pause between INT, TERM and KILL when an agent is stopped.")] = 1.5
+    repository_folders: Annotated[
+        tuple[str, ...], _about("Folders of this machine below which repositories and folders may be used.")
+    ] = ()
+    repository_hosts: Annotated[
+        tuple[str, ...], _about("Hosts that repositories may come from; patterns such as *.example.com.")
+    ] = ("*",)
+    repository_protocols: Annotated[
+        tuple[Literal["https", "http", "ssh"], ...], _about("Protocols that repositories may come by.")
+    ] = ("https", "ssh")
+    snapshot_providers: Annotated[
+        tuple[str, ...], _about("Ways to make workspaces, best first; those that work here by default.")
+    ] = ()
+    runtimes: Annotated[
+        tuple[Literal["local", "devcontainer", "disabled"], ...],
+        _about("What agents may run in; `disabled` must be allowed here."),
+    ] = ("local", "devcontainer")
+    setup_timeout_seconds: Annotated[Seconds, _about("Longest setup command of a workspace.")] = 1800.0
     warm_agents: Annotated[
         int,
         Meta(ge=0, le=100, description="Agents started ahead for sessions like the last ones; 0 starts none ahead."),

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from ostler.cli.api import Noun, connect, json_option
+from ostler.cli.conform import conform, record
 from ostler.cli.output import clean, facts, show, table
 from ostler.cli.root import Target
 from ostler.client import Client, ClientError
@@ -17,7 +18,11 @@ _LOOK_SECONDS = 0.5
 
 @click.group(cls=Noun)
 def command() -> None:
-    """See and install agents."""
+    """See, install and examine agents."""
+
+
+command.add_command(conform)
+command.add_command(record)
 
 
 @command.command("list")

@@ -36,15 +36,16 @@ def _override(ctx: click.Context, option: click.Parameter, value: str | None) ->
 
 def connect(target: Target) -> Client:
     """A client for the chosen server."""
-    return Client(_address(target), target.token)
+    return Client(address_of(target), target.token)
 
 
 def connect_async(target: Target) -> AsyncClient:
     """An asynchronous client for the chosen server."""
-    return AsyncClient(_address(target), target.token)
+    return AsyncClient(address_of(target), target.token)
 
 
-def _address(target: Target) -> str:
+def address_of(target: Target) -> str:
+    """Where the server is."""
     address = target.endpoint if "://" in target.endpoint else f"http://{target.endpoint}"
     scheme, _, rest = address.partition("://")
     if scheme not in {"http", "https"} or not rest.strip("/"):

@@ -7,29 +7,21 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import click
-import msgspec
 
 from ostler import __version__
 from ostler.base.errors import SettingsError
 from ostler.base.settings import Settings, load_settings
 from ostler.cli.api import ApiCommand, connect
+from ostler.cli.checks import Check
+from ostler.cli.keepers import keeper_checks
 from ostler.cli.root import Target
 from ostler.client import Client, ClientError, ServerUnreachable
 from ostler.wire.system import Version
 
 OLDEST_PYTHON = (3, 11)
 DATABASE = "ostler.db"
-
-
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding, and what to do about it."""
-
-    level: Literal["ok", "warn", "fail"]
-    found: str
-    next_step: str | None = None
 
 
 @click.command(cls=ApiCommand)
@@ -53,6 +45,7 @@ def _checks(target: Target, state_dir: str | None) -> Iterator[Check]:
         return
     yield _folder(settings.state_dir)
     yield _database(settings.state_dir / DATABASE)
+    yield from keeper_checks(settings.state_dir)
     with connect(target) as client:
         yield from _server(client, target, settings)
 

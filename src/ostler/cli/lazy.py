@@ -14,6 +14,7 @@ COMMANDS = {
     "credentials": "Find what agents can log in with.",
     "events": "Read what happened in sessions.",
     "asks": "Answer what agents ask.",
+    "acp": "Be an ACP agent for an editor.",
     "system": "Look at the server itself.",
     "doctor": "Check that everything is in place.",
     "completion": "Print the completion script for a shell.",

@@ -112,7 +112,7 @@ class AgentConnection:
     @property
     def remembers(self) -> bool:
         """Whether the agent knows what was said in this session before."""
-        return self._spec.start == 1 or self.native_session_id == self._spec.resume is not None
+        return self._dialogue.remembers
 
     def has_heard(self, prompt_id: str) -> bool:
         """Whether this process was given a prompt."""

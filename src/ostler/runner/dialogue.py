@@ -195,7 +195,17 @@ class Dialogue:
         self.log(Draft("session.info", data, source="daemon", synthetic=True))
 
     def _memory(self, ready: Ready) -> Literal["native", "replayed"]:
-        return "native" if self._resume is not None and ready.native_session_id == self._resume else "replayed"
+        return "native" if self._is_resumed(ready) else "replayed"
+
+    def _is_resumed(self, ready: Ready) -> bool:
+        if self._resume is None:
+            return False
+        return ready.native_session_id == self._resume if ready.resumed is None else ready.resumed
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the agent knows what was said in this session before."""
+        return self._start == 1 or (self.ready is not None and self._is_resumed(self.ready))
 
     def _unparsed(self, error: str, location: str, frame: bytes | None, sha256: str | None = None) -> None:
         self._counts.unparsed += 1

@@ -18,9 +18,14 @@ _FOLDERS = {
 }
 
 
+def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The few variables of ours that a child may see."""
+    return {name: value for name, value in environ.items() if name in _INHERITED or name.startswith("LC_")}
+
+
 def environment(spec: AgentSpec, launch: Launch, environ: Mapping[str, str]) -> dict[str, str]:
     """All variables of the agent: a few of ours, its own folders, what the adapter needs, what the client gave."""
-    ours = {name: value for name, value in environ.items() if name in _INHERITED or name.startswith("LC_")}
+    ours = base_environment(environ)
     folders = {name: str(Path(spec.home) / folder) for name, folder in _FOLDERS.items()}
     return {**ours, "HOME": spec.home, **folders, **launch.env, **spec.env}
 

@@ -1,17 +1,16 @@
 """The folders of the keepers: which processes an earlier server left behind, and how to be rid of them."""
 
 import asyncio
-import re
 import shutil
 from pathlib import Path
 
 from ostler.base.logs import Log
 from ostler.runner.journal import Kept, read_kept
 from ostler.runner.process import Process
+from ostler.runner.survey import FOLDER_NAME
 from ostler.wire.running import AgentSpec, KeptProcess
 
 log = Log(__name__)
-_NAME = re.compile(r"(?P<session>.+)\.(?P<start>\d+)")
 
 
 class KeeperFolders:
@@ -46,7 +45,7 @@ class KeeperFolders:
         return list(newest.values())
 
     def _found(self) -> list[KeptProcess]:
-        names = (_NAME.fullmatch(path.name) for path in self._root.glob("*.*"))
+        names = (FOLDER_NAME.fullmatch(path.name) for path in self._root.glob("*.*"))
         return [KeptProcess(session_id=name["session"], start=int(name["start"])) for name in names if name]
 
     async def discard(self, kept: KeptProcess) -> None:

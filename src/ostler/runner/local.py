@@ -28,6 +28,7 @@ from ostler.runner.installations import Installations
 from ostler.runner.journal import Kept
 from ostler.runner.keeping import KeeperFolders
 from ostler.runner.nursery import NurseryHandle
+from ostler.runner.places import LocalWorkspaces
 from ostler.runner.pool import Pool
 from ostler.runner.versions import Versions
 from ostler.wire.agents import Agent, Installed
@@ -51,6 +52,7 @@ class LocalRunner:
         auto_install: bool = True,
         share_credentials: bool = False,
         warm: int = 0,
+        workspaces: LocalWorkspaces | None = None,
     ) -> None:
         """`folder` is for keepers alone; `named` holds commands of agents from the settings.
 
@@ -66,6 +68,7 @@ class LocalRunner:
         self._installations = Installations(installer)
         self._auto_install = auto_install and installer is not None
         self._share_credentials = share_credentials
+        self._workspaces = workspaces
         self._offers: dict[str, Ready] = {}
         self._counts = {name: Counts() for name in self._adapters}
         self._connections: set[AgentConnection] = set()
@@ -142,7 +145,9 @@ class LocalRunner:
         if self._closing:
             raise Stopping
         spec = self._with_credentials(adapter, spec)
-        if (spare := await self._pool.take(spec, self._keepers.of(spec), sink)) is not None:
+        # a spare would keep a workspace in use that it is not the session's agent in
+        ours = spec.workspace is None
+        if ours and (spare := await self._pool.take(spec, self._keepers.of(spec), sink)) is not None:
             return spare
         return await self._launch(adapter, installation, spec, sink)
 
@@ -158,6 +163,8 @@ class LocalRunner:
         self, adapter: Adapter, installation: Installation, spec: AgentSpec, sink: Sink
     ) -> AgentConnection:
         launch = adapter.prepare(spec, installation)
+        if self._workspaces is not None:
+            launch = await self._workspaces.enter(spec, launch)
         kept = Kept(
             spec=spec,
             framing=launch.framing,

@@ -18,6 +18,7 @@ from ostler.runner.nursery import NurseryHandle
 from ostler.runner.outbox import Outbox
 from ostler.runner.spool import END, OUTPUT, RUNNING, SOCKET, STDERR, boot
 from ostler.runner.stderr import StderrLog
+from ostler.runner.survey import noted
 from ostler.runner.tree import birth_of, kill_below
 from ostler.runner.waiting import finished
 
@@ -208,7 +209,7 @@ class Process:
         """The socket closed: normal at the end; before it, the keeper was killed and its tree must follow."""
         self._loop.remove_reader(self._control)
         if not self._gone.done() and not (self._folder / END).exists():
-            running = _noted(self._folder / RUNNING)
+            running = noted(self._folder / RUNNING)
             self.pid, self.keeper = running.get("pid", self.pid), running.get("keeper", self.keeper)
             if _is_the_same(running):
                 log.warning("keeper.lost", keeper=self.keeper, pid=self.pid)
@@ -217,7 +218,7 @@ class Process:
         self._on_gone()
 
     def _on_gone(self) -> None:
-        end = _noted(self._folder / END)
+        end = noted(self._folder / END)
         known = self._exited.result() if self._exited.done() else Exit()
         code, number = end.get("code", known.exit_code), end.get("signal", known.signal)
         self._exit = Exit(exit_code=code, signal=number, ordered=end.get("ordered"))
@@ -365,14 +366,6 @@ def _connected(folder: Path) -> socket.socket:
     finally:
         os.close(place)
     return control
-
-
-def _noted(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _is_the_same(running: dict[str, Any]) -> bool:

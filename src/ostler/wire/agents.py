@@ -1,6 +1,6 @@
 """What the server tells about agents."""
 
-from typing import Any
+from typing import Any, Literal
 
 from ostler.wire.struct import Request, Wire
 
@@ -22,11 +22,17 @@ class Capabilities(Wire, frozen=True, kw_only=True):
     session_lifecycle: bool
     shared_process: bool
     status: bool
+    steering: bool
     streaming_deltas: bool
+    subagents: bool
     text_messages: bool
     tool_calls: bool
     tool_results: bool
     variants: bool
+
+
+Coverage = Literal["converted", "native", "none"]
+"""Of a capability: the agent has it and Ostler converts it; the agent has it but Ostler does not; the agent has not."""
 
 
 class Mode(Wire, frozen=True, kw_only=True):
@@ -54,10 +60,14 @@ class Agent(Wire, frozen=True, kw_only=True):
     installed: bool
     versions: tuple[str, ...]
     capabilities: Capabilities
+    coverage: dict[str, Coverage] = {}
+    """Each capability as the conformance suite found it; empty for an agent that only the settings know."""
     modes: tuple[Mode, ...]
     models: tuple[Model, ...]
     settings_schema_ref: str
     credentials_available: tuple[str, ...]
+    credential_names: tuple[str, ...] = ()
+    """Variables that hand it what it logs in with, the usual one first."""
     aliases: tuple[str, ...] = ()
     """Other names of it."""
     version: str | None = None

@@ -1,5 +1,7 @@
 """What a server and a runner say to each other about one agent."""
 
+from typing import Literal
+
 import msgspec
 
 from ostler.wire.events import EventSource, StderrOutput
@@ -17,6 +19,8 @@ class Draft(msgspec.Struct):
     synthetic: bool = False
     raw: bytes | None = None
     """The native frame, as JSON; the runner adds it."""
+    time: str | None = None
+    """When it happened, if not now: in another session that this one goes on from."""
 
 
 class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +44,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Overrides the runner's longest turn."""
     provider: Provider | None = None
     mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
+    workspace: str | None = None
+    """The workspace it runs inside; `cwd` is its folder then."""
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +54,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     prompt_id: str
     turn_id: str
     parts: tuple[PromptPart, ...]
+    claim: str | None = None
+    """Names the request that brought it, so that a repetition of the request is recognised."""
 
 
 class PermissionAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="permission"):
@@ -88,3 +96,20 @@ class KeptProcess(msgspec.Struct, frozen=True, kw_only=True):
 
     session_id: str
     start: int
+
+
+KeeperState = Literal["alive", "orphaned", "ended", "lost", "unbegun", "replaced"]
+"""Agent and keeper live; only the agent does; it ended and its keeper said how; both died without a word; its start
+came to nothing; a later process of the same session exists."""
+
+
+class KeptFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """The folder of one agent process."""
+
+    session_id: str
+    start: int
+    state: KeeperState
+    agent: str | None = None
+    pid: int | None = None
+    keeper: int | None = None
+    exit: str | None = None

@@ -9,6 +9,7 @@ from ostler.wire.items import Item
 from ostler.wire.parts import InputPart
 from ostler.wire.providers import McpServer, Provider
 from ostler.wire.struct import Request, Wire
+from ostler.wire.workspaces import Repo, Runtime, WorkspaceWish
 
 Activity = Literal["idle", "working", "waiting"]
 PermissionMode = Literal["default", "plan", "bypass"]
@@ -31,7 +32,15 @@ class CreateSession(Request, frozen=True, kw_only=True):
     env: dict[str, str] = msgspec.field(default_factory=dict)
     """Variables for the agent's process; values are never shown again."""
     cwd: str | None = None
-    """Absolute folder the agent works in; by default a new empty one."""
+    """Absolute folder the agent works in, as it is; by default a new empty one."""
+    repo: Repo | None = None
+    """What a workspace of the session's own begins with; it is isolated and has snapshots. Instead of `cwd`."""
+    runtime: Runtime | None = None
+    """What the agent's processes run in; needs `repo`."""
+    workspace: WorkspaceWish | None = None
+    """How the workspace should be made; needs `repo`."""
+    setup: str | None = None
+    """A shell command that is run in the new workspace before the agent is; needs `repo`."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     provider: Provider | None = None
     """The model provider to use instead of the agent's own."""
@@ -91,6 +100,9 @@ class Session(Wire, frozen=True, kw_only=True):
     """The last error's message, while nothing has succeeded since."""
     process: ProcessInfo | None = None
     """While one runs; a session without one starts it at the next prompt."""
+    workspace_id: str | None = None
+    forked_from: str | None = None
+    """The session it was made from."""
 
 
 class Page(Wire, Generic[T], frozen=True, kw_only=True):
@@ -137,6 +149,10 @@ class Turn(Wire, frozen=True, kw_only=True):
     last_sequence: int | None = None
     outcome: TurnOutcome | None = None
     stop_reason: str | None = None
+    after: int = 0
+    """The turn it goes on from; another one than the last if the session was rewound. 0 is the beginning."""
+    rewound: bool = False
+    """Whether a rewind took it out of the conversation."""
 
 
 class TurnList(Wire, frozen=True, kw_only=True):

@@ -27,7 +27,9 @@ UNKNOWN_AGENT = Capabilities(
     session_lifecycle=True,
     shared_process=False,
     status=False,
+    steering=False,
     streaming_deltas=True,
+    subagents=False,
     text_messages=True,
     tool_calls=True,
     tool_results=True,
@@ -47,6 +49,7 @@ class AcpAdapter:
             capabilities=profile.capabilities,
             modes=profile.modes,
             models=profile.models,
+            unconverted=profile.unconverted,
         )
 
     @classmethod

@@ -8,19 +8,17 @@ from ostler.agents.acp import session
 from ostler.agents.acp.errors import described
 from ostler.agents.acp.frames import Initialized, SessionOpened
 from ostler.agents.acp.state import AcpState, result, warning
-from ostler.agents.adapter import Output, Ready
+from ostler.agents.adapter import Output, Ready, StartFailed
 from ostler.agents.jsonrpc import Incoming
-from ostler.wire.events import ErrorData
-from ostler.wire.running import Draft
 
 
 def _initialized(state: AcpState, message: Incoming) -> Sequence[Output]:
     if message.error is not None:
-        return _broken(state, described(message.error))
+        return (StartFailed(described(message.error).message),)
     answer = result(message, Initialized)
     if answer.protocol_version != session.VERSION:
         reason = f"The agent speaks version {answer.protocol_version} of ACP; Ostler speaks {session.VERSION}."
-        return _broken(state, ErrorData(message=reason, code="agent_error"))
+        return (StartFailed(reason),)
     state.can = answer.agent_capabilities
     state.version = answer.agent_info.version if answer.agent_info else None
     warnings = [
@@ -32,7 +30,7 @@ def _initialized(state: AcpState, message: Incoming) -> Sequence[Output]:
 
 def _session_opened(state: AcpState, message: Incoming) -> Sequence[Output]:
     if message.error is not None:
-        return _broken(state, described(message.error))
+        return (StartFailed(described(message.error).message),)
     empty = bytes(message.result) == b"null"
     opened = SessionOpened() if empty else result(message, SessionOpened)
     state.opened = opened
@@ -40,7 +38,7 @@ def _session_opened(state: AcpState, message: Incoming) -> Sequence[Output]:
     try:
         requests = session.wishes(state.profile, state.spec, opened)
     except session.Unmet as error:
-        return _broken(state, ErrorData(message=str(error), code="unprocessable"))
+        return (StartFailed(str(error)),)
     state.unset = len(requests)
     if not requests:
         return (_ready(state),)
@@ -49,6 +47,7 @@ def _session_opened(state: AcpState, message: Incoming) -> Sequence[Output]:
 
 def _session_resumed(state: AcpState, message: Incoming) -> Sequence[Output]:
     if message.error is None:
+        state.resumed = True
         return _session_opened(state, message)
     reason = described(message.error).message
     lost = warning(f"The agent could not go on with its old session and began a new one: {reason}", "resume_failed")
@@ -59,27 +58,21 @@ def _session_resumed(state: AcpState, message: Incoming) -> Sequence[Output]:
 def _set(state: AcpState, message: Incoming) -> Sequence[Output]:
     state.unset -= 1
     if message.error is not None:
-        return _broken(state, described(message.error))
-    return () if state.unset or state.broken else (_ready(state),)
+        return (StartFailed(described(message.error).message),)
+    return () if state.unset else (_ready(state),)
 
 
 def _ready(state: AcpState) -> Ready:
-    wanted = None if state.broken else session.wanted_mode(state.profile, state.spec, state.opened)
+    wanted = session.wanted_mode(state.profile, state.spec, state.opened)
     return Ready(
         native_session_id=state.session_id,
+        resumed=state.resumed,
         agent_version=state.version,
         model=state.spec.model or session.current_model(state.opened),
         mode=wanted or session.current_mode(state.opened),
         models=session.models_of(state.opened),
         modes=session.modes_of(state.opened),
     )
-
-
-def _broken(state: AcpState, why: ErrorData) -> Sequence[Output]:
-    """The session cannot be had as wanted: say so at once, and again for every prompt."""
-    first = state.broken is None
-    state.broken = state.broken or why
-    return (Draft("error", why), _ready(state)) if first else ()
 
 
 ANSWERS: dict[str, Callable[[AcpState, Incoming], Sequence[Output]]] = {

@@ -36,6 +36,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     capabilities: Capabilities
     sources: tuple[Source, ...]
+    unconverted: dict[str, str] = msgspec.field(default_factory=dict)
+    """Capabilities that the agent has but that do not arrive over ACP -> why."""
     args: tuple[str, ...] = ()
     """After the program, to make it speak ACP."""
     env: dict[str, str] = msgspec.field(default_factory=dict)

@@ -11,7 +11,7 @@ from ostler.agents.acp.profile import Profile
 from ostler.agents.acp.tools import ToolCalls
 from ostler.agents.adapter import Output, Send, Unreadable
 from ostler.agents.jsonrpc import Calls, Incoming
-from ostler.wire.events import ErrorData, NoticeData, SessionInfoData
+from ostler.wire.events import NoticeData, SessionInfoData
 from ostler.wire.running import AgentSpec, Draft
 
 T = TypeVar("T")
@@ -30,11 +30,10 @@ class AcpState:
         self.can = AgentCapabilities()
         self.version: str | None = None
         self.session_id: str | None = None
+        self.resumed = False
         self.opened = SessionOpened()
         self.unset = 0
         """Requests of the handshake that are not answered yet."""
-        self.broken: ErrorData | None = None
-        """Why no turn can begin."""
         self.talks = False
         """Whether a prompt was sent; what comes before it is history told again."""
         self.interrupted = False

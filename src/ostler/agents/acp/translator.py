@@ -21,7 +21,7 @@ from ostler.agents.acp.tools import Call
 from ostler.agents.acp.updates import updated
 from ostler.agents.adapter import Output, TurnDone, Unreadable
 from ostler.agents.jsonrpc import Incoming, read
-from ostler.wire.events import AgentUnparsedData, ErrorData, TurnOutcome
+from ostler.wire.events import AgentUnparsedData, TurnOutcome
 from ostler.wire.parts import FileRefPart, ImagePart, PromptPart, TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
 
@@ -55,9 +55,6 @@ class AcpTranslator:
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
         """Begin a turn."""
-        if self._state.broken is not None or self._state.session_id is None:
-            why = self._state.broken or ErrorData(message="The agent has no session.", code="agent_error")
-            return Draft("error", why), TurnDone(outcome="failed", stop_reason="no_session")
         self._state.talks = True
         self._state.interrupted = False
         self._state.hush()

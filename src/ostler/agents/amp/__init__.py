@@ -22,9 +22,10 @@ _RELEASES = "https://storage.googleapis.com/amp-public-assets-prod-0/cli"
 INFO = Info(
     id="amp",
     name="Amp",
+    remote_memory=True,
     capabilities=Capabilities(
         command_execution=False,  # the output of a command comes only when it is over
-        error_events=False,  # errors arrive, but Amp ends at the first one instead of trying again
+        error_events=True,
         file_attachments=True,
         file_changes=True,
         images=True,
@@ -37,12 +38,18 @@ INFO = Info(
         session_lifecycle=True,
         shared_process=False,
         status=True,
+        steering=False,
         streaming_deltas=False,  # messages come whole
+        subagents=False,
         text_messages=True,
         tool_calls=True,
         tool_results=True,
         variants=False,
     ),
+    unconverted={
+        "steering": "its input takes messages at any time; Ostler lets them wait for the turn to end",
+        "subagents": "what its sub-agents say is not in its stream",
+    },
     modes=(
         Mode(id="smart", name="Smart", description="The most capable model."),
         Mode(id="deep", name="Deep", description="Thinks longer, for hard problems."),

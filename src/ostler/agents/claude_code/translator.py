@@ -12,7 +12,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
-from ostler.agents.adapter import Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.adapter import Output, Ready, Send, StartFailed, TurnDone, Unreadable
 from ostler.agents.claude_code import asks, frames, items
 from ostler.agents.claude_code.talk import Talk
 from ostler.agents.claude_code.usage import Meter
@@ -304,6 +304,8 @@ class ClaudeCodeTranslator:
         asked = self._requests.get(outcome.request_id)
         if asked is None:
             raise Unreadable(f"No request {outcome.request_id} is open", "$.response.request_id")
+        if outcome.subtype == "error" and asked == "initialize":
+            return (StartFailed(outcome.error or "It refused to begin."),)
         if outcome.subtype == "error":
             message = f"Claude Code refused to {asked}: {outcome.error}"
             return (Draft("error", ErrorData(message=message, code="agent_error")),)

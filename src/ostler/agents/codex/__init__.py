@@ -39,12 +39,17 @@ INFO = Info(
         session_lifecycle=True,
         shared_process=False,
         status=True,
+        steering=True,
         streaming_deltas=True,
+        subagents=True,
         text_messages=True,
         tool_calls=True,
         tool_results=True,
         variants=True,
     ),
+    unconverted={
+        "shared_process": "one process can serve many sessions; Ostler gives each session its own",
+    },
     modes=(
         Mode(id="default", name="Default", description="Does what the prompt says."),
         Mode(id="plan", name="Plan", description="Explores, asks and proposes a plan before it changes anything."),

@@ -7,7 +7,7 @@ import msgspec
 
 from ostler import __version__
 from ostler.agents import jsonrpc
-from ostler.agents.adapter import Output, Ready, TurnDone
+from ostler.agents.adapter import Output, Ready, StartFailed, TurnDone
 from ostler.agents.codex import asks, frames
 from ostler.agents.codex.events import decoded, notice, on_notification
 from ostler.agents.codex.requests import decide, on_request
@@ -108,7 +108,7 @@ def _on_plan(state: State, answer: Answer) -> Outputs:
 
 def _initialized(state: State, response: Incoming) -> Outputs:
     if response.error:
-        return _broken(response.error)
+        return [StartFailed(response.error.message)]
     return [state.calls.notify("initialized", {}), state.calls.request("model/list", {})]
 
 
@@ -141,7 +141,7 @@ def _resumed(state: State, response: Incoming) -> Outputs:
 
 def _started(state: State, response: Incoming) -> Outputs:
     if response.error:
-        return _broken(response.error)
+        return [StartFailed(response.error.message)]
     result: frames.ThreadResult = decoded(_thread, response.result)
     state.thread, state.model = result.thread.id, result.model
     ready = Ready(

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, assert_never
 import msgspec
 
 from ostler.agents import jsonrpc
-from ostler.agents.adapter import Output, Ready, TurnDone, Unreadable
+from ostler.agents.adapter import Output, Ready, StartFailed, TurnDone, Unreadable
 from ostler.agents.copilot import asks, events, frames
 from ostler.agents.copilot.turn import Turn
 from ostler.wire.events import AgentUnparsedData, ErrorData, NoticeData, PlanEntry, PlanUpdatedData
@@ -145,9 +145,9 @@ class CopilotTranslator:
             lost = f"The conversation could not be resumed, so the agent has forgotten it. {error.message}"
             notice = NoticeData(severity="warning", message=lost, code="resume_failed")
             return Draft("notice", notice), self._calls.request("session.create", self._opening)
-        draft = Draft("error", ErrorData(message=error.message, code="agent_error", details={"method": method}))
         if method in {"connect", "session.create", "session.mode.set"}:
-            return draft, self._calls.request("runtime.shutdown", {})  # it will never be ready, so let it go
+            return (StartFailed(error.message),)
+        draft = Draft("error", ErrorData(message=error.message, code="agent_error", details={"method": method}))
         if method == "session.send" and not self._accepted:
             return draft, TurnDone(outcome="failed", stop_reason="not_accepted")
         return (draft,)

@@ -47,6 +47,9 @@ INFO = Info(
         tool_results=True,
         variants=True,
     ),
+    unconverted={
+        "shared_process": "one process can serve many sessions; Ostler gives each session its own",
+    },
     modes=(
         Mode(id="build", name="Build", description="Does what the prompt says."),
         Mode(id="plan", name="Plan", description="Looks and writes a plan, but changes nothing else."),

@@ -6,9 +6,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
-from ostler.agents.adapter import Output, Ready, Send
+from ostler.agents.adapter import Output, Ready, Send, StartFailed
 from ostler.agents.opencode import asks, frames, items
 from ostler.agents.opencode.events import on_event
 from ostler.agents.opencode.talk import OK, Body, Talk, reason
@@ -119,8 +117,7 @@ class OpenCodeTranslator:
 
     def _on_session(self, status: int, body: Body) -> Sequence[Output]:
         if status not in OK:
-            words = f"No session could be made: {reason(status, body)}"
-            return (Send(msgspec.json.encode({"id": 0, "method": "EXIT", "path": "", "body": words})),)
+            return (StartFailed(f"No session could be made: {reason(status, body)}"),)
         session = frames.read(body, frames.Session)
         self._talk.session = session.id
         self._talk.parents[session.id] = None

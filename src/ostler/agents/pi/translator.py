@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.agents.adapter import Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.adapter import Output, Ready, Send, StartFailed, TurnDone, Unreadable
 from ostler.agents.pi import frames
 from ostler.agents.pi.asks import Asks
 from ostler.agents.pi.errors import provider_error
@@ -133,7 +133,7 @@ def _response(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
 
 def _state_told(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
     if not frame.success:
-        raise Unreadable(f"Pi does not tell its state: {frame.error}", "$.error")
+        return (StartFailed(f"Pi does not tell its state: {frame.error}"),)
     data = _state.decode(frame.data)
     state.model, state.session_id = data.model, data.session_id
     if not state.probing:

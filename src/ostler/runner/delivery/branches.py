@@ -7,6 +7,7 @@ it wrote into its `.git` goes along.
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -17,7 +18,7 @@ from ostler.runner.workspaces.model import Credential, Workspace
 from ostler.runner.workspaces.policy import Address, allowed, checked_ref, remote_of
 
 _PASSING = re.compile(
-    r"(?i)timed? ?out|connection|could not resolve|early eof|hung up|HTTP 5\d\d|error: 5\d\d|RPC failed"
+    r"(?i)timed? ?out|connection|could not resolve|early eof|empty reply|hung up|HTTP 5\d\d|error: 5\d\d|RPC failed"
 )
 _TRIES = 3
 _FIRST_PAUSE = 1.0
@@ -103,9 +104,9 @@ def _moment(house: House, order: Push) -> str:
     return next(kept.created_at for kept in house.snapshots(order.workspace) if kept.id == order.snapshot)
 
 
-def _tree_and_text(git: Git, repository: object, commit: str) -> tuple[str, str]:
+def _tree_and_text(git: Git, repository: Path, commit: str) -> tuple[str, str]:
     try:
-        said = git.run("show", "-s", "--format=%T%n%B", commit, repository=repository)  # type: ignore[arg-type]  # a path
+        said = git.run("show", "-s", "--format=%T%n%B", commit, repository=repository)
     except GitFailed:
         return "", ""
     tree, _, message = said.decode(errors="replace").partition("\n")

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -70,7 +71,7 @@ class Mirrors:
             try:
                 if commit is None:
                     self._update(mirror, address, remote_of(address, source.credential), wanted, progress, stop)
-                    commit = self._commit(mirror, wanted or _name(source.branch))
+                    commit = self._first_commit(mirror, (wanted,) if wanted else _names(source.branch))
             except GitFailed as error:
                 raise RepositoryFailed(url=shown(address.url), reason=str(error)) from error
         if commit is None:
@@ -100,6 +101,9 @@ class Mirrors:
             # it is on no branch; many servers hand it out by its id
             self._git.run(*fetch, "--", address.url, commit, **orders)  # type: ignore[arg-type]  # one set of orders
 
+    def _first_commit(self, mirror: Path, names: Sequence[str]) -> str | None:
+        return next((commit for name in names if (commit := self._commit(mirror, name))), None)
+
     def _commit(self, mirror: Path, name: str) -> str | None:
         answer = self._git.run(
             "rev-parse",
@@ -121,9 +125,9 @@ class Mirrors:
         return source.branch if known.strip() else None
 
 
-def _name(branch: str | None) -> str:
-    """What git looks a branch or tag up by; branches go before tags of the same name."""
-    return f"heads/{branch}" if branch else "refs/ostler/head"
+def _names(branch: str | None) -> tuple[str, ...]:
+    """What a branch or tag is looked up by; branches go before tags of the same name."""
+    return (f"refs/heads/{branch}", f"refs/tags/{branch}") if branch else ("refs/ostler/head",)
 
 
 def _missing(source: GitSource) -> str:

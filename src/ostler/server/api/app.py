@@ -1,51 +1,40 @@
 """The HTTP application: routes, gate and idempotency put together, and its OpenAPI description."""
 
 import functools
-import re
 from typing import Any, cast
 
-from litestar import Litestar, Request, Router
+from litestar import Litestar, Router
 from litestar.datastructures import State
 from litestar.di import Provide
-from litestar.exceptions import SerializationException
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.spec import License, Tag
 
 from ostler import __version__
-from ostler.base.errors import InvalidRequest, UnsupportedMedia
 from ostler.server.api import openapi, problems
 from ostler.server.api.asgi import App
 from ostler.server.api.gate import Gate
 from ostler.server.api.idempotency import Idempotency
-from ostler.server.api.routes import agents, asks, conversation, events, sessions, system, welcome
+from ostler.server.api.requests import TolerantRequest
+from ostler.server.api.routes import (
+    acp,
+    agents,
+    agui,
+    ai_sdk,
+    asks,
+    conversation,
+    daemon,
+    events,
+    mcp,
+    sessions,
+    snapshots,
+    system,
+    tasks,
+    workflow,
+)
 from ostler.server.api.services import DEFAULT_PROJECT, Services
 from ostler.server.api.sse import Streams
+from ostler.server.api.ui import Ui
 from ostler.server.api.views import API
-
-_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
-
-
-class TolerantRequest(Request[Any, Any, Any]):
-    """Takes camelCase and snake_case names of top-level fields alike."""
-
-    async def json(self) -> Any:
-        """The decoded body; a body that is not JSON is the client's mistake."""
-        media_type = self.content_type[0].lower()
-        if media_type and media_type != "application/json" and not media_type.endswith("+json"):
-            raise UnsupportedMedia(given=media_type, possible="application/json")
-        try:
-            decoded = await super().json()
-        except (SerializationException, UnicodeDecodeError) as error:
-            raise _not_json(str(error).removeprefix("JSON is malformed: ")) from error
-        except RecursionError:
-            raise _not_json("It is nested too deeply") from None
-        if not isinstance(decoded, dict):
-            return decoded
-        return {_CAMEL.sub(lambda found: f"_{found[1].lower()}", name): value for name, value in decoded.items()}
-
-
-def _not_json(reason: str) -> InvalidRequest:
-    return InvalidRequest(reason=f"The body is not valid JSON: {reason}.", errors={"body": [reason]})
 
 
 def _services(state: State) -> Services:
@@ -71,14 +60,23 @@ def build_app(services: Services) -> App:
     """The application for a running server."""
     inner = Streams(cast(App, _litestar(services)))
     posts = Idempotency(inner, services.sessions.store)
-    return Gate(inner, posts, services.settings, services.counters)
+    return Ui(Gate(inner, posts, services.settings, services.counters))
 
 
 def _litestar(services: Services | None) -> Litestar:
-    groups = (agents, sessions, conversation, events, asks)
+    groups = (agents, sessions, conversation, events, asks, snapshots, tasks, ai_sdk)
     router = Router(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS])
     return Litestar(
-        route_handlers=[router, *system.HANDLERS, *welcome.HANDLERS],
+        route_handlers=[
+            router,
+            *ai_sdk.ROOT_HANDLERS,
+            *acp.HANDLERS,
+            *daemon.HANDLERS,
+            *mcp.HANDLERS,
+            *agui.HANDLERS,
+            *workflow.HANDLERS,
+            *system.HANDLERS,
+        ],
         request_class=TolerantRequest,
         dependencies={
             "services": Provide(_services, sync_to_thread=False),

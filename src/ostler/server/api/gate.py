@@ -7,18 +7,17 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
-
 from ostler.base.errors import ForeignHost, OstlerError, RequestTimeout, Stopping, TooLarge, Unauthorized
+from ostler.base.failpoints import failpoint
 from ostler.base.settings import Settings
 from ostler.server.api.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.cors import Cors
-from ostler.server.api.problems import PROBLEM_JSON, problem_headers, problem_of
+from ostler.server.api.problems import error_body, problem_headers
 from ostler.server.api.services import Counters
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_OPEN = frozenset({"/healthz", "/readyz", "/api/v1/healthz", "/api/v1/readyz", "/", "/welcome.css", "/welcome.js"})
-_UPLOADS = re.compile(r"/api/v1/sessions/[^/]+/messages")
+_OPEN = frozenset({"/healthz", "/readyz", "/api/v1/healthz", "/api/v1/readyz"})
+_UPLOADS = re.compile(r"/api/v1/sessions/[^/]+/messages|(/api/v1)?/(messages|invoke)|/api/chat")
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SLOWEST_UPLOAD = 64 * 1024
@@ -40,8 +39,8 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request and pass it on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
             return
         self._counters.requests += 1
         origin = _header(scope, b"origin")
@@ -55,6 +54,16 @@ class Gate:
             await self._app(scope, receive, send)
         else:
             await self._with_body(scope, receive, send)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            self._check_sender(headers)
+            self._check_access(scope, headers)
+        except OstlerError as error:
+            await _refuse_socket(scope, send, error)
+        else:
+            await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> OstlerError | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
@@ -120,7 +129,10 @@ class Gate:
         async def watched(message: Message) -> None:
             nonlocal begun
             begun = True
+            failpoint("answer.before")
             await send(message)
+            if message["type"] == "http.response.body":
+                failpoint("answer.after")
 
         setting, limit = self._limit_of(scope)
         limited = _limited_body(receive, limit, setting, self._settings.request_timeout_seconds)
@@ -129,6 +141,14 @@ class Gate:
         except (TooLarge, RequestTimeout) as error:
             if not begun:
                 await refuse(scope, send, error, unread=receive)
+
+
+async def _refuse_socket(scope: Scope, send: Send, error: OstlerError) -> None:
+    """A socket that is not accepted can be answered like any other request."""
+    media_type, body = error_body(error, scope["path"])
+    headers = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
+    await send({"type": "websocket.http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": body})
 
 
 def _header(scope: Scope, wanted: bytes) -> str:
@@ -184,8 +204,8 @@ async def refuse(scope: Scope, send: Send, error: OstlerError, *, unread: Receiv
     What the client still sends is read and dropped for a while: closing at once would reset the connection, and the
     client could lose the answer.
     """
-    body = msgspec.json.encode(problem_of(error, instance=scope["path"]))
-    told = {"content-type": PROBLEM_JSON, "content-length": str(len(body)), **problem_headers(error)}
+    media_type, body = error_body(error, scope["path"])
+    told = {"content-type": media_type, "content-length": str(len(body)), **problem_headers(error)}
     headers = [(name.encode(), value.encode()) for name, value in told.items()]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": unread is not None})

@@ -12,6 +12,7 @@ from ostler.server.api.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.gate import refuse
 from ostler.server.api.services import DEFAULT_PROJECT
 from ostler.server.store import queries, statements
+from ostler.server.store.claims import begin_claims
 from ostler.server.store.records import StoredResponse
 from ostler.server.store.store import Store
 
@@ -53,6 +54,7 @@ class Idempotency:
             if (known := await self._store.read(queries.find_response, *place)) is not None:
                 await _replay(scope, send, known, fingerprint, key)
                 return
+            begin_claims(f"{place[0]} {key} {fingerprint}")
             recorder = _Recorder(send, functools.partial(self._remember, place, fingerprint))
             await self._app(scope, _replayed(body, receive), recorder)
         finally:

@@ -23,6 +23,9 @@ TAGS = {
     "conversation": "Prompts, transcript, queue and turns of a session.",
     "events": "The log: pages, streams and log lines.",
     "asks": "What waits for a human, and the answers.",
+    "chat": "Chats in the words of the AI SDK; also at the root of the server, without /api/v1.",
+    "daemon": "The universal daemon API; most of it also without /v1.",
+    "workflows": "Sessions as workflow executions of an organisation.",
 }
 _REF = "#/components/schemas/{name}"
 _PARAMETERS = {
@@ -37,6 +40,11 @@ _PARAMETERS = {
     "per_page": "How many on a page.",
     "limit": "How many at most.",
     "tail": "How many of the newest lines.",
+    "org": "The organisation's name.",
+    "execution": "The execution's id.",
+    "key": "`messages`, `status` or `currentTurn`.",
+    "kind": "Only executions of this kind; all are of kind `agent`.",
+    "offset": "Return what comes after this event.",
 }
 _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
@@ -64,6 +72,8 @@ def completed(document: Document) -> Document:
     for method, operation in _operations(document):
         _describe(operation, schemas)
         _add_shared_facts(operation, is_post=method == "post")
+        if (alias := _ALIASES.get(operation["operationId"])) is not None:
+            operation["x-alias-of"] = alias
         if addition := _ADDITIONS.get(operation["operationId"]):
             operation["responses"] |= addition
     return document
@@ -88,6 +98,9 @@ def _schemas(found: Document) -> Document:
     schemas["SessionPage"] = schemas.pop(page["$ref"].rsplit("/", 1)[1]) | {"title": "SessionPage"}
     schemas["Event"] = {"title": "Event", "description": "Any event; its type says what `data` holds.", **event}
     schemas["EventPage"] = _event_page()
+    schemas["UiMessageChunk"] = _ui_message_chunk()
+    schemas["WorkflowMessage"] = _workflow_message()
+    schemas["DaemonEventPage"] = _event_page("DaemonEventPage", "hasMore")
     return dict(sorted(schemas.items()))
 
 
@@ -97,17 +110,42 @@ def _below(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
         yield from _below(child)
 
 
-def _event_page() -> Document:
+def _ui_message_chunk() -> Document:
     return {
-        "title": "EventPage",
+        "title": "UiMessageChunk",
+        "description": "A chunk of the AI SDK's UI Message Stream; the stream ends with `[DONE]`.",
+        "type": "object",
+        "properties": {"type": {"type": "string"}},
+        "required": ["type"],
+    }
+
+
+def _workflow_message() -> Document:
+    return {
+        "title": "WorkflowMessage",
+        "description": "The data of a `Token`, `WorkflowState` or `TaskState` message.",
+        "type": "object",
+        "properties": {
+            "taskExecutionId": {"type": "string"},
+            "data": {"description": "Of a token: text, or something that happened."},
+            "status": {"type": "string"},
+            "key": {"type": "string"},
+            "value": {"description": "Of a state."},
+        },
+    }
+
+
+def _event_page(title: str = "EventPage", more: str = "has_more") -> Document:
+    return {
+        "title": title,
         "description": (EventPage.__doc__ or "").strip(),
         "type": "object",
         "properties": {
             "events": {"type": "array", "items": _ref("Event")},
-            "has_more": {"type": "boolean"},
+            more: {"type": "boolean"},
             "next_offset": {"type": "integer", "description": "Where the next page of all sessions' events begins."},
         },
-        "required": ["events", "has_more"],
+        "required": ["events", more],
     }
 
 
@@ -175,6 +213,32 @@ def _answer(description: str, content: dict[str, str], header: tuple[str, str] |
 
 _JSON, _SSE = "application/json", "text/event-stream"
 _PAGE_OR_STREAM = _answer("A page of events, or a stream of them.", {_JSON: "EventPage", _SSE: "Event"})
+_STATUS_ANSWER = {"default": _answer("What went wrong, in `status`.", {_JSON: "TurnResponse"})}
+_ALIASES = {
+    "daemon.health": "system.health",
+    "daemon.agents": "agents.list",
+    "daemon.install": "agents.install",
+    "daemon.modes": "agents.modes",
+    "daemon.models": "agents.models",
+    "daemon.sessions": "sessions.list",
+    "daemon.create": "sessions.create",
+    "daemon.send": "sessions.send",
+    "daemon.send-and-stream": "sessions.send",
+    "daemon.events": "events.list",
+    "daemon.stream": "events.stream",
+    "daemon.terminate": "sessions.cancel",
+    "daemon.permission": "asks.permission",
+    "daemon.answer": "asks.answer",
+    "daemon.reject": "asks.reject",
+    "workflows.create": "sessions.create",
+    "workflows.list": "sessions.list",
+    "workflows.get": "sessions.get",
+    "workflows.stream": "events.stream",
+    "workflows.signal": "sessions.send",
+    "workflows.cancel": "sessions.cancel",
+    "workflows.state": "sessions.messages",
+}
+"""Operations that other protocols have for one of ours."""
 _ADDITIONS = {
     "system.ready": {"503": _answer("The server cannot take work now.", {_JSON: "Ready"})},
     "sessions.create": {
@@ -187,6 +251,21 @@ _ADDITIONS = {
         ),
         "202": _answer("What became of the prompt.", {_JSON: "PromptReceipt"}),
     },
+    "chat.send": {
+        "200": _answer("The turn, as one answer or as it happens.", {_JSON: "TurnResponse", _SSE: "UiMessageChunk"}),
+        **_STATUS_ANSWER,
+    },
+    "chat.load": _STATUS_ANSWER,
+    "chat.invoke": _STATUS_ANSWER,
+    "chat.stream": {"200": _answer("The turn as it happens.", {_SSE: "UiMessageChunk"})},
+    "chat.resume": {
+        "200": _answer("The turn from its beginning.", {_SSE: "UiMessageChunk"}),
+        "204": {"description": "No turn is under way."},
+    },
+    "daemon.events": {"200": _answer("A page of events.", {_JSON: "DaemonEventPage"})},
+    "daemon.stream": {"200": _answer("A stream of events that stays open.", {_SSE: "Event"})},
+    "daemon.send-and-stream": {"200": _answer("The events of the turn, until it ends.", {_SSE: "Event"})},
+    "workflows.stream": {"200": _answer("Tokens, state and task changes.", {_SSE: "WorkflowMessage"})},
     "events.list": {"200": _PAGE_OR_STREAM},
     "events.project": {"200": _PAGE_OR_STREAM},
     "events.stream": {"200": _answer("A stream of events that stays open.", {_SSE: "Event"})},

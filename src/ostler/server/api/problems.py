@@ -16,6 +16,7 @@ from ostler.base.errors import (
 )
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
+from ostler.server.dialects.ai_sdk.bodies import Status, TurnResponse
 from ostler.wire.problems import Problem
 
 log = Log(__name__)
@@ -23,6 +24,8 @@ PROBLEM_JSON = "application/problem+json"
 _DETAIL_FIELDS = ("exit_code", "signal", "stderr", "outcome")
 _BODY = "data"
 """Litestar's name for the body: the handlers' parameter."""
+_STATUS_PATHS = re.compile(r"(/api/v1)?/(messages|load-session|invoke)")
+"""The chat protocol fixes another shape for errors: an object `status`."""
 _ABOUT_A_FIELD = {
     re.compile(r"unknown field `([^`]*)`"): "is not a known field",
     re.compile(r"missing required field `([^`]*)`"): "is required",
@@ -44,6 +47,14 @@ def problem_of(error: OstlerError, *, instance: str) -> Problem:
     )
 
 
+def error_body(error: OstlerError, path: str) -> tuple[str, bytes]:
+    """The media type and document for one of our errors, in the shape that the path has for them."""
+    if _STATUS_PATHS.fullmatch(path):
+        status = Status(code=error.status, message=str(error), type=f"urn:ostler:error:{error.code}")
+        return "application/json", msgspec.json.encode(TurnResponse(status=status))
+    return PROBLEM_JSON, msgspec.json.encode(problem_of(error, instance=path))
+
+
 def problem_headers(error: OstlerError) -> dict[str, str]:
     """What the client should know beside the document."""
     match error.status:
@@ -60,11 +71,11 @@ def problem_headers(error: OstlerError) -> dict[str, str]:
 def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Litestar's one exception handler."""
     ours = _ours(request, error)
-    body = msgspec.json.encode(problem_of(ours, instance=request.url.path))
+    media_type, body = error_body(ours, request.url.path)
     headers = problem_headers(ours)
     if isinstance(error, HTTPException) and error.status_code == 405:
         headers |= {name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
-    return Response(body, status_code=ours.status, media_type=PROBLEM_JSON, headers=headers)
+    return Response(body, status_code=ours.status, media_type=media_type, headers=headers)
 
 
 def _ours(request: Request[Any, Any, Any], error: Exception) -> OstlerError:

@@ -5,7 +5,9 @@ import msgspec
 from ostler.base.clock import Clock
 from ostler.base.settings import Settings
 from ostler.link.protocol import Runner
+from ostler.link.workspaces import Workspaces
 from ostler.server.sessions.service import Sessions
+from ostler.server.tasks.uploads import Uploads
 
 DEFAULT_PROJECT = "default"
 
@@ -16,6 +18,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     sessions: Sessions
     runner: Runner
+    workspaces: Workspaces
+    uploads: Uploads
     clock: Clock
     counters: "Counters"
 

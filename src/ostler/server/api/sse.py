@@ -3,11 +3,12 @@
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from litestar import Response
 
 from ostler.server.api.asgi import App, Receive, Scope, Send
+from ostler.server.api.selection import Keep
 from ostler.server.api.services import Counters
 from ostler.server.sessions.feed import Feed
 from ostler.server.sessions.log import frame
@@ -21,7 +22,8 @@ _HEADERS = [
 _WRITE_BYTES = 256 * 1024
 _PAGE = 1000
 _HEARTBEAT = b": still here\n\n"
-_FAREWELL = b": the stream ends here\nretry: 500\n\n"
+FAREWELL = b": the stream ends here\nretry: 500\n\n"
+_BACK_SOON = b": the server stops, to start again; connect again with Last-Event-ID\nretry: 1000\n\n"
 
 
 Source = Callable[[int, int], Awaitable[list[StoredEvent]]]
@@ -31,8 +33,18 @@ Source = Callable[[int, int], Awaitable[list[StoredEvent]]]
 class Cursor:
     """One client's place in a feed."""
 
-    def __init__(self, feed: Feed, source: Source, *, offset: int, heartbeat: float, from_memory: bool) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        source: Source,
+        *,
+        offset: int,
+        heartbeat: float,
+        from_memory: bool,
+        keep: Keep | None = None,
+    ) -> None:
         self._feed = feed
+        self._keep = keep
         self._source = source
         self._offset = offset
         self._heartbeat = heartbeat
@@ -50,18 +62,31 @@ class Cursor:
         frames = self._feed.after(self._offset, _WRITE_BYTES) if self._from_memory else None
         if frames is not None:
             self._offset += len(frames)
-            return b"".join(frames)
+            return self._joined(frames)
         stored = await self._source(self._offset, _PAGE)
         if not stored:  # deleted while it was being read
             self._offset = self._feed.last
             return b""
         self._offset = stored[-1].number
-        return b"".join(frame(event.number, with_raw(event)) for event in stored)
+        return self._joined([frame(event.number, with_raw(event)) for event in stored])
+
+    def _joined(self, frames: list[bytes]) -> bytes:
+        if self._keep is None:
+            return b"".join(frames)
+        kept = b"".join(filter(self._keep, frames))
+        return kept or b"id: %d\n\n" % self._offset  # moves the client's place past what it did not want
 
 
 def with_raw(event: StoredEvent) -> bytes:
     """The event with its native frame, if it has one."""
     return event.body if event.raw is None else b'%b,"raw":%b}' % (event.body[:-1], event.raw)
+
+
+class Chunks(Protocol):
+    """Where the bytes of a stream come from."""
+
+    async def next(self) -> bytes | None:
+        """The next bytes to write; None when there will be no more."""
 
 
 _SCOPE_KEY = "ostler.stream"
@@ -76,16 +101,17 @@ class EventStream(Response[None]):
 
     def __init__(
         self,
-        cursor: Cursor,
+        cursor: Chunks,
         feed: Feed,
         counters: Counters,
         *,
         holds: object,
         headers: dict[str, str] | None = None,
         until: Callable[[bytes], bool] | None = None,
+        farewell: bytes = FAREWELL,
     ) -> None:
         super().__init__(None, media_type="text/event-stream")
-        self._stream = _Stream(cursor, feed, counters, holds, headers or {}, until)
+        self._stream = _Stream(cursor, feed, counters, holds, headers or {}, until, farewell)
 
     def to_asgi_response(self, *_: Any, **__: Any) -> Any:
         """Litestar asks for the ASGI application of a response."""
@@ -110,17 +136,19 @@ class Streams:
 
 
 class _Stream:
-    __slots__ = ("_counters", "_cursor", "_feed", "_headers", "_holds", "_until")
+    __slots__ = ("_counters", "_cursor", "_farewell", "_feed", "_headers", "_holds", "_until")
 
     def __init__(
         self,
-        cursor: Cursor,
+        cursor: Chunks,
         feed: Feed,
         counters: Counters,
         holds: object,
         headers: dict[str, str],
         until: Callable[[bytes], bool] | None,
+        farewell: bytes,
     ) -> None:
+        self._farewell = farewell
         self._cursor = cursor
         self._feed = feed
         self._counters = counters
@@ -145,13 +173,17 @@ class _Stream:
             self._feed.unwatch()
 
     async def _write(self, send: Send) -> None:
-        more = [(name.encode(), value.encode()) for name, value in self._headers.items()]
-        await send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *more]})
+        more = {name.encode(): value.encode() for name, value in self._headers.items()}
+        headers = list((dict(_HEADERS) | more).items())
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         while (chunk := await self._cursor.next()) is not None:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if self._until is not None and self._until(chunk):
                 break
-        await send({"type": "http.response.body", "body": _FAREWELL, "more_body": False})
+        await send({"type": "http.response.body", "body": self._last_words(), "more_body": False})
+
+    def _last_words(self) -> bytes:
+        return _BACK_SOON if self._farewell and self._counters.stopping else self._farewell
 
 
 def _stop_writing(writing: "asyncio.Task[Any] | None", gone: "asyncio.Task[None]") -> None:

@@ -21,7 +21,7 @@ def session_view(
         status=state.status,
         activity=state.activity,
         permission_mode=record.spec.permission_mode,
-        cwd=record.spec.cwd,
+        cwd=state.workspace.path if state.workspace is not None else record.spec.cwd,
         labels=state.labels,
         env_names=tuple(sorted(record.spec.env)),
         mcp_servers=tuple(sorted(record.spec.mcp_servers)),
@@ -48,6 +48,8 @@ def session_view(
         ended_at=state.ended_at,
         error=state.error,
         process=process,
+        workspace_id=state.workspace.workspace_id if state.workspace is not None else None,
+        forked_from=state.forked_from,
     )
 
 

@@ -7,12 +7,18 @@ from ostler.base.ids import is_key, new_id
 from ostler.base.paths import is_folder
 from ostler.server.sessions import drafts
 from ostler.server.store.records import NewSession, SessionSpec
+from ostler.wire.events import QueueEntry, WorkspaceCreatedData
+from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Draft
 from ostler.wire.sessions import CreateSession
+from ostler.wire.tasks import TaskSpec
+from ostler.wire.workspaces import Repo, Runtime, WorkspaceOrder
 
 
-def new_session(project: str, wanted: CreateSession, *, folder: Path, created_at: str) -> NewSession:
+def new_session(
+    project: str, wanted: CreateSession, *, folder: Path, created_at: str, task: TaskSpec | None = None
+) -> NewSession:
     """Check a request and give the session it asks for."""
     session_id = new_id("ses")
     return NewSession(
@@ -21,7 +27,7 @@ def new_session(project: str, wanted: CreateSession, *, folder: Path, created_at
         key=_checked_key(wanted.key) or session_id,
         agent=wanted.agent,
         created_at=created_at,
-        spec=_spec_of(wanted, folder / session_id / "workspace"),
+        spec=_spec_of(project, wanted, folder / session_id / "workspace", task),
     )
 
 
@@ -32,7 +38,7 @@ def _checked_key(key: str | None) -> str | None:
     return key
 
 
-def _spec_of(wanted: CreateSession, default_cwd: Path) -> SessionSpec:
+def _spec_of(project: str, wanted: CreateSession, default_cwd: Path, task: TaskSpec | None) -> SessionSpec:
     _check_env(wanted.env)
     return SessionSpec(
         cwd=_checked_cwd(wanted.cwd) if wanted.cwd is not None else str(default_cwd),
@@ -44,7 +50,40 @@ def _spec_of(wanted: CreateSession, default_cwd: Path) -> SessionSpec:
         turn_timeout_seconds=wanted.turn_timeout_seconds,
         provider=_checked_provider(wanted.provider),
         mcp_servers=wanted.mcp_servers,
+        workspace=_workspace_order(project, wanted),
+        task=task,
     )
+
+
+def _workspace_order(project: str, wanted: CreateSession) -> WorkspaceOrder | None:
+    if wanted.repo is None:
+        for name in ("runtime", "workspace", "setup"):
+            if getattr(wanted, name) is not None:
+                errors = {name: ["needs repo"]}
+                raise InvalidRequest(reason=f"{name} is for a workspace; give repo as well.", errors=errors)
+        return None
+    if wanted.cwd is not None:
+        errors = {"cwd": ["cannot be combined with repo"]}
+        raise InvalidRequest(reason="cwd and repo exclude each other: give one of them.", errors=errors)
+    wish = wanted.workspace
+    return WorkspaceOrder(
+        repo=_checked_repo(wanted.repo),
+        runtime=wanted.runtime or Runtime(),
+        providers=wish.snapshot_preference if wish else (),
+        setup=wanted.setup,
+        scope=project,
+    )
+
+
+_NEEDED = {"git": "url", "upload": "upload", "folder": "path"}
+
+
+def _checked_repo(repo: Repo) -> Repo:
+    needed = _NEEDED.get(repo.mode)
+    if needed is not None and not getattr(repo, needed):
+        errors = {f"repo.{needed}": ["is required"]}
+        raise InvalidRequest(reason=f"repo.{needed} must be provided when repo.mode={repo.mode}", errors=errors)
+    return repo
 
 
 def _checked_provider(provider: Provider | None) -> Provider | None:
@@ -67,14 +106,21 @@ def make_workspace(cwd: str) -> None:
 
 
 def agent_spec(
-    session_id: str, agent: str, spec: SessionSpec, *, home: str, start: int = 1, resume: str | None = None
+    session_id: str,
+    agent: str,
+    spec: SessionSpec,
+    *,
+    home: str,
+    start: int = 1,
+    resume: str | None = None,
+    workspace: WorkspaceCreatedData | None = None,
 ) -> AgentSpec:
     """What a runner gets to start the agent of a session, or to say that it could never start."""
     return AgentSpec(
         session_id=session_id,
         agent=agent,
         start=start,
-        cwd=spec.cwd,
+        cwd=workspace.path if workspace is not None else spec.cwd,
         home=home,
         env=spec.env,
         permission_mode=spec.permission_mode,
@@ -85,6 +131,7 @@ def agent_spec(
         turn_timeout_seconds=spec.turn_timeout_seconds,
         provider=spec.provider,
         mcp_servers=spec.mcp_servers,
+        workspace=workspace.workspace_id if workspace is not None else None,
     )
 
 
@@ -98,7 +145,12 @@ def first_events(new: NewSession, wanted: CreateSession) -> list[Draft]:
     events = [drafts.started({**metadata, "key": new.key, "cwd": new.spec.cwd})]
     if wanted.title is not None or wanted.labels:
         events.append(drafts.info(title=wanted.title, labels=wanted.labels or None))
-    return [*events, drafts.status("provisioning"), drafts.status("running")]
+    if new.spec.workspace is None:
+        return [*events, drafts.status("provisioning"), drafts.status("running")]
+    if new.spec.task is not None:  # waits like any other prompt until the workspace is there
+        parts = (TextPart(text=new.spec.task.prompt),)
+        events.append(drafts.queue([QueueEntry(prompt_id=new_id("prm"), parts=parts, queued_at=new.created_at)]))
+    return [*events, drafts.status("queued")]
 
 
 def _check_env(env: dict[str, str]) -> None:

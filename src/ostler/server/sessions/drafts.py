@@ -4,23 +4,30 @@ from collections.abc import Sequence
 
 from ostler.base.errors import OstlerError
 from ostler.wire.events import (
+    DeliveryCompletedData,
     ErrorData,
     ItemCompletedData,
     ItemStartedData,
+    LogData,
+    NoticeData,
     PermissionData,
     PermissionStatus,
     QuestionData,
     QueueEntry,
     QueueUpdatedData,
     SessionEndedData,
+    SessionForkedData,
     SessionInfoData,
+    SessionRewoundData,
     SessionStartedData,
     SessionStatus,
     SessionStatusData,
+    SnapshotCreatedData,
     StderrOutput,
     TurnEndedData,
     TurnOutcome,
     TurnStartedData,
+    WorkspaceCreatedData,
 )
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart
@@ -52,6 +59,48 @@ def settings(*, model: str | None, mode: str | None, variant: str | None) -> Dra
     return _draft("session.info", SessionInfoData(model=model, mode=mode, variant=variant))
 
 
+def line(message: str) -> Draft:
+    """A line for operators."""
+    return _draft("log", LogData(level="info", message=message))
+
+
+def workspace(data: WorkspaceCreatedData) -> Draft:
+    """The session has files of its own."""
+    return _draft("workspace.created", data)
+
+
+def snapshot(data: SnapshotCreatedData) -> Draft:
+    """The state of the files was kept."""
+    return _draft("snapshot.created", data)
+
+
+def delivery(data: DeliveryCompletedData) -> Draft:
+    """The result was handed over."""
+    return _draft("delivery.completed", data)
+
+
+def rewound(data: SessionRewoundData) -> Draft:
+    """The session went back."""
+    return _draft("session.rewound", data)
+
+
+def forked(data: SessionForkedData) -> Draft:
+    """The session was made from another one."""
+    return _draft("session.forked", data)
+
+
+def completed() -> list[Draft]:
+    """The session did what it was made for."""
+    data = SessionEndedData(reason="completed", terminated_by="daemon")
+    return [status("completed"), _draft("session.ended", data)]
+
+
+def failed(error: OstlerError) -> list[Draft]:
+    """The session cannot do what it was made for."""
+    data = SessionEndedData(reason="error", terminated_by="daemon", message=str(error))
+    return [error_of(error), status("failed", str(error)), _draft("session.ended", data)]
+
+
 def ended_by_us() -> Draft:
     """The session was stopped or cancelled."""
     return _draft("session.ended", SessionEndedData(reason="terminated", terminated_by="daemon"))
@@ -80,6 +129,11 @@ def error_of(error: OstlerError) -> Draft:
         name: error.fields[name] for name in ("exit_code", "signal", "stderr") if error.fields.get(name) is not None
     }
     return _draft("error", ErrorData(message=str(error), code=error.code, details=shown or None))
+
+
+def warning(message: str, code: str) -> Draft:
+    """Something the people in the session should know."""
+    return _draft("notice", NoticeData(severity="warning", message=message, code=code))
 
 
 def turn_started(turn_id: str) -> Draft:

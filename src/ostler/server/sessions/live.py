@@ -12,6 +12,7 @@ import msgspec
 
 from ostler.base.errors import (
     AgentExited,
+    AgentStartFailed,
     AskNotFound,
     InternalError,
     InvalidTransition,
@@ -22,6 +23,7 @@ from ostler.base.errors import (
     StoreUnavailable,
     Unprocessable,
 )
+from ostler.base.failpoints import failpoint
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.link.protocol import Connection, Runner
@@ -31,7 +33,8 @@ from ostler.server.sessions.history import retold
 from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.policy import vet
 from ostler.server.sessions.state import TRANSITIONS
-from ostler.server.store.records import Progress, SessionRecord
+from ostler.server.sessions.work import Chores, Work
+from ostler.server.store.records import Done, Progress, SessionRecord
 from ostler.wire.events import PermissionStatus, QuestionData, QueueEntry, SessionStatus
 from ostler.wire.parts import PromptPart, TextPart
 from ostler.wire.running import (
@@ -78,13 +81,21 @@ class LiveSession:
     """One session in memory; exists while somebody uses it."""
 
     def __init__(
-        self, *, record: SessionRecord, session_log: SessionLog, runner: Runner, home: str, idle_seconds: float
+        self,
+        *,
+        record: SessionRecord,
+        session_log: SessionLog,
+        runner: Runner,
+        work: Work,
+        home: str,
+        idle_seconds: float,
     ) -> None:
         self.record = record
         self.log = session_log
         self.log.owner = self
         self._runner = runner
-        self._home = home
+        self.home = home
+        self.chores = Chores(self, work)
         self._idle_seconds = idle_seconds
         self._idle_timer: asyncio.TimerHandle | None = None
         self._falling_asleep: asyncio.Task[None] | None = None
@@ -111,32 +122,35 @@ class LiveSession:
 
     # Prompts
 
-    async def send(self, parts: Sequence[PromptPart], when_busy: WhenBusy) -> PromptReceipt:
+    async def send(self, parts: Sequence[PromptPart], when_busy: WhenBusy, claim: str | None = None) -> PromptReceipt:
         """Start a turn, or do what the client wants while one is under way."""
         self.refuse_if_over("prompts")
         entry = QueueEntry(prompt_id=new_id("prm"), parts=tuple(parts), queued_at="")
         if self._can_begin():
-            return await self._begin(entry, [])
+            return await self._begin(entry, [], claim)
         if when_busy == "reject":
             raise SessionBusy(session=self.id, turn=self.log.state.turn.turn_id if self.log.state.turn else "none")
-        if when_busy == "steer" and await self._steer(entry):
+        if when_busy == "steer" and await self._steer(entry, claim):
             return self._receipt(entry, "steered")
         if when_busy == "interrupt":
-            return await self._jump_in(entry)
-        return await self._enqueue(entry, front=False)
+            return await self._jump_in(entry, claim)
+        return await self._enqueue(entry, claim, front=False)
 
     def _can_begin(self) -> bool:
         state = self.log.state
-        return state.turn is None and not state.queue and state.status == "running"
+        return state.turn is None and not (state.queue or self.chores.stand_in_the_way) and state.status == "running"
 
-    async def _begin(self, entry: QueueEntry, before: list[Draft]) -> PromptReceipt:
+    async def _begin(self, entry: QueueEntry, before: list[Draft], claim: str | None = None) -> PromptReceipt:
         turn_id = new_id("trn")
         written = [*before, drafts.turn_started(turn_id), *drafts.user_message(entry.prompt_id, entry.parts)]
         if self.log.state.title is None and (title := _title_of(entry.parts)):
             written.insert(0, drafts.info(title=title))
-        await self.log.append(written)
+        # an agent that is started for this turn counts its steps from 0, whatever a start that failed had counted
+        progress = Progress(self.log.state.starts + 1, 0) if self._connection is None else None
+        receipt = self._receipt(entry, "started", turn_id=turn_id)
+        await self.log.append(written, progress, _done(claim, receipt))
         self.begin_turn(Prompt(prompt_id=entry.prompt_id, turn_id=turn_id, parts=entry.parts))
-        return self._receipt(entry, "started", turn_id=turn_id)
+        return receipt
 
     def begin_turn(self, prompt: Prompt) -> None:
         """Hand the prompt of a turn that is in the log to the agent, started first if need be."""
@@ -173,11 +187,24 @@ class LiveSession:
         await connection.prompt(prompt)
 
     async def _connected(self) -> Connection:
-        if (connection := self._connection) is None:
-            spec = self._agent_spec()
-            link = self._link = _Link(self, spec.start)
-            connection = link.connection = await self._runner.connect(spec, link)
-        return connection
+        return self._connection or await self._started()
+
+    async def _started(self) -> Connection:
+        spec = self._agent_spec()
+        try:
+            return await self._connect(spec)
+        except AgentStartFailed as error:
+            if spec.resume is None or error.fields["exit_code"] is None:
+                raise
+            # it ended by itself, so it may have lost its memory: the log takes the place of that
+            lost = f"The agent could not go on with its own conversation and is started anew. {error}"
+            await self.log.append([drafts.warning(lost, "resume_failed")], Progress(spec.start, 0))
+        return await self._connect(msgspec.structs.replace(spec, resume=None))
+
+    async def _connect(self, spec: AgentSpec) -> Connection:
+        link = self._link = _Link(self, spec.start)
+        link.connection = await self._runner.connect(spec, link)
+        return link.connection
 
     async def adopt(self, kept: KeptProcess, *, known: int) -> Connection:
         """Go on with a process that an earlier server started."""
@@ -215,9 +242,10 @@ class LiveSession:
             record.id,
             record.agent,
             record.spec,
-            home=self._home,
+            home=self.home,
             start=state.starts + 1,
             resume=state.native_session_id,
+            workspace=state.workspace,
         )
 
     async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:
@@ -238,27 +266,29 @@ class LiveSession:
         """Whether this turn is under way."""
         return self.log.state.turn is not None and self.log.state.turn.turn_id == turn_id
 
-    async def _steer(self, entry: QueueEntry) -> bool:
+    async def _steer(self, entry: QueueEntry, claim: str | None) -> bool:
         turn, connection = self.log.state.turn, self._connection
         if turn is None or connection is None or self.log.state.status != "running":
             return False
-        if not await connection.steer(Prompt(prompt_id=entry.prompt_id, turn_id=turn.turn_id, parts=entry.parts)):
+        prompt = Prompt(prompt_id=entry.prompt_id, turn_id=turn.turn_id, parts=entry.parts, claim=claim)
+        if not await connection.steer(prompt):
             return False
-        await self.log.append(drafts.user_message(entry.prompt_id, entry.parts))
+        await self.take_up(prompt)
         return True
 
-    async def _jump_in(self, entry: QueueEntry) -> PromptReceipt:
-        receipt = await self._enqueue(entry, front=True)
+    async def _jump_in(self, entry: QueueEntry, claim: str | None) -> PromptReceipt:
+        receipt = await self._enqueue(entry, claim, front=True)
         if self.log.state.status == "running":
             await self.interrupt()
         return receipt
 
-    async def _enqueue(self, entry: QueueEntry, *, front: bool) -> PromptReceipt:
+    async def _enqueue(self, entry: QueueEntry, claim: str | None, *, front: bool) -> PromptReceipt:
         entry = msgspec.structs.replace(entry, queued_at=self.log.now())
         waiting = self.log.state.queue
         entries = (entry, *waiting) if front else (*waiting, entry)
-        await self.log.append([drafts.queue(entries)])
-        return self._receipt(entry, "queued", position=1 if front else len(entries))
+        receipt = self._receipt(entry, "queued", position=1 if front else len(entries))
+        await self.log.append([drafts.queue(entries)], done=_done(claim, receipt))
+        return receipt
 
     def _receipt(self, entry: QueueEntry, disposition: Any, **more: Any) -> PromptReceipt:
         turn = self.log.state.turn
@@ -267,6 +297,8 @@ class LiveSession:
 
     async def begin_next(self) -> None:
         """Take the next prompt from the queue, if one waits and nothing stands in its way."""
+        if self.chores.stand_in_the_way:
+            await self.chores.do()
         state = self.log.state
         if (
             state.turn is None
@@ -276,6 +308,13 @@ class LiveSession:
         ):
             first, *rest = state.queue
             await self._begin(first, [drafts.queue(rest)])
+
+    async def go_on(self) -> None:
+        """Begin what waits; what takes long goes on beside the caller."""
+        if self.chores.are_due:
+            self._spawn(self.begin_next())
+        else:
+            await self.begin_next()
 
     async def unqueue(self, prompt_id: str) -> None:
         """Take a waiting prompt back."""
@@ -290,8 +329,9 @@ class LiveSession:
             await self.log.append([drafts.queue(())])
 
     async def take_up(self, prompt: Prompt) -> None:
-        """The agent heard a message that an earlier server had no time to write down."""
-        await self.log.append(drafts.user_message(prompt.prompt_id, prompt.parts))
+        """Write down a message that the agent heard within a turn."""
+        receipt = PromptReceipt(prompt_id=prompt.prompt_id, disposition="steered", turn_id=prompt.turn_id)
+        await self.log.append(drafts.user_message(prompt.prompt_id, prompt.parts), done=_done(prompt.claim, receipt))
 
     # Asks
 
@@ -399,6 +439,7 @@ class LiveSession:
         paused = self.log.state.status in {"pausing", "paused"}
         if first != final:
             await self.log.append([drafts.status(first)])
+        await self.chores.stop()
         if self._connection is not None and (paused or first == final) and not force:
             await self._connection.thaw()
         if not force:
@@ -437,12 +478,14 @@ class LiveSession:
         """End everything; the caller removes what is stored."""
         self._deleted = True
         self._stay_awake()
+        await self.chores.stop()
         await self.disconnect(force=True)
         self.log.feed.close()
 
     async def shut_down(self) -> None:
         """The server stops for good: end the turn and the agent, keep the session."""
         self.leave()
+        await self.chores.stop()
         await self.disconnect(force=False)
         if cut := self._turn_cut_off("server_stopping"):
             await self.log.append(cut)
@@ -474,7 +517,9 @@ class LiveSession:
         written, answers = vet(events, self.log.state, self.record.spec.permission_mode)
         if not written or self._deleted:
             return
+        failpoint("deliver.before")
         await self._append_patiently(written, progress)
+        failpoint("deliver.after")
         for answer in answers:
             self._spawn(self.tell(answer))
         if any(draft.type == "turn.ended" for draft in written):
@@ -486,6 +531,10 @@ class LiveSession:
         self._stay_awake()
         if not end.expected:
             log.warning("agent.exited", session_id=self.id, exit_code=end.exit_code, signal=end.signal)
+
+    async def note(self, events: Sequence[Draft]) -> None:
+        """Append what must not be lost."""
+        await self._append_patiently(events)
 
     async def _append_patiently(self, events: Sequence[Draft], progress: Progress | None = None) -> None:
         """Append what must not be lost; while the disk is full the agent simply waits."""
@@ -509,6 +558,10 @@ class LiveSession:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("session.task_failed", session_id=self.id, exc_info=error)
+
+
+def _done(claim: str | None, receipt: PromptReceipt) -> Done | None:
+    return Done(claim, msgspec.json.encode(receipt)) if claim is not None else None
 
 
 def _title_of(parts: Sequence[PromptPart]) -> str | None:

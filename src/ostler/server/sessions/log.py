@@ -7,16 +7,18 @@ from collections.abc import Sequence
 import msgspec
 
 from ostler.base.clock import Clock
+from ostler.base.failpoints import failpoint
 from ostler.server.sessions.feed import Feed
 from ostler.server.sessions.history import transcript_of
-from ostler.server.sessions.state import CHANGES, Happened, SessionState, apply, ask_of, turn_of
+from ostler.server.sessions.state import CHANGES, Happened, SessionState, apply, ask_of, snapshot_of, turn_of
 from ostler.server.sessions.transcript import Transcript
 from ostler.server.store import statements
-from ostler.server.store.records import Append, Progress, StateChange
+from ostler.server.store.records import Append, Done, Progress, StateChange
 from ostler.server.store.store import Store
 from ostler.wire.events import EVENTS, Event
 from ostler.wire.running import Draft
 from ostler.wire.sessions import Ask, Turn
+from ostler.wire.workspaces import Snapshot
 
 _TURN_EVENTS = frozenset({"turn.started", "turn.ended"})
 _ASK_EVENTS = frozenset({"permission.requested", "permission.resolved", "question.requested", "question.resolved"})
@@ -87,23 +89,25 @@ class SessionLog:
         """Everything so far, folded."""
         return await transcript_of(self._store, self.session_id)
 
-    async def append(self, drafts: Sequence[Draft], progress: Progress | None = None) -> int:
+    async def append(self, drafts: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> int:
         """Number, store and publish these events; returns the first sequence. On failure nothing happened."""
-        append = self.prepare(drafts, progress)
+        append = self.prepare(drafts, progress, done)
         await self.commit(append, self._store.write(statements.insert_events, append))
         return append.first
 
-    def prepare(self, drafts: Sequence[Draft], progress: Progress | None = None) -> Append:
+    def prepare(self, drafts: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> Append:
         """Number and encode events and move the state on; must be followed by `commit` without an await between."""
         first, time, before = self._last + 1, self._clock.now(), self.state
         events: list[bytes] = []
         turns: list[Turn] = []
         asks: list[Ask] = []
+        snapshots: list[Snapshot] = []
         for draft in drafts:
             self._last += 1
+            happened_at = draft.time or time
             if draft.type in _STATEFUL:
-                self._move_on(draft, time, turns, asks)
-            events.append(_encoder.encode(self._event(draft, time)))
+                self._move_on(draft, happened_at, turns, asks, snapshots)
+            events.append(_encoder.encode(self._event(draft, happened_at)))
         return Append(
             session_id=self.session_id,
             first=first,
@@ -112,7 +116,9 @@ class SessionLog:
             change=None if self.state is before else self._change(time),
             turns=tuple(turns),
             asks=tuple(asks),
+            snapshots=tuple(snapshots),
             progress=progress,
+            done=done,
         )
 
     async def commit(self, append: Append, written: "asyncio.Future[int]") -> None:
@@ -124,10 +130,12 @@ class SessionLog:
         if written.cancelled() or written.exception() is not None:
             self._roll_back(generation)
             return
+        failpoint("publish.before")
         self._durable_state = state
         self.updated_at = self._clock.now()
         self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
         self._project_feed.publish(append.events, written.result())
+        failpoint("publish.after")
 
     def _roll_back(self, generation: int) -> None:
         """Forget what never reached the disk, once for all appends that were in flight together."""
@@ -135,7 +143,7 @@ class SessionLog:
             self._generation += 1
             self._last, self.state = self.feed.last, self._durable_state
 
-    def _move_on(self, draft: Draft, time: str, turns: list[Turn], asks: list[Ask]) -> None:
+    def _move_on(self, draft: Draft, time: str, turns: list[Turn], asks: list[Ask], snapshots: list[Snapshot]) -> None:
         happened = Happened(
             session_id=self.session_id,
             agent=self._agent,
@@ -148,6 +156,8 @@ class SessionLog:
             turns.append(turn)
         if draft.type in _ASK_EVENTS:
             asks.append(ask_of(self.state, happened))
+        if draft.type == "snapshot.created":
+            snapshots.append(snapshot_of(happened))
         self.state = apply(self.state, happened)
 
     def _event(self, draft: Draft, time: str) -> Event:
@@ -171,4 +181,5 @@ class SessionLog:
             labels=self.state.labels,
             updated_at=time,
             state=_encoder.encode(self.state),
+            workspace=self.state.workspace.workspace_id if self.state.workspace else None,
         )

@@ -5,6 +5,7 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.state import SessionState
 from ostler.server.sessions.transcript import Transcript
+from ostler.server.sessions.work import is_due
 from ostler.wire.events import ErrorData
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart
@@ -18,7 +19,7 @@ _MESSAGE = "prm"
 def needs_recovery(state: SessionState) -> bool:
     """Whether a session was in the middle of something."""
     busy = state.turn is not None or bool(state.asks) or bool(state.queue)
-    return busy or state.status in {"pausing", "resuming", "stopping"}
+    return busy or is_due(state) or state.status in {"pausing", "resuming", "stopping"}
 
 
 async def go_on(live: LiveSession, connection: Connection | None, transcript: Transcript, *, lost: bool) -> None:
@@ -37,7 +38,7 @@ async def go_on(live: LiveSession, connection: Connection | None, transcript: Tr
         case "stopping":
             await live.finish_stop()
         case _:
-            await live.begin_next()
+            await live.go_on()
             if live.log.state.turn is None:
                 live.rest()
 

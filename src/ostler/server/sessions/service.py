@@ -29,8 +29,10 @@ from ostler.server.sessions.log import ProjectFeed, SessionLog
 from ostler.server.sessions.recovery import answer_of, go_on, needs_recovery, unheard
 from ostler.server.sessions.state import TERMINAL, SessionState
 from ostler.server.sessions.trash import Trash
+from ostler.server.sessions.work import Work
 from ostler.server.store import queries, statements
-from ostler.server.store.records import NewSession, SessionFilter, SessionRecord, StoredEvent
+from ostler.server.store.claims import next_claim
+from ostler.server.store.records import Done, NewSession, SessionFilter, SessionRecord, StoredEvent
 from ostler.server.store.store import Store
 from ostler.wire.parts import PromptPart
 from ostler.wire.running import KeptProcess
@@ -46,6 +48,8 @@ from ostler.wire.sessions import (
     Turn,
     UpdateSession,
 )
+from ostler.wire.tasks import TaskSpec
+from ostler.wire.workspaces import Snapshot
 
 log = Log(__name__)
 _state = msgspec.json.Decoder(SessionState)
@@ -68,6 +72,7 @@ class Sessions:
         *,
         store: Store,
         runner: Runner,
+        work: Work,
         clock: Clock,
         state_dir: Path,
         buffer_bytes: int,
@@ -77,6 +82,7 @@ class Sessions:
         self.store = store
         self.project_feed = ProjectFeed(Feed(last=last_position, limit_bytes=buffer_bytes))
         self._runner = runner
+        self._work = work
         self._clock = clock
         self._folder = state_dir / "sessions"
         self._trash = Trash(state_dir / "trash")
@@ -116,6 +122,7 @@ class Sessions:
             record=record,
             session_log=session_log,
             runner=self._runner,
+            work=self._work,
             home=self._home(record.id),
             idle_seconds=self._idle_seconds,
         )
@@ -152,32 +159,43 @@ class Sessions:
 
     # Creating and deleting
 
-    async def create(self, project: str, wanted: CreateSession) -> tuple[LiveSession, bool]:
+    async def create(
+        self, project: str, wanted: CreateSession, task: TaskSpec | None = None
+    ) -> tuple[LiveSession, bool]:
         """A new session, or the one that has this key already; says whether it is new."""
-        new = new_session(project, wanted, folder=self._folder, created_at=self._clock.now())
+        claim = next_claim()
+        if (known_id := self._done(claim)) is not None:
+            return await self.live(project, known_id.decode()), True
+        new = new_session(project, wanted, folder=self._folder, created_at=self._clock.now(), task=task)
         agent = await self._runner.validate(agent_spec(new.id, new.agent, new.spec, home=self._home(new.id)))
-        new = msgspec.structs.replace(new, agent=agent)
+        spec = new.spec
+        if spec.workspace is not None:
+            spec = msgspec.structs.replace(spec, workspace=await self._work.checked(spec.workspace))
+        new = msgspec.structs.replace(new, agent=agent, spec=spec)
         if wanted.key and (known := self.store.read_now(queries.find_session, project, new.key)):
             return self._same_agent(known, new), False
-        return await self._insert(new, wanted)
+        return await self._insert(new, wanted, claim)
 
     def _same_agent(self, known: SessionRecord, new: NewSession) -> LiveSession:
         if known.agent != new.agent:
             raise SessionAlreadyExists(key=known.key, agent=known.agent)
         return self._live.get(known.id) or self._enliven(known)
 
-    async def _insert(self, new: NewSession, wanted: CreateSession) -> tuple[LiveSession, bool]:
+    async def _insert(self, new: NewSession, wanted: CreateSession, claim: str | None) -> tuple[LiveSession, bool]:
         session_log = self._log_of(new.id, new.agent, SessionState(), 0, new.created_at)
-        first = session_log.prepare(first_events(new, wanted))
-        if wanted.cwd is None:
+        first = session_log.prepare(
+            first_events(new, wanted), done=Done(claim, new.id.encode()) if claim is not None else None
+        )
+        if wanted.cwd is None and wanted.repo is None:
             make_workspace(new.spec.cwd)
         try:
             await session_log.commit(first, self.store.write(statements.insert_session, new, first))
         except sqlite3.IntegrityError:  # another client created the same key a moment ago
             known = await self.live(new.project, new.key)
             return self._same_agent(known.record, new), False
-        record = await self.find(new.project, new.id)
-        return self._register(record, session_log), True
+        live = await self.live(new.project, new.id)  # another client may have it in use already
+        await live.go_on()
+        return live, True
 
     async def update(self, project: str, id_or_key: str, wanted: UpdateSession) -> LiveSession:
         """Change title or labels."""
@@ -211,14 +229,22 @@ class Sessions:
         await live.delete()
         await self.store.write(statements.delete_session, live.id, self._clock.now())
         self._live.pop(live.id, None)
+        await live.chores.dispose()
         self._trash.take(self._folder / live.id)
 
     # Conversation
 
     async def send(self, live: LiveSession, wanted: SendMessage) -> PromptReceipt:
         """Hand a prompt to a session."""
+        claim = next_claim()
+        if (known := self._done(claim)) is not None:
+            return msgspec.json.decode(known, type=PromptReceipt)
         live.refuse_if_over("prompts")
-        return await live.send(await self._prompt_parts(live, wanted), wanted.when_busy)
+        return await live.send(await self._prompt_parts(live, wanted), wanted.when_busy, claim)
+
+    def _done(self, claim: str | None) -> bytes | None:
+        """What came of an act that an earlier server did and had no time to answer for."""
+        return self.store.read_now(queries.find_done, claim) if claim is not None else None
 
     async def _prompt_parts(self, live: LiveSession, wanted: SendMessage) -> list[PromptPart]:
         folder = self._folder / live.id / "attachments" / new_id("att")
@@ -241,6 +267,10 @@ class Sessions:
     async def project_events(self, project: str, offset: int, limit: int) -> list[StoredEvent]:
         """Stored events of all sessions after a position."""
         return await self.store.read(queries.project_events, project, offset, limit)
+
+    async def snapshots(self, session_id: str) -> list[Snapshot]:
+        """All snapshots of a session."""
+        return await self.store.read(queries.session_snapshots, session_id)
 
     async def turns(self, session_id: str) -> list[Turn]:
         """All turns of a session."""
@@ -290,9 +320,13 @@ class Sessions:
     async def recover(self) -> None:
         """Go on where an earlier server stopped: with the agents that are still there, and with what was begun."""
         self._trash.empty()
+        await self._work.tidy(await self.store.read(queries.workspaces_in_use))
         kept = {process.session_id: process for process in await self._runner.kept()}
-        unfinished = await self.store.read(queries.unfinished_sessions, tuple(TERMINAL))
-        wanted = [record for record in unfinished if record.id in kept or needs_recovery(_state.decode(record.state))]
+
+        def is_wanted(session_id: str, state: bytes) -> bool:
+            return session_id in kept or needs_recovery(_state.decode(state))
+
+        wanted = await self.store.read(queries.unfinished_sessions, tuple(TERMINAL), is_wanted)
         await asyncio.gather(*(self._recover(self._enliven(record), kept.pop(record.id, None)) for record in wanted))
         await asyncio.gather(*map(self._runner.discard, kept.values()))
 

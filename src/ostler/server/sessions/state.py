@@ -12,13 +12,18 @@ from ostler.wire.events import (
     QuestionData,
     QueueEntry,
     QueueUpdatedData,
+    SessionForkedData,
     SessionInfoData,
+    SessionRewoundData,
     SessionStatus,
     SessionStatusData,
+    SnapshotCreatedData,
     TurnEndedData,
     TurnStartedData,
+    WorkspaceCreatedData,
 )
 from ostler.wire.sessions import Activity, Ask, Turn
+from ostler.wire.workspaces import Snapshot
 
 TERMINAL: frozenset[SessionStatus] = frozenset({"stopped", "completed", "failed", "cancelled"})
 
@@ -58,6 +63,15 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     variant: str | None = None
     error: str | None = None
     ended_at: str | None = None
+    head: int = 0
+    """The turn that the conversation stands at."""
+    last_turn: Turn | None = None
+    """The one that ended last."""
+    workspace: WorkspaceCreatedData | None = None
+    settled: int = -1
+    """Up to which turn the files are kept in snapshots."""
+    delivered: bool = False
+    forked_from: str | None = None
 
     @property
     def activity(self) -> Activity:
@@ -115,14 +129,19 @@ def _turn_started(state: SessionState, event: Happened) -> SessionState:
     data: TurnStartedData = event.data
     number = state.turn_count + 1
     turn = Turn(
-        turn_id=data.turn_id or f"turn_{number}", number=number, started_at=event.time, first_sequence=event.sequence
+        turn_id=data.turn_id or f"turn_{number}",
+        number=number,
+        started_at=event.time,
+        first_sequence=event.sequence,
+        after=state.head,
     )
-    return replace(state, turn=turn, turn_count=number)
+    return replace(state, turn=turn, turn_count=number, head=number)
 
 
 def _turn_ended(state: SessionState, event: Happened) -> SessionState:
     data: TurnEndedData = event.data
-    return replace(state, turn=None, error=None if data.outcome == "completed" else state.error)
+    error = None if data.outcome == "completed" else state.error
+    return replace(state, turn=None, last_turn=turn_of(state, event), error=error)
 
 
 def _asked(state: SessionState, event: Happened) -> SessionState:
@@ -152,6 +171,29 @@ def _error(state: SessionState, event: Happened) -> SessionState:
     return replace(state, error=data.message)
 
 
+def _workspace(state: SessionState, event: Happened) -> SessionState:
+    return replace(state, workspace=event.data)
+
+
+def _snapshot(state: SessionState, event: Happened) -> SessionState:
+    data: SnapshotCreatedData = event.data
+    return replace(state, settled=max(state.settled, data.turn))
+
+
+def _delivery(state: SessionState, _: Happened) -> SessionState:
+    return replace(state, delivered=True)
+
+
+def _rewound(state: SessionState, event: Happened) -> SessionState:
+    data: SessionRewoundData = event.data
+    return replace(state, head=data.turn, native_session_id=data.native_session_id, error=None)
+
+
+def _forked(state: SessionState, event: Happened) -> SessionState:
+    data: SessionForkedData = event.data
+    return replace(state, forked_from=data.parent_id, native_session_id=data.native_session_id, error=None)
+
+
 CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "session.status": _status,
     "session.info": _info,
@@ -163,6 +205,11 @@ CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "question.resolved": _question_resolved,
     "queue.updated": _queue,
     "error": _error,
+    "workspace.created": _workspace,
+    "snapshot.created": _snapshot,
+    "delivery.completed": _delivery,
+    "session.rewound": _rewound,
+    "session.forked": _forked,
 }
 
 
@@ -184,6 +231,23 @@ def ask_of(state: SessionState, event: Happened) -> Ask:
         resolved_at=None if is_open else event.time,
         permission=permission,
         question=question,
+    )
+
+
+def snapshot_of(event: Happened) -> Snapshot:
+    """What is listed for a snapshot event."""
+    data: SnapshotCreatedData = event.data
+    return Snapshot(
+        snapshot_id=data.snapshot_id,
+        workspace_id=data.workspace_id,
+        turn=data.turn,
+        created_at=event.time,
+        sequence=event.sequence,
+        tree=data.tree,
+        turn_id=data.turn_id,
+        note=data.note,
+        native_session_id=data.native_session_id,
+        memory_kept=data.memory_kept,
     )
 
 

@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from ostler.wire.events import Event, ItemCompleted, ItemDelta, ItemStarted, TurnEnded, TurnStarted, UnknownEvent
+from ostler.wire.events import (
+    Event,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    SessionRewound,
+    TurnEnded,
+    TurnStarted,
+    UnknownEvent,
+)
 from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, ReasoningPart, TextPart, ToolResultPart
 from ostler.wire.sessions import Message
@@ -29,6 +38,8 @@ class Transcript:
                     self._put(event.data.item, event.sequence)
                 case ItemDelta():
                     self._grow(event.data.item_id, event.data.delta, event.sequence)
+                case SessionRewound():
+                    self._drop_after(event.data.sequence)
 
     def messages(self) -> list[Message]:
         """Everything so far."""
@@ -43,6 +54,10 @@ class Transcript:
         first = known.first_sequence if known else sequence
         turn_id = known.turn_id if known else self._turn_id
         self._messages[item.item_id] = Message(item=item, first_sequence=first, last_sequence=sequence, turn_id=turn_id)
+
+    def _drop_after(self, sequence: int) -> None:
+        kept = {name: message for name, message in self._messages.items() if message.first_sequence <= sequence}
+        self._messages = kept
 
     def _grow(self, item_id: str, delta: ContentPart, sequence: int) -> None:
         if (known := self._messages.get(item_id)) is None:

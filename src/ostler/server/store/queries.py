@@ -1,12 +1,14 @@
 """Every SQL statement that reads, as functions of a connection."""
 
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from ostler.server.store.records import SessionFilter, SessionRecord, SessionSpec, StoredEvent, StoredResponse
+from ostler.server.store.records import DONE, SessionFilter, SessionRecord, SessionSpec, StoredEvent, StoredResponse
 from ostler.wire.sessions import Ask, Turn
+from ostler.wire.workspaces import Snapshot
 
 _COLUMNS = (
     "id, project, key, agent, status, title, labels, created_at, updated_at, spec, state, "
@@ -16,6 +18,7 @@ _spec = msgspec.json.Decoder(SessionSpec)
 _labels = msgspec.json.Decoder(dict[str, str])
 _turn = msgspec.json.Decoder(Turn)
 _ask = msgspec.json.Decoder(Ask)
+_snapshot = msgspec.json.Decoder(Snapshot)
 
 
 def find_session(connection: sqlite3.Connection, project: str, id_or_key: str) -> SessionRecord | None:
@@ -35,8 +38,9 @@ def list_sessions(connection: sqlite3.Connection, wanted: SessionFilter) -> tupl
     """One page of sessions, newest first, and how many there are in all."""
     where, values = _conditions(wanted)
     (total,) = connection.execute(f"SELECT COUNT(*) FROM sessions WHERE {where}", values).fetchone()  # noqa: S608  fixed words
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM sessions WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?",  # noqa: S608  fixed words
+    page = f"SELECT id FROM sessions WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?"  # noqa: S608  fixed words
+    rows = connection.execute(  # ids are sorted first, so that only the rows of the page are read
+        f"SELECT {_COLUMNS} FROM sessions WHERE id IN ({page}) ORDER BY id DESC",  # noqa: S608  fixed words
         (*values, wanted.per_page, (wanted.page - 1) * wanted.per_page),
     )
     return [_record(row) for row in rows], int(total)
@@ -56,14 +60,23 @@ def _conditions(wanted: SessionFilter) -> tuple[str, list[Any]]:
     if wanted.text:
         where.append("(instr(lower(coalesce(title, '')), lower(?)) OR instr(lower(key), lower(?)))")
         values.extend((wanted.text, wanted.text))
+    if wanted.project_id:
+        where.append("coalesce(json_extract(CAST(spec AS TEXT), '$.task.project_id'), project) = ?")
+        values.append(wanted.project_id)
+    if wanted.only_tasks:
+        where.append("json_type(CAST(spec AS TEXT), '$.task') = 'object'")
     return " AND ".join(where), values
 
 
-def unfinished_sessions(connection: sqlite3.Connection, terminal: tuple[str, ...]) -> list[SessionRecord]:
-    """All sessions that are not over, for the look around at start."""
+def unfinished_sessions(
+    connection: sqlite3.Connection, terminal: tuple[str, ...], wanted: Callable[[str, bytes], bool]
+) -> list[SessionRecord]:
+    """The sessions that are not over and are wanted, by id and state; those that sleep are passed by one at a time."""
     marks = ",".join("?" * len(terminal))
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE status NOT IN ({marks})", terminal)  # noqa: S608  only marks
-    return [_record(row) for row in rows]
+    rows = connection.execute(f"SELECT id, state FROM sessions WHERE status NOT IN ({marks})", terminal)  # noqa: S608  only marks
+    ids = [id_ for id_, state in rows if wanted(id_, state)]
+    one = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608  fixed columns
+    return [_record(connection.execute(one, (id_,)).fetchone()) for id_ in ids]
 
 
 def last_step(connection: sqlite3.Connection, session_id: str, start: int) -> int:
@@ -125,6 +138,22 @@ def session_turns(connection: sqlite3.Connection, session_id: str) -> list[Turn]
     return [_turn.decode(turn) for (turn,) in rows]
 
 
+def session_snapshots(connection: sqlite3.Connection, session_id: str) -> list[Snapshot]:
+    """All snapshots of a session in order."""
+    rows = connection.execute("SELECT snapshot FROM snapshots WHERE session = ? ORDER BY sequence", (session_id,))
+    return [_snapshot.decode(snapshot) for (snapshot,) in rows]
+
+
+def workspaces_in_use(connection: sqlite3.Connection) -> set[str]:
+    """The workspaces that sessions have."""
+    return {name for (name,) in connection.execute("SELECT workspace FROM sessions WHERE workspace IS NOT NULL")}
+
+
+def count_by_project(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many sessions each project has."""
+    return dict(connection.execute("SELECT project, COUNT(*) FROM sessions GROUP BY project").fetchall())
+
+
 def list_asks(connection: sqlite3.Connection, project: str, session_id: str | None, only_open: bool) -> list[Ask]:
     """Asks of the project, or of one session, oldest first."""
     rows = connection.execute(
@@ -149,6 +178,12 @@ def find_response(connection: sqlite3.Connection, scope: str, key: str) -> Store
         return None
     headers = msgspec.msgpack.decode(row[2], type=list[tuple[bytes, bytes]])
     return StoredResponse(fingerprint=row[0], status=row[1], headers=headers, body=row[3])
+
+
+def find_done(connection: sqlite3.Connection, claim: str) -> bytes | None:
+    """What came of an act before, if it was done."""
+    known = find_response(connection, DONE, claim)
+    return known.body if known is not None else None
 
 
 def _record(row: tuple[Any, ...]) -> SessionRecord:

@@ -7,6 +7,11 @@ import msgspec
 from ostler.wire.events import SessionStatus
 from ostler.wire.providers import McpServer, Provider
 from ostler.wire.sessions import Ask, PermissionMode, Turn
+from ostler.wire.tasks import TaskSpec
+from ostler.wire.workspaces import Snapshot, WorkspaceOrder
+
+DONE = "done"
+"""The scope of claims among the answers to Idempotency-Keys."""
 
 
 class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +26,10 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     turn_timeout_seconds: float | None = None
     provider: Provider | None = None
     mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
+    workspace: WorkspaceOrder | None = None
+    """What its workspace is made from; without it the agent works in `cwd` as it is."""
+    task: TaskSpec | None = None
+    """The task that started it."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +57,7 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
     updated_at: str
     state: bytes
+    workspace: str | None = None
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -55,6 +65,13 @@ class Progress(msgspec.Struct, frozen=True):
 
     start: int
     step: int
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What came of an act that a request claimed."""
+
+    claim: str
+    result: bytes
 
 
 class Append(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +84,9 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     change: StateChange | None
     turns: tuple[Turn, ...] = ()
     asks: tuple[Ask, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
     progress: Progress | None = None
+    done: Done | None = None
 
     @property
     def last(self) -> int:
@@ -96,6 +115,9 @@ class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     text: str | None = None
+    project_id: str | None = None
+    """What tasks call their project."""
+    only_tasks: bool = False
 
 
 class StoredEvent(msgspec.Struct, frozen=True):

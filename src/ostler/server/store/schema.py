@@ -77,7 +77,18 @@ ALTER TABLE chunks ADD COLUMN start INTEGER;
 ALTER TABLE chunks ADD COLUMN step INTEGER;
 """
 
-MIGRATIONS: tuple[str, ...] = (_SESSIONS + _EVENTS + _PROJECTIONS + _IDEMPOTENCY, _PROGRESS)
+# Which workspace a session has, so that those that nobody has any more can be found; and what was kept of it.
+_WORKSPACES = """
+ALTER TABLE sessions ADD COLUMN workspace TEXT;
+CREATE TABLE snapshots (
+    session TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    snapshot BLOB NOT NULL,
+    PRIMARY KEY (session, sequence)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_SESSIONS + _EVENTS + _PROJECTIONS + _IDEMPOTENCY, _PROGRESS, _WORKSPACES)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 

@@ -1,12 +1,13 @@
 """Every SQL statement that writes, as functions of a connection; they run inside the writer's transaction."""
 
 import sqlite3
+import time
 from typing import Any
 
 import msgspec
 
 from ostler.base.errors import StoreUnavailable
-from ostler.server.store.records import Append, NewSession, SessionSpec, StoredResponse, encode
+from ostler.server.store.records import DONE, Append, Done, NewSession, SessionSpec, StoredResponse, encode
 
 IDEMPOTENCY_SECONDS = 24 * 3600
 
@@ -17,7 +18,7 @@ def insert_session(connection: sqlite3.Connection, new: NewSession, first: Appen
     if change is None:
         raise ValueError("a new session needs its first state")
     connection.execute(
-        "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             new.id,
             new.project,
@@ -30,6 +31,7 @@ def insert_session(connection: sqlite3.Connection, new: NewSession, first: Appen
             change.updated_at,
             encode(new.spec),
             change.state,
+            change.workspace,
         ),
     )
     return insert_events(connection, first)
@@ -63,6 +65,8 @@ def insert_events(connection: sqlite3.Connection, append: Append) -> int:
     )
     _update_session(connection, append)
     _upsert_projections(connection, append)
+    if append.done is not None:
+        _insert_done(connection, append.done)
     return int(position)
 
 
@@ -75,13 +79,15 @@ def _raw_lines(append: Append) -> bytes | None:
 def _update_session(connection: sqlite3.Connection, append: Append) -> None:
     if (change := append.change) is not None:
         connection.execute(
-            "UPDATE sessions SET status = ?, title = ?, labels = ?, updated_at = ?, state = ? WHERE id = ?",
+            "UPDATE sessions SET status = ?, title = ?, labels = ?, updated_at = ?, state = ?, workspace = ? "
+            "WHERE id = ?",
             (
                 change.status,
                 change.title,
                 encode(change.labels).decode(),
                 change.updated_at,
                 change.state,
+                change.workspace,
                 append.session_id,
             ),
         )
@@ -92,11 +98,21 @@ def _upsert_projections(connection: sqlite3.Connection, append: Append) -> None:
         connection.execute(
             "INSERT OR REPLACE INTO turns VALUES (?, ?, ?)", (append.session_id, turn.number, encode(turn))
         )
+    for snapshot in append.snapshots:
+        connection.execute(
+            "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)",
+            (append.session_id, snapshot.sequence, encode(snapshot)),
+        )
     for ask in append.asks:
         connection.execute(
             "INSERT OR REPLACE INTO asks VALUES (?, ?, ?, ?, ?)",
             (append.session_id, ask.ask_id, ask.status == "requested", ask.requested_at, encode(ask)),
         )
+
+
+def _insert_done(connection: sqlite3.Connection, done: Done) -> None:
+    response = StoredResponse(fingerprint="", status=0, headers=[], body=done.result)
+    insert_response(connection, DONE, done.claim, response, time.time())
 
 
 def delete_session(connection: sqlite3.Connection, session_id: str, deleted_at: str) -> None:
@@ -105,7 +121,7 @@ def delete_session(connection: sqlite3.Connection, session_id: str, deleted_at: 
         "INSERT OR IGNORE INTO deleted_sessions SELECT id, project, key, ? FROM sessions WHERE id = ?",
         (deleted_at, session_id),
     )
-    for table in ("chunks", "turns", "asks"):
+    for table in ("chunks", "turns", "asks", "snapshots"):
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))  # noqa: S608  fixed names
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
 

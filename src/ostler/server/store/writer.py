@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ostler.base.errors import OstlerError, StoreUnavailable
+from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 
 log = Log(__name__)
@@ -63,12 +64,14 @@ class Writer:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             outcomes = [self._perform(work, future) for work, future in group]
+            failpoint("commit.before", sqlite3.OperationalError)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             log.error("store.commit_failed", reason=str(error), jobs=len(group))
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             return [(future, None, StoreUnavailable(reason=str(error))) for _, future in group]
+        failpoint("commit.after")
         return outcomes
 
     def _perform(self, work: Work, future: "asyncio.Future[Any]") -> Outcome:

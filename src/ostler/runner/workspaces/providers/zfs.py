@@ -25,6 +25,7 @@ class Zfs(Copy):
     def __init__(self, root: Path, command: Sequence[str] = ("zfs",)) -> None:
         self._root = root
         self._command = command
+        self._parent_name: str | None = None
 
     def new_base(self, tree: Path) -> None:
         """A dataset, mounted at the place of the tree."""
@@ -71,11 +72,14 @@ class Zfs(Copy):
 
     def _parent(self) -> str:
         """The dataset whose mount point is nearest above the workspaces."""
+        if self._parent_name is not None:
+            return self._parent_name
         listed = [line.split("\t") for line in self._zfs("list", "-H", "-o", "name,mountpoint", "-t", "filesystem")]
         above = [(len(place), name) for name, place in listed if self._root.is_relative_to(place)]
         if not above:
             raise Cannot("the folder is not on ZFS")
-        return max(above)[1]
+        self._parent_name = max(above)[1]
+        return self._parent_name
 
     def _heirs(self, name: str) -> list[str]:
         clones = self._zfs("list", "-H", "-o", "clones", "-t", "snapshot", "-r", name)

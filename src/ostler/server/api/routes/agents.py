@@ -9,7 +9,8 @@ from ostler.wire.agents import Agent, AgentList, InstallAgent, Installed, ModeLi
 _TAGS = ["agents"]
 
 
-async def _find(services: Services, name: str) -> Agent:
+async def find_agent(services: Services, name: str) -> Agent:
+    """An agent by its id or another name of it."""
     catalogue = await services.runner.catalogue()
     for agent in catalogue:
         if name in {agent.id, agent.type, *agent.aliases}:
@@ -26,7 +27,7 @@ async def list_agents(services: Services) -> AgentList:
 @get("/agents/{agent:str}", operation_id="agents.get", tags=_TAGS)
 async def get_agent(agent: str, services: Services) -> Agent:
     """One agent."""
-    return await _find(services, agent)
+    return await find_agent(services, agent)
 
 
 @post("/agents/{agent:str}/install", operation_id="agents.install", tags=_TAGS, status_code=200)
@@ -38,13 +39,13 @@ async def install_agent(agent: str, services: Services, data: InstallAgent | Non
 @get("/agents/{agent:str}/modes", operation_id="agents.modes", tags=_TAGS)
 async def agent_modes(agent: str, services: Services) -> ModeList:
     """What the agent can be told to do."""
-    return ModeList(modes=(await _find(services, agent)).modes)
+    return ModeList(modes=(await find_agent(services, agent)).modes)
 
 
 @get("/agents/{agent:str}/models", operation_id="agents.models", tags=_TAGS)
 async def agent_models(agent: str, services: Services) -> ModelList:
     """Which models the agent offers."""
-    return ModelList(models=(await _find(services, agent)).models)
+    return ModelList(models=(await find_agent(services, agent)).models)
 
 
 HANDLERS = (list_agents, get_agent, install_agent, agent_modes, agent_models)

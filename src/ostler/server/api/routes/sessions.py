@@ -23,6 +23,7 @@ async def list_sessions(
     agent: Annotated[str | None, Parameter(description="Only sessions of this agent.")] = None,
     label: Annotated[str | None, Parameter(description="name=value; several separated by commas.")] = None,
     q: Annotated[str | None, Parameter(description="Text in the title or key.")] = None,
+    project_id: Annotated[str | None, Parameter(description="Only sessions of tasks for this project.")] = None,
     page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
     per_page: Annotated[int, Parameter(ge=1, le=500)] = 20,
 ) -> Page[Session]:
@@ -31,10 +32,11 @@ async def list_sessions(
         project=project,
         page=page,
         per_page=per_page,
-        statuses=_statuses(status),
+        statuses=statuses_of(status),
         agent=agent,
         labels=_labels(label),
         text=q,
+        project_id=project_id,
     )
     records, total = await services.sessions.page(wanted)
     items = tuple(
@@ -45,7 +47,8 @@ async def list_sessions(
     return Page(items=items, page=page, per_page=per_page, total=total, next_page=following)
 
 
-def _statuses(given: str | None) -> tuple[str, ...]:
+def statuses_of(given: str | None) -> tuple[str, ...]:
+    """The statuses of a filter."""
     statuses = tuple(filter(None, (given or "").split(",")))
     for status in statuses:
         if status not in get_args(SessionStatus):

@@ -1,0 +1,58 @@
+"""Cases about what goes wrong: interrupts and providers that fail."""
+
+from ostler.conformance.cases.claims import Claims
+from ostler.conformance.driven import Driven
+from ostler.conformance.outcomes import ends, expect, items, of_type, said
+from ostler.conformance.scripts import sleeping
+
+CLAIMS = Claims()
+_GROWING = {"item.delta", "item.started"}
+
+
+@CLAIMS.scene("interrupt.text")
+async def interrupt_text(agent: Driven) -> None:
+    """The turn ends early and the next one is as good as any."""
+    since = await agent.send("slow 200 0.1")
+    await agent.sink.until(lambda draft: draft.type in _GROWING, "some text", since)
+    await agent.connection.interrupt()
+    ends(await agent.ended(since), "interrupted")
+    then = said(await agent.turn("say still here"))
+    expect("still here" in then, f"the next turn says {then!r}")
+
+
+@CLAIMS.scene("interrupt.tool")
+async def interrupt_tool(agent: Driven) -> None:
+    """The turn ends early and leaves nothing open."""
+    since = await agent.send(f"bash {sleeping(61.7, mark=agent.path('running'))}", "say Done.")
+    await agent.sink.until(lambda draft: draft.type == "item.started" and "61.7" in str(draft.data), "a call", since)
+    await agent.world.appears("running")
+    await agent.connection.interrupt()
+    events = await agent.ended(since)
+    ends(events, "interrupted")
+    still_open = [item.item_id for item in items(events) if item.status == "in_progress"]
+    expect(not still_open, f"items are still open: {still_open}")
+
+
+@CLAIMS.scene("error.401")
+async def error_401(agent: Driven) -> None:
+    """The turn fails and says that it is about credentials."""
+    events = await agent.turn("error 401")
+    ends(events, "failed")
+    told = of_type(events, "error")
+    expect(any("401" in str(data) or "auth" in str(data).lower() for data in told), f"the errors are {told}"[:300])
+
+
+@CLAIMS.scene("error.500", turn_timeout_seconds=20.0)
+async def error_500(agent: Driven) -> None:
+    """The turn fails and says something; for agents that try for minutes the turn's own limit is the bound."""
+    events = await agent.turn("error 500")
+    ends(events, "failed")
+    expect(of_type(events, "error"), "no error was told")
+
+
+@CLAIMS.scene("error.recovers")
+async def error_recovers(agent: Driven) -> None:
+    """The second try is the one that counts."""
+    events = await agent.turn("error 500 1 ;; say Recovered.")
+    ends(events, "completed")
+    expect("Recovered." in said(events), f"the text is {said(events)!r}")

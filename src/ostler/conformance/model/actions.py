@@ -1,0 +1,65 @@
+"""What a model can do in one reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ostler.conformance.model.conversation import Json, Tool
+
+
+@dataclass(frozen=True)
+class Think:
+    """Reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Say:
+    """Text."""
+
+    text: str
+    chunks: int = 0  # 0: split into words
+    interval: float = 0.0
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Silence."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of one of the agent's tools."""
+
+    tool: Tool
+    arguments: Json | str  # str for a freeform tool
+
+
+Block = Think | Say | Wait | Call
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A reply that is not a reply."""
+
+    kind: str  # "status", "malformed" or "cut"
+    status: int = 0
+
+
+@dataclass
+class Reply:
+    """One reply of the model."""
+
+    blocks: list[Block]
+    fault: Fault | None = None
+
+    @property
+    def has_call(self) -> bool:
+        return any(isinstance(b, Call) for b in self.blocks)
+
+
+class ScriptError(Exception):
+    """The script asks for something this request cannot give (a missing tool...)."""

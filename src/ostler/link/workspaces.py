@@ -1,0 +1,101 @@
+"""What a server asks of the workspaces of a runner; the server knows them by their ids only."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import Literal, Protocol
+
+from ostler.wire.workspaces import (
+    ArchiveForm,
+    DeliveryOrder,
+    DeliveryResult,
+    Devcontainer,
+    Difference,
+    FileContent,
+    FileEntry,
+    FileListing,
+    FileMatches,
+    FileQuery,
+    FrozenState,
+    GitRefs,
+    ProviderVerdict,
+    Repo,
+    Upload,
+    Workspace,
+    WorkspaceOrder,
+)
+
+Progress = Callable[[str], None]
+"""Hears lines such as `Receiving objects: 45%` on the event loop."""
+SetupOutcome = Literal["run", "cached"] | None
+
+
+class Workspaces(Protocol):
+    """All workspaces of one runner. Errors are classes of base/errors.py."""
+
+    async def check(self, order: WorkspaceOrder) -> None:
+        """Raise if this order could never be carried out here; makes nothing."""
+
+    async def create(self, order: WorkspaceOrder, progress: Progress) -> tuple[Workspace, SetupOutcome]:
+        """Make a workspace and set it up; whoever cancels this leaves nothing behind."""
+
+    async def get(self, workspace: str) -> Workspace:
+        """One workspace; raises WorkspaceNotFound."""
+
+    async def devcontainer(self, workspace: str) -> Devcontainer | None:
+        """The container it is used in, if there is one."""
+
+    async def destroy(self, workspace: str) -> None:
+        """Remove a workspace, its snapshots and its container; one that is gone is fine."""
+
+    async def keep_only(self, workspaces: set[str]) -> None:
+        """Remove all that a killed server left and no session knows; called before anything else."""
+
+    async def snapshot(self, workspace: str, note: str, *, agent: str, home: str) -> FrozenState:
+        """Keep the state of the files, and with it the agent's memory as far as it lies in its home."""
+
+    async def restore(self, workspace: str, snapshot: str, *, home: str, with_memory: bool) -> None:
+        """Make files and memory what they were; the agent must have ended."""
+
+    async def fork(self, snapshot: str, *, home: str, with_memory: bool) -> Workspace:
+        """A new workspace that begins as a snapshot, and a new home with the memory of that moment."""
+
+    async def diff(self, workspace: str, *, old: str, new: str, context: int, text: bool) -> Difference:
+        """What differs between two states: snapshot ids, `base` or `now`."""
+
+    async def patch(self, workspace: str, *, old: str, new: str) -> tuple[int, AsyncIterator[bytes]]:
+        """The size of the difference as a patch for `git apply`, and the patch."""
+
+    async def list_files(self, workspace: str, path: str, limit: int) -> FileListing:
+        """What is in a folder."""
+
+    async def stat_file(self, workspace: str, path: str) -> FileEntry:
+        """What a name is."""
+
+    async def read_file(self, workspace: str, path: str, *, offset: int, length: int | None) -> FileContent:
+        """A piece of a file."""
+
+    async def write_file(self, workspace: str, path: str, data: bytes, *, executable: bool | None) -> FileEntry:
+        """Write a file whole or not at all."""
+
+    async def remove_file(self, workspace: str, path: str) -> None:
+        """Remove a file or an empty folder."""
+
+    async def search_files(self, workspace: str, query: FileQuery) -> FileMatches:
+        """Look for a text."""
+
+    async def archive(self, workspace: str, form: ArchiveForm) -> AsyncIterator[bytes]:
+        """The whole tree, made as fast as it is taken."""
+
+    async def deliver(self, order: DeliveryOrder) -> DeliveryResult:
+        """Hand a snapshot over; doing it twice gives one branch and one pull request."""
+
+    async def refs(self, repo: Repo) -> GitRefs:
+        """The branches and tags of a repository, as they were a moment ago at most."""
+
+    async def upload(self, chunks: AsyncIterable[bytes]) -> Upload:
+        """Take in an archive."""
+
+    async def providers(self) -> tuple[ProviderVerdict, ...]:
+        """Which ways to make workspaces work here, best first."""
+
+    async def container_engine(self) -> str | None:
+        """The container engine that answers here, such as docker."""

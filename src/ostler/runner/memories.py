@@ -1,0 +1,93 @@
+"""The agents' own memories, kept with snapshots: copies of what matters in their homes."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_LEFT_OUT = frozenset({".cache", "tmp", ".run", ".npm", "node_modules", "logs"})
+"""Nobody remembers a conversation with these, and they can be large."""
+_MOST_BYTES = 64 * 2**20
+_MOST_FILES = 20_000
+
+
+class Memories:
+    """A folder for each workspace, and in it one for each snapshot. All methods block."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def keep(self, workspace: str, snapshot: str, home: str) -> bool:
+        """Copy a home; False if there is none, or it is too large to be copied after every turn."""
+        files = _worth_keeping(Path(home))
+        if files is None or not files:
+            return False
+        place = self._place(workspace, snapshot)
+        fresh = place.with_name(f".{place.name}.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            for file in files:
+                _copy(Path(home) / file, fresh / file)
+        except OSError:  # it changed while it was looked at
+            shutil.rmtree(fresh, ignore_errors=True)
+            return False
+        fresh.rename(place)
+        return True
+
+    def bring_back(self, workspace: str, snapshot: str, home: str) -> None:
+        """Make a home what it was."""
+        target = Path(home)
+        fresh = target.with_name(f".{target.name}.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copytree(self._place(workspace, snapshot), fresh, symlinks=True)
+        fresh.chmod(0o700)
+        old = target.with_name(f".{target.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            target.rename(old)
+        fresh.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def forget(self, workspace: str) -> None:
+        """The workspace is gone."""
+        shutil.rmtree(self._root / workspace, ignore_errors=True)
+
+    def keep_only(self, workspaces: set[str]) -> None:
+        """Remove what belongs to no workspace."""
+        for place in self._root.glob("*"):
+            if place.name not in workspaces:
+                shutil.rmtree(place, ignore_errors=True)
+
+    def _place(self, workspace: str, snapshot: str) -> Path:
+        return self._root / workspace / snapshot
+
+
+def _worth_keeping(home: Path) -> list[Path] | None:
+    """The files of a home, relative to it; None when they are too many or too large."""
+    files: list[Path] = []
+    size = 0
+    for file, status in _files(home):
+        size += status.st_size
+        files.append(file.relative_to(home))
+        if size > _MOST_BYTES or len(files) > _MOST_FILES:
+            return None
+    return files
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    for at, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _LEFT_OUT and not (Path(at) / name).is_symlink()]
+        for name in names:
+            file = Path(at) / name
+            with suppress(OSError):
+                status = file.lstat()
+                if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                    yield file, status
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shutil.copy2(source, target, follow_symlinks=False)

@@ -1,0 +1,39 @@
+"""Which of the forms an operation can answer in a client takes best."""
+
+from collections.abc import Sequence
+
+from ostler.base.errors import NotAcceptable
+
+
+def preferred(accept: str | None, offered: Sequence[str]) -> str:
+    """The offered media type with the highest quality; the first offered one if the client does not care."""
+    ranges = _ranges(accept or "*/*")
+    rated = [(_quality(media, ranges), -index, media) for index, media in enumerate(offered)]
+    (quality, _), _, best = max(rated)
+    if quality <= 0:
+        raise NotAcceptable(given=accept, possible=" or ".join(offered))
+    return best
+
+
+def _ranges(accept: str) -> list[tuple[str, float]]:
+    return [_range(part) for part in accept.split(",") if part.strip()] or [("*/*", 1.0)]
+
+
+def _range(part: str) -> tuple[str, float]:
+    media, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    given = next((value[2:] for value in parameters if value.startswith("q=")), "1")
+    try:
+        quality = float(given)
+    except ValueError:
+        return media, 0.0
+    return media, quality if 0 <= quality <= 1 else 0.0
+
+
+def _quality(media: str, ranges: list[tuple[str, float]]) -> tuple[float, int]:
+    """What the most exact of the ranges says about a media type; a range named earlier wins a tie."""
+    kind = media.partition("/")[0]
+    for wanted in (media, f"{kind}/*", "*/*"):
+        for place, (found, quality) in enumerate(ranges):
+            if found == wanted:
+                return quality, -place
+    return 0.0, 0

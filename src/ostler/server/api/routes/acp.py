@@ -1,0 +1,131 @@
+"""The Agent Client Protocol at /acp: over a WebSocket, or with POST, event streams and DELETE."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import MediaType, Request, Response, WebSocket, delete, get, post, websocket
+from litestar.datastructures import State
+from litestar.params import Parameter
+
+from ostler.base.errors import InvalidRequest, NotAcceptable, NotFound, NotSupported, UnsupportedMedia
+from ostler.server.api.routes.events import wants_stream
+from ostler.server.api.services import Services
+from ostler.server.api.sse import EventStream
+from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, Backing, read
+from ostler.server.dialects.acp.messages import Incoming, Refusal, failure
+from ostler.server.dialects.acp.transports import Channel, HttpClient, HttpClients, SessionStream
+from ostler.server.sessions.feed import Feed
+
+_CONNECTION = "acp-connection-id"
+_SESSION = "acp-session-id"
+_STATE = "acp_clients"
+Agent = Annotated[str | None, Parameter(description="The agent of new sessions.")]
+
+
+def _backing(services: Services, project: str, agent: str | None) -> Backing:
+    return Backing(
+        sessions=services.sessions,
+        catalogue=services.runner.catalogue,
+        project=project,
+        default_agent=agent or services.settings.default_agent,
+    )
+
+
+def _clients(state: State, services: Services) -> HttpClients:
+    found: HttpClients = state.setdefault(_STATE, HttpClients(services.clock))
+    return found
+
+
+@websocket("/acp")
+async def acp_socket(socket: WebSocket[Any, Any, Any], services: Services, project: str, agent: Agent = None) -> None:
+    """One client on one socket."""
+    connection = AcpConnection(_backing(services, project, agent), Channel(socket.send_text))
+    await socket.accept(headers={_CONNECTION: connection.id})
+    try:
+        while (event := await socket.receive())["type"] == "websocket.receive":
+            if (text := event.get("text")) is not None:  # binary frames mean nothing
+                await connection.receive(text)
+    finally:
+        await connection.close()
+
+
+@post("/acp", include_in_schema=False)
+async def acp_post(
+    request: Request[Any, Any, Any], services: Services, project: str, state: State, agent: Agent = None
+) -> Response[Any]:
+    """One message of a client; all but the first are answered on a stream."""
+    if request.content_type[0].lower() != "application/json":
+        raise UnsupportedMedia(given=request.content_type[0], possible="application/json")
+    body = await request.body()
+    if body.lstrip().startswith(b"["):
+        raise NotSupported(reason="Batches of messages are not supported. Send them one by one.")
+    try:
+        incoming = read(body)
+    except Refusal as refusal:
+        return _json(failure(None, refusal), status=400)
+    if incoming.method == "initialize" and _CONNECTION not in request.headers:
+        return await _initialize(_clients(state, services), _backing(services, project, agent), services, incoming)
+    client = _client(request, _clients(state, services))
+    if incoming.method in SESSION_METHODS and _SESSION not in request.headers:
+        raise _missing("Acp-Session-Id")
+    client.accept(client.connection.handle(incoming))
+    return _accepted()
+
+
+async def _initialize(
+    clients: HttpClients, backing: Backing, services: Services, incoming: Incoming
+) -> Response[bytes]:
+    client = await clients.open(backing, services.settings.heartbeat_seconds)
+    answered = await client.connection.first(incoming)
+    if "error" in answered:
+        await clients.close(client.connection.id)
+        return _json(answered, status=400)
+    answered["result"]["connectionId"] = client.connection.id
+    return _json(answered, status=200, connection=client.connection.id)
+
+
+def _json(message: Any, *, status: int, connection: str | None = None) -> Response[bytes]:
+    headers = {_CONNECTION: connection} if connection else {}
+    return Response(msgspec.json.encode(message), status_code=status, media_type=MediaType.JSON, headers=headers)
+
+
+def _accepted() -> Response[bytes]:
+    return Response(b"", status_code=202, media_type=MediaType.TEXT)
+
+
+def _missing(header: str) -> InvalidRequest:
+    return InvalidRequest(reason=f"The header {header} is missing.", errors={header: ["is required"]})
+
+
+def _client(request: Request[Any, Any, Any], clients: HttpClients) -> HttpClient:
+    connection_id = request.headers.get(_CONNECTION)
+    if not connection_id:
+        raise _missing("Acp-Connection-Id")
+    client = clients.find(connection_id)
+    if client is None:
+        raise NotFound(what="connection", value=connection_id, hint="Send initialize to get a new one.")
+    return client
+
+
+@get("/acp", include_in_schema=False)
+async def acp_stream(request: Request[Any, Any, Any], services: Services, project: str, state: State) -> Response[Any]:
+    """What the server has to say to a client, about one session or about everything else."""
+    if not wants_stream(request):
+        raise NotAcceptable(given=request.headers.get("accept", ""), possible="text/event-stream")
+    client = _client(request, _clients(state, services))
+    if (wanted := request.headers.get(_SESSION)) is None:
+        feed = Feed(last=0, limit_bytes=0)
+        return EventStream(SessionStream(client, None), feed, services.counters, holds=client)
+    live = await services.sessions.live(project, wanted)
+    return EventStream(SessionStream(client, live.id), live.log.feed, services.counters, holds=(client, live))
+
+
+@delete("/acp", include_in_schema=False, status_code=202)
+async def acp_delete(request: Request[Any, Any, Any], services: Services, state: State) -> Response[bytes]:
+    """A client leaves; its sessions go on."""
+    client = _client(request, _clients(state, services))
+    await _clients(state, services).close(client.connection.id)
+    return _accepted()
+
+
+HANDLERS = (acp_socket, acp_post, acp_stream, acp_delete)

@@ -1,0 +1,46 @@
+"""AG-UI at /agui: one request is one run."""
+
+import functools
+from typing import Annotated, Any
+
+from litestar import Response, post
+from litestar.params import Parameter
+
+from ostler.base.errors import InvalidRequest
+from ostler.base.ids import is_key
+from ostler.server.api.routes.agents import find_agent
+from ostler.server.api.services import Services
+from ostler.server.api.sse import EventStream
+from ostler.server.dialects.agui.bodies import RunAgentInput
+from ostler.server.dialects.agui.runs import RunRefused, RunStream, ShortStream, begin_run
+from ostler.server.sessions.feed import Feed
+
+
+@post("/agui", status_code=200, include_in_schema=False)
+async def run_agent(
+    services: Services,
+    project: str,
+    data: RunAgentInput,
+    agent: Annotated[str | None, Parameter(description="The agent of a new thread.")] = None,
+) -> Response[Any]:
+    """Send the last message, or answers to interrupts, and stream what the agent does."""
+    if not is_key(data.thread_id):
+        reason = "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : -"
+        raise InvalidRequest(reason=f"threadId '{data.thread_id[:150]}' {reason}.", errors={"threadId": [reason]})
+    chosen = functools.partial(_agent, services, agent, data.forwarded_props)
+    try:
+        run = await begin_run(services.sessions, project, data, chosen)
+    except RunRefused as refused:
+        return EventStream(ShortStream(refused), Feed(last=0, limit_bytes=0), services.counters, holds=None)
+    stream = RunStream(services.sessions, run, data, services.settings.heartbeat_seconds)
+    return EventStream(stream, run.live.log.feed, services.counters, holds=run.live)
+
+
+async def _agent(services: Services, query: str | None, props: Any) -> str:
+    """The agent that the address or `forwardedProps` names, or the server's default one."""
+    forwarded = props.get("agent") if isinstance(props, dict) else None
+    name = query or (forwarded if isinstance(forwarded, str) else None) or services.settings.default_agent
+    return (await find_agent(services, name)).id
+
+
+HANDLERS = (run_agent,)

@@ -1,0 +1,159 @@
+"""Chat endpoints for the AI SDK: a turn as a UI Message Stream or as one JSON answer, and the history."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, Router, get, post
+from litestar.params import HeaderParameter, Parameter, QueryParameter
+
+from ostler.base.errors import SessionNotFound
+from ostler.server.api.accept import preferred
+from ostler.server.api.idempotency import RECEIPT_HEADER
+from ostler.server.api.services import Services
+from ostler.server.api.sse import EventStream
+from ostler.server.dialects.ai_sdk.answers import WholeTurn, invoked, whole_turn
+from ostler.server.dialects.ai_sdk.bodies import ChatHistory, ChatRequest, InvokeRequest, LoadSession, TurnResponse
+from ostler.server.dialects.ai_sdk.chat import Chat, Handed, running_turn, subject_of
+from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
+from ostler.server.dialects.ai_sdk.requests import checked_key, invoke_request, turn_request
+from ostler.server.dialects.ai_sdk.turn_stream import TurnChunks, TurnStream
+from ostler.server.dialects.following import Follower
+from ostler.wire.sessions import Interrupted
+
+_TAGS = ["chat"]
+_JSON, _SSE = "application/json", "text/event-stream"
+_HEADERS = {
+    "content-type": _SSE,
+    "x-vercel-ai-ui-message-stream": "v1",
+    "cache-control": "no-cache",
+    "connection": "keep-alive",
+    "x-accel-buffering": "no",
+}
+Sdk = Annotated[
+    Version,
+    QueryParameter(name="sdk", description="The client's major version of the AI SDK; from 6 on it gets approvals."),
+]
+SdkHeader = Annotated[
+    Version,
+    HeaderParameter(name="x-ai-sdk-version", description="The same as `sdk`, for clients that can set headers."),
+]
+ChatId = Annotated[str, Parameter(description="The chat's id: the session's id or key.")]
+
+
+def _chat(services: Services, project: str) -> Chat:
+    return Chat(services.sessions, project, services.settings.default_agent)
+
+
+def _version(query: Version, header: Version) -> Version:
+    return query if header == SAFE.version else header
+
+
+@post("/messages", operation_id="chat.send", tags=_TAGS, status_code=200)
+async def send(
+    services: Services,
+    project: str,
+    request: Request[Any, Any, Any],
+    data: ChatRequest,
+    sdk: Sdk = SAFE.version,
+    sdk_header: SdkHeader = SAFE.version,
+) -> Response[Any]:
+    """Run one turn of a chat: a UI Message Stream with `Accept: text/event-stream`, else one JSON answer."""
+    wanted = turn_request(data)
+    form = preferred(request.headers.get("accept"), (_SSE, _JSON) if wanted.is_stock else (_JSON, _SSE))
+    version = _version(sdk, sdk_header) if form == _SSE else SAFE.version
+    handed = await _chat(services, project).hand_over(wanted, version)
+    if form == _SSE:
+        return _stream(services, handed, version)
+    return _answer(await whole_turn(services.sessions, handed))
+
+
+@post("/load-session", operation_id="chat.load", tags=_TAGS, status_code=200)
+async def load(
+    services: Services,
+    project: str,
+    request: Request[Any, Any, Any],
+    data: LoadSession,
+    sdk: Sdk = SAFE.version,
+    sdk_header: SdkHeader = SAFE.version,
+) -> ChatHistory:
+    """The conversation of a session, as `useChat` takes it for its first messages."""
+    preferred(request.headers.get("accept"), (_JSON,))
+    chat, key = _chat(services, project), checked_key(data.session_id, "session_id")
+    record = await chat.current(key)
+    if record is None:
+        raise SessionNotFound(session=key)
+    profile = SAFE if _version(sdk, sdk_header) == SAFE.version else Profile(version="7")
+    return ChatHistory(session_id=record.key, messages=await chat.history(record, profile))
+
+
+@post("/invoke", operation_id="chat.invoke", tags=_TAGS, status_code=200)
+async def invoke(
+    services: Services, project: str, request: Request[Any, Any, Any], data: InvokeRequest
+) -> Response[TurnResponse]:
+    """Run one prompt in a session that ends with the answer."""
+    preferred(request.headers.get("accept"), (_JSON,))
+    handed = await _chat(services, project).hand_over(invoke_request(data), SAFE.version)
+    return _answer(await invoked(services.sessions, handed))
+
+
+@post("/chat", operation_id="chat.stream", tags=_TAGS, status_code=200)
+async def stock_chat(
+    services: Services, project: str, data: ChatRequest, sdk: Sdk = SAFE.version, sdk_header: SdkHeader = SAFE.version
+) -> Response[Any]:
+    """Run one turn of a chat, always as a UI Message Stream; what `useChat` posts to."""
+    version = _version(sdk, sdk_header)
+    handed = await _chat(services, project).hand_over(turn_request(data), version)
+    return _stream(services, handed, version)
+
+
+@get("/chat/{chat:str}/stream", operation_id="chat.resume", tags=_TAGS, status_code=200)
+async def resume(
+    chat: ChatId, services: Services, project: str, sdk: Sdk = SAFE.version, sdk_header: SdkHeader = SAFE.version
+) -> Response[Any]:
+    """The turn under way from its beginning; 204 if there is none."""
+    record = await _chat(services, project).current(chat)
+    live = await services.sessions.live(project, record.id) if record is not None else None
+    handed = running_turn(live) if live is not None else None
+    if handed is None:
+        return Response(None, status_code=204)
+    return _stream(services, handed, _version(sdk, sdk_header))
+
+
+@post("/chat/{chat:str}/stop", operation_id="chat.stop", tags=_TAGS, status_code=200)
+async def stop(chat: ChatId, services: Services, project: str) -> Interrupted:
+    """End the turn under way; leaving its stream does not."""
+    record = await _chat(services, project).current(chat)
+    if record is None:
+        raise SessionNotFound(session=chat)
+    return await (await services.sessions.live(project, record.id)).interrupt()
+
+
+def _stream(services: Services, handed: Handed, version: Version) -> EventStream:
+    live = handed.live
+
+    def is_open(ask_id: str) -> bool:
+        return ask_id in handed.answered or any(ask.ask_id == ask_id for ask in live.log.state.asks)
+
+    profile = Profile(version=version, is_open=is_open)
+    turn = TurnStream(subject_of(live.record), profile, handed.receipt, after=handed.offset, seen=handed.seen)
+    follower = Follower(services.sessions, live, offset=handed.offset)
+    chunks = TurnChunks(follower, turn, heartbeat=services.settings.heartbeat_seconds)
+    receipt = {RECEIPT_HEADER.decode(): msgspec.json.encode(handed.receipt).decode()}
+    headers = {**_HEADERS, **_session_header(handed), **receipt}
+    return EventStream(chunks, live.log.feed, services.counters, holds=live, headers=headers, farewell=b"")
+
+
+def _session_header(handed: Handed) -> dict[str, str]:
+    return {"x-session-id": handed.live.record.key}
+
+
+def _answer(turn: WholeTurn) -> Response[TurnResponse]:
+    return Response(turn.response, status_code=turn.response.status.code, headers={"x-session-id": turn.key})
+
+
+HANDLERS = (send, load, invoke)
+ROOT_HANDLERS = (
+    Router(path="/", route_handlers=list(HANDLERS), include_in_schema=False),
+    Router(path="/api", route_handlers=[stock_chat, resume, stop]),
+)
+"""The same at the place where the chat protocol has them, and what `useChat` calls by itself."""

@@ -1,0 +1,240 @@
+"""The universal daemon API, at /v1 and, as its first specification has it, without a prefix."""
+
+from typing import Any
+
+from litestar import MediaType, Request, Response, Router, get, post
+
+from ostler.base.errors import AgentNotInstalled, InstallFailed, SessionAlreadyExists
+from ostler.server.api.routes.agents import find_agent
+from ostler.server.api.routes.events import IncludeRaw, Limit, Offset, resume_from
+from ostler.server.api.services import Services
+from ostler.server.api.sse import EventStream
+from ostler.server.dialects.daemon import translation
+from ostler.server.dialects.daemon.bodies import (
+    DaemonAgents,
+    DaemonCreateSession,
+    DaemonError,
+    DaemonHealth,
+    DaemonInstall,
+    DaemonMessage,
+    DaemonModels,
+    DaemonModes,
+    DaemonPermissionReply,
+    DaemonQuestionReject,
+    DaemonQuestionReply,
+    DaemonSessionCreated,
+    DaemonSessions,
+)
+from ostler.server.dialects.daemon.projection import DaemonStream, daemon_page
+from ostler.server.dialects.following import Follower, Rendering
+from ostler.server.dialects.turns import PromptTurn
+from ostler.server.sessions.live import LiveSession
+from ostler.server.store.records import SessionFilter
+from ostler.wire.agents import Agent
+
+_TAGS = ["daemon"]
+_PAGE = 500
+
+
+@get("/health", operation_id="daemon.health", tags=_TAGS, sync_to_thread=False)
+def health() -> DaemonHealth:
+    """Whether the server answers."""
+    return DaemonHealth(status="ok")
+
+
+@get("/agents", operation_id="daemon.agents", tags=_TAGS)
+async def list_agents(services: Services) -> DaemonAgents:
+    """Every agent this server can run."""
+    catalogue = await services.runner.catalogue()
+    return DaemonAgents(agents=tuple(map(translation.agent_view, catalogue)))
+
+
+@post("/agents/{agent:str}/install", operation_id="daemon.install", tags=_TAGS, status_code=204)
+async def install_agent(agent: str, services: Services, data: DaemonInstall | None = None) -> None:
+    """Install an agent, or find that it is there already."""
+    await services.runner.install((await find_agent(services, agent)).id, data.version if data else None)
+
+
+@get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS)
+async def agent_modes(agent: str, services: Services) -> DaemonModes:
+    """What the agent can be told to do."""
+    return DaemonModes(modes=(await find_agent(services, agent)).modes)
+
+
+@get("/agents/{agent:str}/models", operation_id="daemon.models", tags=_TAGS)
+async def agent_models(agent: str, services: Services) -> DaemonModels:
+    """Which models the agent offers."""
+    models = (await find_agent(services, agent)).models
+    return DaemonModels(models=tuple(map(translation.model_view, models)))
+
+
+@get("/sessions", operation_id="daemon.sessions", tags=_TAGS)
+async def list_sessions(services: Services, project: str) -> DaemonSessions:
+    """All sessions, newest first."""
+    names = {agent.id: translation.agent_name(agent) for agent in await services.runner.catalogue()}
+    views = []
+    page, total = 1, 1
+    while (page - 1) * _PAGE < total:
+        records, total = await services.sessions.page(SessionFilter(project=project, page=page, per_page=_PAGE))
+        views += [translation.session_view(record, *services.sessions.state_of(record), names) for record in records]
+        page += 1
+    return DaemonSessions(sessions=tuple(views))
+
+
+@post("/sessions/{session:str}", operation_id="daemon.create", tags=_TAGS, status_code=200)
+async def create_session(
+    session: str, services: Services, project: str, data: DaemonCreateSession
+) -> DaemonSessionCreated:
+    """A new session under your own id; its agent is installed first if it is missing."""
+    agent = await find_agent(services, data.agent)
+    wanted = translation.create_session(session, data, agent)
+    if (error := await _installed(services, agent, data.agent_version)) is not None:
+        problem = DaemonError(type=error.code, message=str(error), agent=data.agent, session_id=session)
+        return DaemonSessionCreated(healthy=False, error=problem)
+    live, is_new = await services.sessions.create(project, wanted)
+    if not is_new:
+        raise SessionAlreadyExists(key=session, agent=live.record.agent)
+    return DaemonSessionCreated(healthy=True)
+
+
+async def _installed(services: Services, agent: Agent, version: str | None) -> InstallFailed | AgentNotInstalled | None:
+    if agent.installed and version in {None, agent.version}:
+        return None
+    if not services.settings.auto_install:
+        return AgentNotInstalled(agent=agent.id, looked_in="the server's PATH")
+    try:
+        await services.runner.install(agent.id, version)
+    except InstallFailed as error:
+        return error
+    return None
+
+
+@post("/sessions/{session:str}/messages", operation_id="daemon.send", tags=_TAGS, status_code=204)
+async def send_message(session: str, services: Services, project: str, data: DaemonMessage) -> None:
+    """Send a prompt; while a turn is under way it waits."""
+    live = await services.sessions.live(project, session)
+    await services.sessions.send(live, translation.prompt(data))
+
+
+@post("/sessions/{session:str}/messages/stream", operation_id="daemon.send-and-stream", tags=_TAGS, status_code=200)
+async def send_and_stream(
+    session: str, services: Services, project: str, data: DaemonMessage, include_raw: IncludeRaw = False
+) -> Response[Any]:
+    """Send a prompt and stream the events of its turn until that ends."""
+    live = await services.sessions.live(project, session)
+    before = live.log.last
+    receipt = await services.sessions.send(live, translation.prompt(data))
+    return _stream(services, live, offset=before, raw=include_raw, turn=PromptTurn(receipt, after=before))
+
+
+def _stream(
+    services: Services, live: LiveSession, *, offset: int, raw: bool, turn: PromptTurn | None = None
+) -> EventStream:
+    stream = DaemonStream(live.id, live.record.key, turn)
+    follower = Follower(services.sessions, live, offset=offset, raw=raw)
+    heartbeat = services.settings.heartbeat_seconds
+    chunks = Rendering(follower, stream.render, heartbeat=heartbeat, is_over=stream.is_over)
+    return EventStream(chunks, live.log.feed, services.counters, holds=live)
+
+
+@get("/sessions/{session:str}/events", operation_id="daemon.events", tags=_TAGS)
+async def list_events(
+    session: str,
+    services: Services,
+    project: str,
+    offset: Offset = 0,
+    limit: Limit = 1000,
+    include_raw: IncludeRaw = False,
+) -> Response[bytes]:
+    """A page of events."""
+    record = await services.sessions.find(project, session)
+    events, has_more = await daemon_page(services.sessions, record, offset=offset, limit=limit, raw=include_raw)
+    more = b"true" if has_more else b"false"
+    return Response(b'{"events":[%b],"hasMore":%b}' % (b",".join(events), more), media_type=MediaType.JSON)
+
+
+@get("/sessions/{session:str}/events/sse", operation_id="daemon.stream", tags=_TAGS)
+async def stream_events(
+    session: str,
+    services: Services,
+    project: str,
+    request: Request[Any, Any, Any],
+    offset: Offset = 0,
+    include_raw: IncludeRaw = False,
+) -> Response[Any]:
+    """Every event after the offset, then live ones."""
+    live = await services.sessions.live(project, session)
+    return _stream(services, live, offset=resume_from(request, offset), raw=include_raw)
+
+
+@post("/sessions/{session:str}/terminate", operation_id="daemon.terminate", tags=_TAGS, status_code=204)
+async def terminate(session: str, services: Services, project: str) -> None:
+    """End the session at once; ending it again does nothing."""
+    live = await services.sessions.live(project, session)
+    if not live.log.state.ended:
+        await live.cancel()
+
+
+@post(
+    "/sessions/{session:str}/permissions/{permission_id:str}/reply",
+    operation_id="daemon.permission",
+    tags=_TAGS,
+    status_code=204,
+)
+async def reply_permission(
+    session: str, permission_id: str, services: Services, project: str, data: DaemonPermissionReply
+) -> None:
+    """Allow once, allow for the session, or reject."""
+    live = await services.sessions.live(project, session)
+    await services.sessions.reply_permission(live, permission_id, data.reply, None)
+
+
+@post(
+    "/sessions/{session:str}/questions/{question_id:str}/reply",
+    operation_id="daemon.answer",
+    tags=_TAGS,
+    status_code=204,
+)
+async def answer_question(
+    session: str, question_id: str, services: Services, project: str, data: DaemonQuestionReply
+) -> None:
+    """Answer a question."""
+    live = await services.sessions.live(project, session)
+    await services.sessions.answer_question(live, question_id, data.answers, None)
+
+
+@post(
+    "/sessions/{session:str}/questions/{question_id:str}/reject",
+    operation_id="daemon.reject",
+    tags=_TAGS,
+    status_code=204,
+)
+async def reject_question(
+    session: str,
+    question_id: str,
+    services: Services,
+    project: str,
+    data: DaemonQuestionReject | None = None,
+) -> None:
+    """Decline to answer a question."""
+    live = await services.sessions.live(project, session)
+    await services.sessions.answer_question(live, question_id, None, None)
+
+
+_UNPREFIXED = (
+    install_agent,
+    agent_modes,
+    create_session,
+    send_message,
+    list_events,
+    stream_events,
+    reply_permission,
+    answer_question,
+    reject_question,
+)
+_PREFIXED = (*_UNPREFIXED, health, list_agents, agent_models, list_sessions, send_and_stream, terminate)
+
+HANDLERS = (
+    Router(path="/v1", route_handlers=list(_PREFIXED)),
+    Router(path="/", route_handlers=list(_UNPREFIXED), include_in_schema=False),
+)

@@ -1,0 +1,71 @@
+"""Tasks: order work on a repository, and see what became of it."""
+
+from typing import Annotated
+
+from litestar import Response, get, post
+from litestar.params import Parameter
+
+from ostler.base.errors import InvalidRequest
+from ostler.server.api.requests import CamelRequest
+from ostler.server.api.routes.agents import find_agent
+from ostler.server.api.routes.sessions import statuses_of
+from ostler.server.api.services import Services
+from ostler.server.store.records import SessionFilter
+from ostler.server.tasks.orders import session_of, spec_of
+from ostler.server.tasks.views import RUNNER, task_created, task_session
+from ostler.wire.tasks import CreateTask, TaskCreated, TaskPage, TaskSession
+
+_TAGS = ["tasks"]
+
+
+@post("/tasks", operation_id="tasks.create", tags=_TAGS, request_class=CamelRequest)
+async def create_task(services: Services, project: str, data: CreateTask) -> Response[TaskCreated]:
+    """Order work: a session with a workspace of its own is queued, works on the prompt and delivers the result."""
+    _check_host(data.workspace.execution_host_id)
+    agent = await find_agent(services, data.agent.type)
+    live, _ = await services.sessions.create(project, session_of(data, agent), spec_of(data))
+    view = task_created(live.record, live.log.state)
+    return Response(view, status_code=201, headers={"location": view.links.self})
+
+
+def _check_host(name: str | None) -> None:
+    if name not in {None, RUNNER}:
+        reason = f"'{name}' is not one of {RUNNER}"
+        errors = {"workspace.executionHostId": [reason]}
+        raise InvalidRequest(reason=f"workspace.executionHostId: {reason}. See GET /api/v1/runners.", errors=errors)
+
+
+@get("/tasks", operation_id="tasks.list", tags=_TAGS)
+async def list_tasks(
+    services: Services,
+    project: str,
+    status: Annotated[str | None, Parameter(description="One status, or several separated by commas.")] = None,
+    agent: Annotated[str | None, Parameter(description="Only tasks of this agent.")] = None,
+    project_id: Annotated[str | None, Parameter(description="Only tasks of this project.")] = None,
+    page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
+    per_page: Annotated[int, Parameter(ge=1, le=500)] = 20,
+) -> TaskPage:
+    """Sessions that tasks started, newest first."""
+    wanted = SessionFilter(
+        project=project,
+        page=page,
+        per_page=per_page,
+        statuses=statuses_of(status),
+        agent=(await find_agent(services, agent)).id if agent else None,
+        project_id=project_id,
+        only_tasks=True,
+    )
+    records, total = await services.sessions.page(wanted)
+    items = tuple(task_session(record, services.sessions.state_of(record)[0]) for record in records)
+    following = page + 1 if page * per_page < total else None
+    return TaskPage(items=items, page=page, per_page=per_page, total=total, next_page=following)
+
+
+@get("/tasks/{session:str}", operation_id="tasks.get", tags=_TAGS)
+async def get_task(session: str, services: Services, project: str) -> TaskSession:
+    """One session, as the tasks API shows it."""
+    record = await services.sessions.find(project, session)
+    return task_session(record, services.sessions.state_of(record)[0])
+
+
+HANDLERS = (create_task, list_tasks, get_task)

@@ -1,0 +1,164 @@
+"""Workflow executions at /api/orgs/{org}/workflow-executions."""
+
+from typing import Annotated, Any
+
+from litestar import Request, Response, Router, get, post
+from litestar.params import Parameter
+
+from ostler.base.errors import NotFound
+from ostler.server.api.routes.agents import find_agent
+from ostler.server.api.routes.events import resume_from
+from ostler.server.api.services import Services
+from ostler.server.api.sse import EventStream
+from ostler.server.dialects.following import Follower, Rendering, turn_boundary
+from ostler.server.dialects.workflow import translation
+from ostler.server.dialects.workflow.bodies import (
+    CreateExecution,
+    Execution,
+    ExecutionPage,
+    Signal,
+    SignalReceived,
+    StateValue,
+)
+from ostler.server.dialects.workflow.stream import WorkflowStream
+from ostler.server.sessions.live import LiveSession
+from ostler.server.store.records import SessionFilter
+from ostler.wire.sessions import SendMessage
+
+_MAX_SEQUENCE = 2**53
+_TAGS = ["workflows"]
+
+
+async def _live(services: Services, project: str, org: str, execution: str) -> LiveSession:
+    live = await services.sessions.live(project, execution)
+    translation.check_owner(live.log.state.labels, translation.checked_org(org), execution)
+    return live
+
+
+def _view(live: LiveSession) -> Execution:
+    return translation.execution_view(live.record, live.log.state, live.log.last, live.log.updated_at)
+
+
+@post("/", status_code=201, operation_id="workflows.create", tags=_TAGS)
+async def create_execution(org: str, services: Services, project: str, data: CreateExecution) -> Execution:
+    """Start an agent on a task."""
+    org = translation.checked_org(org)
+    agent = await find_agent(services, data.input.agent or services.settings.default_agent)
+    wanted = translation.create_session(org, data, agent)
+    live, _ = await services.sessions.create(project, wanted)
+    await services.sessions.send(live, translation.first_prompt(data))
+    return _view(live)
+
+
+@get("/", operation_id="workflows.list", tags=_TAGS)
+async def list_executions(
+    org: str,
+    services: Services,
+    project: str,
+    kind: str = "agent",
+    page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
+    per_page: Annotated[int, Parameter(ge=1, le=500)] = 20,
+) -> ExecutionPage:
+    """Executions of an organisation, newest first."""
+    org = translation.checked_org(org)
+    if kind != "agent":
+        return ExecutionPage(items=(), page=page, per_page=per_page, total=0)
+    labels = {} if org == translation.DEFAULT_ORG else {translation.ORG_LABEL: org}
+    wanted = SessionFilter(project=project, page=page, per_page=per_page, labels=labels)
+    records, total = await services.sessions.page(wanted)
+    views = [translation.execution_view(record, *services.sessions.state_of(record)) for record in records]
+    following = page + 1 if page * per_page < total else None
+    items = tuple(view for view in views if view.org == org)
+    return ExecutionPage(items=items, page=page, per_page=per_page, total=total, next_page=following)
+
+
+@get("/{execution:str}", operation_id="workflows.get", tags=_TAGS)
+async def get_execution(org: str, execution: str, services: Services, project: str) -> Execution:
+    """One execution."""
+    return _view(await _live(services, project, org, execution))
+
+
+@get("/{execution:str}/stream/consolidated", operation_id="workflows.stream", tags=_TAGS)
+async def stream_execution(
+    org: str,
+    execution: str,
+    services: Services,
+    project: str,
+    request: Request[Any, Any, Any],
+    offset: Annotated[int | None, Parameter(ge=0, le=_MAX_SEQUENCE)] = None,
+) -> Response[Any]:
+    """Tokens, state and task changes: from the latest turn on, or from an offset."""
+    live = await _live(services, project, org, execution)
+    last = await turn_boundary(services.sessions, live.id, live.log.last)
+    wanted = resume_from(request, last if offset is None else offset)
+    start = await turn_boundary(services.sessions, live.id, wanted)
+    before = sum(turn.first_sequence <= start for turn in await services.sessions.turns(live.id))
+    stream = WorkflowStream(live, quiet_until=wanted, turn_count=before)
+    follower = Follower(services.sessions, live, offset=start)
+    chunks = Rendering(follower, stream.render, heartbeat=services.settings.heartbeat_seconds, is_over=stream.is_over)
+    return EventStream(chunks, live.log.feed, services.counters, holds=live)
+
+
+@post("/{execution:str}/signal", status_code=200, operation_id="workflows.signal", tags=_TAGS)
+async def signal_execution(org: str, execution: str, services: Services, project: str, data: Signal) -> SignalReceived:
+    """Tell the agent something; while it works, that steers it."""
+    live = await _live(services, project, org, execution)
+    payload = data.payload
+    match data.name:
+        case "userMessage":
+            if not (payload.text or "").strip():
+                raise translation.refused("payload.text", "must not be empty")
+            receipt = await services.sessions.send(live, SendMessage(message=payload.text, when_busy="steer"))
+            return SignalReceived(status="accepted", disposition=receipt.disposition)
+        case "permissionReply" if payload.permission_id and payload.reply:
+            await services.sessions.reply_permission(live, payload.permission_id, payload.reply, payload.text)
+        case "questionReply" if payload.question_id:
+            await services.sessions.answer_question(live, payload.question_id, payload.answers, payload.text)
+        case "permissionReply" | "questionReply":
+            raise translation.refused("payload", f"a {data.name} needs the ask's id and the answer")
+        case _:
+            known = "userMessage, permissionReply or questionReply"
+            raise translation.refused("name", f"'{data.name[:80]}' is not {known}")
+    return SignalReceived(status="accepted")
+
+
+@post("/{execution:str}/cancel", status_code=200, operation_id="workflows.cancel", tags=_TAGS)
+async def cancel_execution(org: str, execution: str, services: Services, project: str) -> Execution:
+    """End an execution; ending it again does nothing."""
+    live = await _live(services, project, org, execution)
+    if not live.log.state.ended:
+        await live.cancel()
+    return _view(live)
+
+
+@get("/{execution:str}/state", operation_id="workflows.state", tags=_TAGS)
+async def execution_state(org: str, execution: str, services: Services, project: str, key: str = "") -> StateValue:
+    """One value of the state: messages, status or currentTurn."""
+    live = await _live(services, project, org, execution)
+    match key:
+        case "messages":
+            return StateValue(key=key, value=translation.history(await services.sessions.messages(live.record)))
+        case "status":
+            return StateValue(key=key, value=translation.state_status(live.log.state))
+        case "currentTurn":
+            return StateValue(key=key, value=live.log.state.turn_count)
+        case _:
+            if not key:
+                raise translation.refused("key", f"choose one of {', '.join(translation.STATE_KEYS)}")
+            raise NotFound(what="state", value=key[:80], hint=f"Try {', '.join(translation.STATE_KEYS)}.")
+
+
+HANDLERS = (
+    Router(
+        path="/api/orgs/{org:str}/workflow-executions",
+        route_handlers=[
+            create_execution,
+            list_executions,
+            get_execution,
+            stream_execution,
+            signal_execution,
+            cancel_execution,
+            execution_state,
+        ],
+    ),
+)

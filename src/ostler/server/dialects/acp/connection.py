@@ -1,0 +1,366 @@
+"""The protocol's requests, whichever way they came; one object for each client."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from ostler import __version__
+from ostler.base.errors import OstlerError, UnsupportedAgent
+from ostler.base.ids import new_id
+from ostler.base.logs import Log
+from ostler.server.dialects.acp import asks, config, messages
+from ostler.server.dialects.acp.attachment import Asked, Attachment
+from ostler.server.dialects.acp.blocks import Json
+from ostler.server.dialects.acp.messages import Incoming, Refusal, answer, failure, notification
+from ostler.server.dialects.acp.prompts import create_session, prompt_parts
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.service import Sessions
+from ostler.server.store.records import SessionFilter
+from ostler.wire.agents import Agent
+from ostler.wire.events import PermissionData, QuestionData
+from ostler.wire.sessions import SendMessage
+
+log = Log(__name__)
+T = TypeVar("T", bound=messages.Params)
+_PAGE = 50
+_decoder = msgspec.json.Decoder(Incoming)
+
+
+class Outlet(Protocol):
+    """How a client hears of things; implemented once for each way it can be connected."""
+
+    async def send(self, message: Json) -> None:
+        """Tell something that belongs to no attached session."""
+
+    def attach(self, attachment: Attachment) -> None:
+        """Begin to pass on what an attached session has to say."""
+
+    async def detach(self, attachment: Attachment) -> None:
+        """Stop that."""
+
+    def is_read(self, session_id: str) -> bool:
+        """Whether somebody takes what the session says now."""
+
+
+class Backing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a connection works with."""
+
+    sessions: Sessions
+    catalogue: Callable[[], Awaitable[list[Agent]]]
+    project: str
+    default_agent: str
+
+
+class AcpConnection:
+    """One client: what it can do, and the sessions it is attached to."""
+
+    def __init__(self, backing: Backing, outlet: Outlet) -> None:
+        self.id = new_id("acp")
+        self.attachments: dict[str, Attachment] = {}
+        self._backing = backing
+        self._outlet = outlet
+        self._forms = False
+        self._initialized = False
+        self._one_at_a_time = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def receive(self, data: bytes | str) -> None:
+        """Take one message; whatever is wrong with it becomes an answer."""
+        try:
+            incoming = read(data)
+        except Refusal as refusal:
+            await self._outlet.send(failure(None, refusal))
+            return
+        await self.handle(incoming)
+
+    async def first(self, incoming: Incoming) -> Json:
+        """The answer to the first request, for a client that gets it in the same breath."""
+        try:
+            return await self._call(incoming) or answer(incoming.id, {})
+        except Refusal as refusal:
+            return failure(incoming.id, refusal)
+
+    async def handle(self, incoming: Incoming) -> None:
+        """Do what a message asks for, one after the other."""
+        async with self._one_at_a_time:
+            if incoming.method is None:
+                await self._answered(incoming)
+                return
+            try:
+                result = await self._call(incoming)
+            except Refusal as refusal:
+                result = failure(incoming.id, refusal)
+            if incoming.is_request and result is not None:
+                await self._tell(result, incoming)
+
+    async def _tell(self, message: Json, about: Incoming) -> None:
+        """Answers about a session travel with everything else about it, except those that first name it."""
+        attachment = self.attachments.get(about.session_id or "")
+        if attachment is not None and about.method in SESSION_METHODS:
+            attachment.post(message)
+        else:
+            await self._outlet.send(message)
+
+    async def _call(self, incoming: Incoming) -> Json | None:
+        """The answer to a request; None if it comes later or none is wanted."""
+        handler = _HANDLERS.get(incoming.method or "")
+        if handler is None:
+            raise Refusal(messages.METHOD_NOT_FOUND, f"There is no method '{incoming.method}'.")
+        if not self._initialized and incoming.method != "initialize":
+            raise Refusal(messages.INVALID_REQUEST, "Send initialize first.")
+        try:
+            result = await handler(self, incoming)
+        except OstlerError as error:
+            raise messages.refusal_of(error) from error
+        except Refusal:
+            raise
+        except Exception as error:
+            reference = new_id("err")
+            log.error("acp.crashed", method=incoming.method, reference=reference, exc_info=error)
+            told = f"Something went wrong in the server (reference {reference})."
+            raise Refusal(messages.INTERNAL_ERROR, told) from error
+        return None if result is None else answer(incoming.id, result)
+
+    async def close(self) -> None:
+        """The client left; its sessions go on."""
+        for task in list(self._tasks):
+            task.cancel()
+        for session_id in list(self.attachments):
+            await self._detach(session_id)
+
+    # Requests
+
+    async def initialize(self, incoming: Incoming) -> Json:
+        wanted = _params(incoming, messages.Initialize)
+        capabilities = wanted.client_capabilities
+        elicitation = capabilities.elicitation if capabilities else None
+        self._forms = elicitation is not None and elicitation.form is not None
+        self._initialized = True
+        return {
+            "protocolVersion": messages.VERSION,
+            "agentInfo": {"name": "ostler", "title": "Ostler", "version": __version__},
+            "agentCapabilities": _CAPABILITIES,
+            "authMethods": [],
+        }
+
+    async def new_session(self, incoming: Incoming) -> Json | None:
+        wanted = create_session(_params(incoming, messages.NewSession), self._backing.default_agent)
+        live, _ = await self._backing.sessions.create(self._backing.project, wanted)
+        await self._outlet.send(answer(incoming.id, await self._opened(live)))
+        self._attach(live, quiet_until=live.log.last)
+        return None
+
+    async def load_session(self, incoming: Incoming) -> Json:
+        live = await self._live(_params(incoming, messages.OfSession).session_id)
+        earlier = await self._detach(live.id)
+        attachment = self._attach(live, quiet_until=0)
+        if earlier is not None:
+            attachment.inherit(earlier)
+        if self._outlet.is_read(live.id):
+            await attachment.told(live.log.last)
+        return await self._opened(live)
+
+    async def resume_session(self, incoming: Incoming) -> Json:
+        live = await self._live(_params(incoming, messages.OfSession).session_id)
+        if live.id not in self.attachments:
+            self._attach(live, quiet_until=live.log.last)
+        return await self._opened(live)
+
+    async def list_sessions(self, incoming: Incoming) -> Json:
+        wanted = _params(incoming, messages.ListSessions)
+        page = _page_of(wanted.cursor)
+        chosen = SessionFilter(project=self._backing.project, page=page, per_page=_PAGE)
+        records, total = await self._backing.sessions.page(chosen)
+        shown = [
+            {"sessionId": record.id, "cwd": record.spec.cwd, "title": record.title, "updatedAt": record.updated_at}
+            for record in records
+            if wanted.cwd in {None, record.spec.cwd}
+        ]
+        following = {"nextCursor": str(page + 1)} if page * _PAGE < total else {}
+        return {"sessions": shown, **following}
+
+    async def prompt(self, incoming: Incoming) -> None:
+        wanted = _params(incoming, messages.PromptParams)
+        attachment = await self._attached(wanted.session_id)
+        message = SendMessage(parts=prompt_parts(wanted.prompt))
+        async with attachment.lock:
+            before = attachment.live.log.last
+            receipt = await self._backing.sessions.send(attachment.live, message)
+            if not isinstance(incoming.id, msgspec.UnsetType):
+                attachment.expect(incoming.id, receipt, after=before)
+
+    async def cancel(self, incoming: Incoming) -> Json:
+        live = await self._live(_params(incoming, messages.OfSession).session_id)
+        self._spawn(live.interrupt())
+        return {}
+
+    async def set_mode(self, incoming: Incoming) -> Json:
+        wanted = _params(incoming, messages.SetMode)
+        await self._change(wanted.session_id, "mode", wanted.mode_id)
+        return {}
+
+    async def set_config_option(self, incoming: Incoming) -> Json:
+        wanted = _params(incoming, messages.SetConfigOption)
+        return {"configOptions": await self._change(wanted.session_id, wanted.config_id, wanted.value)}
+
+    async def _change(self, session_id: str, option: str, value: str | bool) -> list[Json]:
+        attachment = await self._attached(session_id)
+        live, agent = attachment.live, await self._agent_of(attachment.live)
+        if option == "mode" and value not in {mode.id for mode in agent.modes}:
+            known = ", ".join(mode.id for mode in agent.modes) or "none"
+            raise Refusal(messages.INVALID_PARAMS, f"modeId: '{value}' is not one of the agent's modes ({known}).")
+        await self._backing.sessions.configure(live, config.change_of(option, value))
+        options = config.config_options(live, agent)
+        update = {"sessionUpdate": "config_option_update", "configOptions": options}
+        attachment.post(notification("session/update", {"sessionId": live.id, "update": update}))
+        return options
+
+    async def close_session(self, incoming: Incoming) -> None:
+        live = await self._live(_params(incoming, messages.OfSession).session_id)
+        if live.log.state.turn is not None:
+            await live.interrupt()
+        await live.disconnect(force=False)
+        await self._detach(live.id)
+        await self._outlet.send(answer(incoming.id, {}))
+
+    async def delete_session(self, incoming: Incoming) -> Json:
+        session_id = _params(incoming, messages.OfSession).session_id
+        await self._detach(session_id)
+        await self._backing.sessions.delete(self._backing.project, session_id)
+        return {}
+
+    # Answers to what the client was asked
+
+    async def _answered(self, incoming: Incoming) -> None:
+        session_id, _, _ = str(incoming.id).partition("/")
+        attachment = self.attachments.get(session_id)
+        asked = attachment.asked.pop(str(incoming.id), None) if attachment else None
+        if attachment is None or asked is None:
+            return
+        result = None if incoming.result is msgspec.UNSET else incoming.result
+        try:
+            await self._decide(attachment, asked, result)
+        except asks.Withdrawn:  # the turn is being cancelled, or the client cannot show it: others may still answer
+            log.info("acp.ask_withdrawn", session_id=session_id)
+        except OstlerError as error:  # somebody else was faster
+            log.info("acp.answer_refused", session_id=session_id, reason=str(error))
+
+    async def _decide(self, attachment: Attachment, asked: Asked, result: Any) -> None:
+        sessions, live = self._backing.sessions, attachment.live
+        if isinstance(asked.ask, PermissionData):
+            reply = asks.permission_reply(result)
+            await sessions.reply_permission(live, asked.ask.permission_id, reply, None)
+            return
+        try:
+            answers = self._answers(asked, asked.ask, result)
+        except asks.Declined:
+            await sessions.answer_question(live, asked.ask.question_id, None, None)
+            return
+        if len(answers) < len(asks.questions_of(asked.ask)):
+            attachment.post(attachment.choice(asked))
+        else:
+            await sessions.answer_question(live, asked.ask.question_id, tuple(answers), None)
+
+    def _answers(self, asked: Asked, question: QuestionData, result: Any) -> list[tuple[str, ...]]:
+        if asked.is_form:
+            return list(asks.form_answers(question, result))
+        asked.answers.append(asks.choice_answer(question, len(asked.answers), result))
+        return asked.answers
+
+    # Sessions
+
+    async def _live(self, session_id: str) -> LiveSession:
+        return await self._backing.sessions.live(self._backing.project, session_id)
+
+    async def _attached(self, session_id: str) -> Attachment:
+        live = await self._live(session_id)
+        return self.attachments.get(live.id) or self._attach(live, quiet_until=live.log.last)
+
+    def _attach(self, live: LiveSession, *, quiet_until: int) -> Attachment:
+        attachment = Attachment(self._backing.sessions, live, quiet_until=quiet_until, forms=self._forms)
+        self.attachments[live.id] = attachment
+        self._outlet.attach(attachment)
+        return attachment
+
+    async def _detach(self, session_id: str) -> Attachment | None:
+        attachment = self.attachments.pop(session_id, None)
+        if attachment is not None:
+            attachment.retire()
+            await self._outlet.detach(attachment)
+        return attachment
+
+    async def _opened(self, live: LiveSession) -> Json:
+        agent = await self._agent_of(live)
+        opened: Json = {"sessionId": live.id, "configOptions": config.config_options(live, agent)}
+        if (modes := config.modes(live, agent)) is not None:
+            opened["modes"] = modes
+        return {**opened, "_meta": {"ostler": {"agent": agent.id, "key": live.record.key}}}
+
+    async def _agent_of(self, live: LiveSession) -> Agent:
+        catalogue = await self._backing.catalogue()
+        found = next((agent for agent in catalogue if agent.id == live.record.agent), None)
+        if found is None:
+            raise UnsupportedAgent(agent=live.record.agent, known=", ".join(agent.id for agent in catalogue))
+        return found
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._reap)
+
+    def _reap(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("acp.cancel_failed", reason=str(error))
+
+
+def read(data: bytes | str) -> Incoming:
+    """One message, or why it is none."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.ValidationError as error:
+        raise Refusal(messages.INVALID_REQUEST, f"Not a JSON-RPC message: {error}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refusal(messages.PARSE_ERROR, f"Not valid JSON: {error}.") from None
+
+
+def _params(incoming: Incoming, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(incoming.params if incoming.params is not None else {}, kind)
+    except msgspec.ValidationError as error:
+        raise Refusal(messages.INVALID_PARAMS, f"{incoming.method}: {error}.") from None
+
+
+def _page_of(cursor: str | None) -> int:
+    if cursor is None:
+        return 1
+    if not cursor.isdecimal() or not 1 <= int(cursor) <= 1_000_000:
+        raise Refusal(messages.INVALID_PARAMS, f"cursor: '{cursor[:50]}' did not come from session/list.")
+    return int(cursor)
+
+
+_CAPABILITIES: Json = {
+    "loadSession": True,
+    "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
+    "mcpCapabilities": {"http": True, "sse": False},
+    "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
+}
+SESSION_METHODS = frozenset(
+    {"session/prompt", "session/cancel", "session/set_mode", "session/set_config_option", "session/close"}
+)
+"""Requests about a session that the client is attached to."""
+_HANDLERS: dict[str, Callable[[AcpConnection, Incoming], Awaitable[Json | None]]] = {
+    "initialize": AcpConnection.initialize,
+    "session/new": AcpConnection.new_session,
+    "session/load": AcpConnection.load_session,
+    "session/resume": AcpConnection.resume_session,
+    "session/list": AcpConnection.list_sessions,
+    "session/prompt": AcpConnection.prompt,
+    "session/cancel": AcpConnection.cancel,
+    "session/set_mode": AcpConnection.set_mode,
+    "session/set_config_option": AcpConnection.set_config_option,
+    "session/close": AcpConnection.close_session,
+    "session/delete": AcpConnection.delete_session,
+}

@@ -1,0 +1,87 @@
+"""The last message of a client as a prompt, with what was said before for a session that does not know it."""
+
+import base64
+from typing import Any
+
+import msgspec
+
+from ostler.base.errors import InvalidRequest
+from ostler.server.dialects.agui.bodies import AguiMessage, Content, RunAgentInput
+from ostler.server.dialects.ai_sdk.context import Context, Said, trimmed, wrapped
+from ostler.wire.parts import ImageInput, InputPart, TextInput
+from ostler.wire.sessions import SendMessage
+
+_INSTRUCTIONS = frozenset({"system", "developer"})
+
+
+def prompt_of(wanted: RunAgentInput, *, is_new: bool) -> SendMessage:
+    """What the agent is to hear."""
+    last = wanted.messages[-1] if wanted.messages else None
+    if last is None or last.role != "user":
+        raise _refused("messages", "the last message must be the user's")
+    parts = _parts(last, len(wanted.messages) - 1)
+    if not any(not isinstance(part, TextInput) or part.text.strip() for part in parts):
+        raise _refused(f"messages[{len(wanted.messages) - 1}].content", "must not be empty")
+    told = wrapped(_context(wanted)) if is_new else None
+    return SendMessage(parts=(TextInput(text=told), *parts) if told else tuple(parts))
+
+
+def _refused(field: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(reason=f"{field}: {reason}.", errors={field: [reason]})
+
+
+def _context(wanted: RunAgentInput) -> Context:
+    earlier = wanted.messages[:-1]
+    said = [
+        Said(id=message.id, role="user" if message.role == "user" else "assistant", text=text)
+        for message in earlier
+        if message.role in {"user", "assistant"} and (text := _text(message))
+    ]
+    history, omitted = trimmed(said)
+    return Context(
+        instructions="\n\n".join(filter(None, map(_text, (m for m in earlier if m.role in _INSTRUCTIONS)))),
+        inputs={entry.description: entry.value for entry in wanted.context},
+        history=history,
+        omitted=omitted,
+    )
+
+
+def _text(message: AguiMessage) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    pieces = message.content if isinstance(message.content, list) else []
+    return "".join(str(piece.get("text", "")) for piece in pieces if isinstance(piece, dict))
+
+
+def _parts(message: AguiMessage, index: int) -> list[InputPart]:
+    place = f"messages[{index}].content"
+    content: Any = message.content
+    if isinstance(content, str):
+        return [TextInput(text=content)]
+    try:
+        pieces = msgspec.convert(content, tuple[Content, ...])
+    except msgspec.ValidationError as error:
+        raise _refused(place, str(error)) from None
+    return [_part(piece, f"{place}[{number}]") for number, piece in enumerate(pieces)]
+
+
+def _part(piece: Content, place: str) -> InputPart:
+    if piece.type == "text" and piece.text is not None:
+        return TextInput(text=piece.text)
+    source = piece.source
+    mime = (source.mime_type if source else piece.mime_type) or ""
+    data = source.value if source is not None and source.type == "data" else piece.data
+    address = source.value if source is not None and source.type == "url" else piece.url
+    if data is not None and mime.startswith("image/"):
+        return _image(data, mime, place)
+    if address is not None and not address.startswith("data:"):
+        return TextInput(text=f"[attachment]({address})")
+    raise _refused(place, f"content of type '{piece.type}' ({mime or 'no media type'}) is not supported")
+
+
+def _image(data: str, mime: str, place: str) -> ImageInput:
+    try:
+        base64.b64decode(data, validate=True)
+    except ValueError:
+        raise _refused(place, "the image is not valid base64") from None
+    return ImageInput(data=data, mime=mime)

@@ -1,0 +1,193 @@
+"""Runs: what a client's request does to its session, and the stream it gets."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from ostler.base.errors import AskResolved, SessionNotFound
+from ostler.server.dialects.agui.bodies import ResumeEntry, RunAgentInput
+from ostler.server.dialects.agui.interrupts import Answers, Approval, Json, answer_of, interrupt_of
+from ostler.server.dialects.agui.projection import AguiProjection
+from ostler.server.dialects.agui.prompts import prompt_of
+from ostler.server.dialects.following import Follower, Rendering, turn_boundary
+from ostler.server.dialects.formats import Subject
+from ostler.server.dialects.turns import PromptTurn
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.service import Sessions
+from ostler.server.store.records import StoredEvent
+from ostler.wire.events import AnyEvent, UnknownEvent, decode_event
+from ostler.wire.sessions import Ask, CreateSession, PromptReceipt
+
+
+class RunRefused(Exception):
+    """The request breaks the rules of interrupts; the client is told within the protocol."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that has begun."""
+
+    live: LiveSession
+    receipt: PromptReceipt | None
+    """None if there is no turn to follow any more."""
+    after: int
+    unanswered: tuple[Ask, ...] = ()
+    """What was asked besides, and the client left out or never heard of."""
+
+
+async def begin_run(
+    sessions: Sessions, project: str, wanted: RunAgentInput, agent: Callable[[], Awaitable[str]]
+) -> Run:
+    """Hand over what the client sent: the answers to interrupts, or the user's last message."""
+    try:
+        live: LiveSession | None = await sessions.live(project, wanted.thread_id)
+    except SessionNotFound:
+        live = None
+    if wanted.resume:
+        if live is None:
+            raise RunRefused(f"There is no thread '{wanted.thread_id}' to resume.", "unknown_interrupt")
+        return await _resume(sessions, project, live, wanted.resume)
+    if live is not None and live.log.state.asks:
+        waiting = ", ".join(ask.ask_id for ask in live.log.state.asks)
+        raise RunRefused(f"The thread waits for answers; resume it with: {waiting}.", "interrupt_pending")
+    prompt = prompt_of(wanted, is_new=live is None)
+    if live is None:
+        created = CreateSession(agent=await agent(), key=wanted.thread_id)
+        live, _ = await sessions.create(project, created)
+    before = live.log.last
+    return Run(live=live, receipt=await sessions.send(live, prompt), after=before)
+
+
+async def _resume(sessions: Sessions, project: str, live: LiveSession, entries: tuple[ResumeEntry, ...]) -> Run:
+    known = {ask.ask_id: ask for ask in await sessions.asks(project, live.id, only_open=False)}
+    answers = [(_known(known, entry), _checked(known, entry)) for entry in entries]
+    before, turn = live.log.last, live.log.state.turn
+    answered = {entry.interrupt_id for entry in entries}
+    unanswered = tuple(ask for ask in live.log.state.asks if ask.ask_id not in answered)
+    for ask, answer in answers:
+        await _decide(sessions, live, ask, answer)
+    receipt = PromptReceipt(prompt_id="", disposition="steered", turn_id=turn.turn_id) if turn else None
+    return Run(live=live, receipt=receipt, after=before, unanswered=unanswered)
+
+
+def _known(known: dict[str, Ask], entry: ResumeEntry) -> Ask:
+    if (ask := known.get(entry.interrupt_id)) is None:
+        raise RunRefused(f"The thread has no interrupt '{entry.interrupt_id}'.", "unknown_interrupt")
+    return ask
+
+
+def _checked(known: dict[str, Ask], entry: ResumeEntry) -> Approval | Answers:
+    try:
+        return answer_of(_known(known, entry), entry.status, entry.payload)
+    except ValueError as error:  # msgspec's errors are ValueErrors
+        reason = f"The payload for interrupt '{entry.interrupt_id}' does not fit its responseSchema: {error}."
+        raise RunRefused(reason, "invalid_payload") from None
+
+
+async def _decide(sessions: Sessions, live: LiveSession, ask: Ask, answer: Approval | Answers) -> None:
+    try:
+        if isinstance(answer, Approval):
+            await sessions.reply_permission(live, ask.ask_id, answer.reply, answer.message)
+        else:
+            await sessions.answer_question(live, ask.ask_id, answer.answers, None)
+    except AskResolved:  # the same answer sent twice, or somebody else was faster: the run goes on either way
+        return
+
+
+class RunStream:
+    """The events of one run as bytes."""
+
+    def __init__(self, sessions: Sessions, run: Run, wanted: RunAgentInput, heartbeat: float) -> None:
+        self._sessions = sessions
+        self._run = run
+        self._names = {"threadId": wanted.thread_id, "runId": wanted.run_id}
+        self._heartbeat = heartbeat
+        self._over = False
+        self._own_item = f"itm_{run.receipt.prompt_id}" if run.receipt and run.receipt.prompt_id else None
+        live = run.live
+        self._projection = AguiProjection(Subject(session_id=live.id, key=live.record.key, agent=live.record.agent))
+        self._turn = PromptTurn(run.receipt, after=run.after) if run.receipt else None
+        self._rest: Rendering | None = None
+
+    async def next(self) -> bytes | None:
+        """The next bytes to write; first that the run began."""
+        if self._rest is None:
+            begun = {"type": "RUN_STARTED", **self._names}
+            return _encoded([begun, *await self._open()])
+        return await self._rest.next()
+
+    async def _open(self) -> list[Json]:
+        """What can be said at once: a run that has nothing to wait for ends here."""
+        live = self._run.live
+        start = await turn_boundary(self._sessions, live.id, self._run.after)
+        follower = Follower(self._sessions, live, offset=start)
+        self._rest = Rendering(follower, self._render, heartbeat=self._heartbeat, is_over=lambda: self._over)
+        outcome: Json = {"type": "success"}
+        if self._run.unanswered:
+            outcome = {"type": "interrupt", "interrupts": [_interrupt(ask) for ask in self._run.unanswered]}
+        elif self._turn is not None:
+            return []
+        self._over = True
+        return [{"type": "RUN_FINISHED", **self._names, "outcome": outcome}]
+
+    def _render(self, events: Sequence[StoredEvent]) -> bytes:
+        written: list[Json] = []
+        for stored in events:
+            if self._over:
+                break
+            written += self._told(decode_event(stored.body))
+        return _encoded(written)
+
+    def _told(self, event: AnyEvent | UnknownEvent) -> Iterator[Json]:
+        messages = self._projection.feed(event)
+        turn = self._turn
+        if turn is None or event.sequence <= self._run.after:
+            return
+        turn.feed(event)
+        for message in messages if turn.has_begun else ():
+            if self._over:
+                return
+            if (named := self._named(message)) is not None:
+                yield named
+        if turn.is_over and not self._over:
+            self._over = True
+            yield {"type": "RUN_ERROR", "message": "The session ended.", "code": "session_ended"}
+
+    def _named(self, message: Json) -> Json | None:
+        """A message of the run under the client's own names; None for what the client knows already."""
+        match message["type"]:
+            case "RUN_STARTED":
+                return None
+            case "RUN_FINISHED":
+                self._over = True
+                return {**message, **self._names}
+            case "RUN_ERROR":
+                self._over = True
+                return message
+            case _:
+                return None if self._own_item and message.get("messageId") == self._own_item else message
+
+
+class ShortStream:
+    """A run that was refused."""
+
+    def __init__(self, refused: RunRefused) -> None:
+        self._bytes: bytes | None = _encoded([{"type": "RUN_ERROR", "message": str(refused), "code": refused.code}])
+
+    async def next(self) -> bytes | None:
+        """All there is to say, once."""
+        written, self._bytes = self._bytes, None
+        return written
+
+
+def _encoded(messages: Sequence[Any]) -> bytes:
+    return b"".join(b"data: %b\n\n" % msgspec.json.encode(message) for message in messages)
+
+
+def _interrupt(ask: Ask) -> Json:
+    asked = ask.permission or ask.question
+    return interrupt_of(asked, known_calls=()) if asked is not None else {"id": ask.ask_id, "reason": "confirmation"}

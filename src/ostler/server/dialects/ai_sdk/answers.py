@@ -1,0 +1,122 @@
+"""A whole turn as one answer, for clients that do not stream."""
+
+import hashlib
+
+import msgspec
+
+from ostler.base.errors import Stopping, Unprocessable
+from ostler.server.dialects.ai_sdk.bodies import OutputData, Outputs, Status, TurnResponse
+from ostler.server.dialects.ai_sdk.chat import Handed
+from ostler.server.dialects.following import Follower
+from ostler.server.dialects.turns import PromptTurn
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.service import Sessions
+from ostler.wire.events import (
+    AnyEvent,
+    ErrorRaised,
+    ItemCompleted,
+    PermissionRequested,
+    QuestionRequested,
+    UnknownEvent,
+    decode_event,
+)
+from ostler.wire.parts import TextPart
+
+_WAIT_SECONDS = 60.0
+
+
+class WholeTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a turn."""
+
+    key: str
+    response: TurnResponse
+    waits_for: str | None = None
+    """What the agent asks; the turn goes on when it is answered."""
+
+
+class _Heard:
+    """Collects what matters of a turn."""
+
+    def __init__(self, live: LiveSession) -> None:
+        self.texts: list[str] = []
+        self.error: ErrorRaised | None = None
+        self.waits_for: str | None = None
+        self._live = live
+
+    def add(self, event: AnyEvent | UnknownEvent) -> None:
+        match event:
+            case ItemCompleted() if event.data.item.kind == "message" and event.data.item.role != "user":
+                parts = event.data.item.content
+                self.texts += [part.text for part in parts if isinstance(part, TextPart) and part.text.strip()]
+            case ErrorRaised():
+                self.error = event
+            case PermissionRequested() if self._is_open(event.data.permission_id):
+                self.waits_for = f"permission to {event.data.action}"
+            case QuestionRequested() if self._is_open(event.data.question_id):
+                self.waits_for = f"an answer to: {event.data.prompt}"
+
+    def _is_open(self, ask_id: str) -> bool:
+        return any(ask.ask_id == ask_id for ask in self._live.log.state.asks)
+
+
+async def whole_turn(sessions: Sessions, handed: Handed) -> WholeTurn:
+    """Wait until the turn is over or needs a human."""
+    follower = Follower(sessions, handed.live, offset=handed.offset)
+    turn, heard = PromptTurn(handed.receipt, after=handed.offset), _Heard(handed.live)
+    while not turn.is_over and heard.waits_for is None:
+        found = await follower.next(timeout=_WAIT_SECONDS)
+        if found is None:
+            await sessions.find(handed.live.record.project, handed.live.id)  # raises if it was deleted
+            raise Stopping
+        for stored in found:
+            event = decode_event(stored.body)
+            turn.feed(event)
+            if turn.has_begun:
+                heard.add(event)
+            if turn.is_over or heard.waits_for is not None:
+                break
+    return _told(handed.live.record.key, turn, heard)
+
+
+async def invoked(sessions: Sessions, handed: Handed) -> WholeTurn:
+    """A turn whose session ends with it; nobody is there to be asked."""
+    try:
+        turn = await whole_turn(sessions, handed)
+    finally:
+        if not handed.live.log.state.ended:
+            await handed.live.stop()
+    if turn.waits_for is not None:
+        raise Unprocessable(
+            reason=f"The agent wants {turn.waits_for}; /invoke cannot wait for that. "
+            "Use /messages, or set data.parameters.agent.permissions to bypass."
+        )
+    return msgspec.structs.replace(turn, response=msgspec.structs.replace(turn.response, session_id=None))
+
+
+def _told(key: str, turn: PromptTurn, heard: _Heard) -> WholeTurn:
+    digest = hashlib.sha256((turn.turn_id or "").encode()).hexdigest()
+    outputs = Outputs(role="assistant", content="\n\n".join(heard.texts))
+    response = TurnResponse(
+        status=_status(turn, heard),
+        trace_id=digest[:32],
+        span_id=digest[32:48],
+        session_id=key,
+        data=OutputData(outputs=outputs),
+    )
+    return WholeTurn(key=key, response=response, waits_for=heard.waits_for)
+
+
+def _status(turn: PromptTurn, heard: _Heard) -> Status:
+    if heard.waits_for is not None:
+        return Status(code=200, message=f"The agent wants {heard.waits_for}.", type="urn:ostler:turn:waiting")
+    outcome = turn.end.data.outcome if turn.end is not None else "failed"
+    match outcome:
+        case "completed":
+            return Status(code=200)
+        case "interrupted":
+            return Status(code=200, message="The turn was interrupted.", type="urn:ostler:turn:interrupted")
+        case "failed":
+            why = heard.error.data if heard.error is not None else None
+            code = (why.code if why else None) or "turn_failed"
+            message = why.message if why else "The turn failed or never began."
+            return Status(code=502, message=message, type=f"urn:ostler:error:{code}")

@@ -1,0 +1,178 @@
+"""What chat clients send and get; read leniently, since clients send back more than we gave them."""
+
+from typing import Any, Literal
+
+from ostler.wire.providers import McpServer, Provider
+from ostler.wire.struct import Request, Wire
+
+
+class UiApproval(Wire, frozen=True, kw_only=True):
+    """How a person decided an approval."""
+
+    id: str
+    approved: bool | None = None
+    reason: str | None = None
+
+
+class UiPart(Wire, frozen=True, kw_only=True, rename="camel"):
+    """A part of a chat message; of a type that Ostler has no use for, it is passed over."""
+
+    type: str
+    text: str | None = None
+    url: str | None = None
+    media_type: str | None = None
+    filename: str | None = None
+    approval: UiApproval | None = None
+
+
+class UiMessage(Wire, frozen=True, kw_only=True):
+    """A chat message as a client sends it."""
+
+    role: Literal["user", "assistant", "system"]
+    parts: tuple[UiPart, ...]
+    id: str | None = None
+
+
+class Sandbox(Request, frozen=True, kw_only=True):
+    """Where the agent works."""
+
+    type: Literal["local"] = "local"
+    cwd: str | None = None
+    """Absolute folder; by default a new empty one."""
+
+
+class AgentChoice(Request, frozen=True, kw_only=True):
+    """Which agent a new session gets, and how; absent means the project's default."""
+
+    harness: str | None = None
+    """The agent's name, such as claude-code."""
+    model: str | None = None
+    variant: str | None = None
+    mode: str | None = None
+    instructions: str | None = None
+    """Said to the agent before the first message."""
+    permissions: Literal["default", "plan", "bypass", "ask", "allow"] | None = None
+    tools: dict[str, McpServer] | list[Any] | None = None
+    """MCP servers by name."""
+    sandbox: Literal["local"] | Sandbox | None = None
+    provider: Provider | None = None
+
+
+class Parameters(Wire, frozen=True, kw_only=True):
+    """Configuration of a turn."""
+
+    agent: AgentChoice | None = None
+
+
+class TurnData(Wire, frozen=True, kw_only=True):
+    """The conversation with its inputs and configuration."""
+
+    messages: tuple[UiMessage, ...]
+    """The last one is the new one."""
+    inputs: dict[str, Any] | None = None
+    """Named values for this turn, told to the agent; no place for secrets."""
+    parameters: Parameters | None = None
+
+
+class ChatRequest(Wire, frozen=True, kw_only=True):
+    """One turn: with `data` the session protocol, with `messages` the body of `useChat`."""
+
+    session_id: str | None = None
+    data: TurnData | None = None
+    references: dict[str, Any] | None = None
+    id: str | None = None
+    messages: tuple[UiMessage, ...] | None = None
+    trigger: str | None = None
+    message_id: str | None = None
+    agent: AgentChoice | str | None = None
+
+
+class LoadSession(Wire, frozen=True, kw_only=True):
+    """Which session's history is wanted."""
+
+    session_id: str
+
+
+class InvokeMessage(Wire, frozen=True, kw_only=True):
+    """A message in plain form."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str | tuple[UiPart, ...]
+
+
+class InvokeInputs(Wire, frozen=True, kw_only=True):
+    """The conversation, in plain form."""
+
+    messages: tuple[InvokeMessage, ...]
+
+
+class InvokeData(Wire, frozen=True, kw_only=True):
+    """What to run."""
+
+    inputs: InvokeInputs
+    parameters: Parameters | None = None
+
+
+class InvokeRequest(Wire, frozen=True, kw_only=True):
+    """One answer without a session."""
+
+    data: InvokeData
+    references: dict[str, Any] | None = None
+
+
+class Status(Wire, frozen=True, kw_only=True):
+    """How a call went."""
+
+    code: int
+    message: str | None = None
+    type: str | None = None
+
+
+class Outputs(Wire, frozen=True, kw_only=True):
+    """What the agent said."""
+
+    role: Literal["assistant"]
+    content: str
+
+
+class OutputData(Wire, frozen=True, kw_only=True):
+    """The outcome of a turn."""
+
+    outputs: Outputs
+
+
+class TurnResponse(Wire, frozen=True, kw_only=True):
+    """A whole turn as one answer; on failure only `status` and what is known."""
+
+    trace_id: str | None = None
+    span_id: str | None = None
+    session_id: str | None = None
+    status: Status
+    data: OutputData | None = None
+
+
+class ChatHistory(Wire, frozen=True, kw_only=True):
+    """The conversation of a session."""
+
+    session_id: str
+    messages: tuple["StoredMessage", ...]
+
+
+class StoredMessage(Wire, frozen=True, kw_only=True):
+    """A chat message as `useChat` takes it."""
+
+    id: str
+    role: Literal["user", "assistant", "system"]
+    parts: tuple[dict[str, Any], ...]
+    metadata: dict[str, Any] | None = None
+
+
+def text_of(message: UiMessage) -> str:
+    """What a message says."""
+    return "\n\n".join(part.text for part in message.parts if part.type == "text" and part.text)
+
+
+def plain(message: InvokeMessage) -> UiMessage:
+    """A plain message as a chat message."""
+    parts = message.content
+    return UiMessage(role=message.role, parts=(UiPart(type="text", text=parts),) if isinstance(parts, str) else parts)

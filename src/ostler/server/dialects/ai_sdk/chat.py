@@ -1,0 +1,282 @@
+"""Finds the session that a chat request belongs to, and hands over what the user said.
+
+The log is the authority. A request that continues the conversation in it is appended; one that tells another
+conversation gets a session of its own, a branch, that knows what was said before.
+"""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import msgspec
+
+from ostler.base.errors import AskNotFound, AskResolved, InvalidRequest, OstlerError, SessionNotFound
+from ostler.server.dialects.ai_sdk.bodies import AgentChoice, StoredMessage, UiMessage, text_of
+from ostler.server.dialects.ai_sdk.context import Context, Said, trimmed, wrapped
+from ostler.server.dialects.ai_sdk.history import LoggedExchanges, Verdict, compared, exchanges_of
+from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
+from ostler.server.dialects.ai_sdk.prompts import Spoken, spoken
+from ostler.server.dialects.ai_sdk.requests import FORKED_FROM, TurnRequest, like_session, new_session
+from ostler.server.dialects.ai_sdk.stored import StoredConversation
+from ostler.server.dialects.formats import Subject
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.service import Sessions
+from ostler.server.store.records import SessionRecord
+from ostler.wire.events import decode_event
+from ostler.wire.parts import ImagePart, InputPart, TextInput
+from ostler.wire.sessions import Ask, CreateSession, PromptReceipt, SendMessage, Turn
+
+_TITLE_LENGTH = 72
+_MOST_BRANCHES = 1000
+_COMPARED_BRANCHES = 8
+_COMPLETED = b'{"type":"item.completed"'
+_REQUESTED = b'{"type":"permission.requested"'
+
+
+class Handed(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn that a client may follow."""
+
+    live: LiveSession
+    receipt: PromptReceipt
+    offset: int
+    """Where in the log to begin reading."""
+    seen: int = 0
+    """The sequence up to which the client has the message already."""
+    answered: frozenset[str] = frozenset()
+    """Permissions that the client decided with this request."""
+
+
+class Chat:
+    """The chats of a project."""
+
+    def __init__(self, sessions: Sessions, project: str, default_agent: str) -> None:
+        self._sessions = sessions
+        self._project = project
+        self._default_agent = default_agent
+
+    # Turns
+
+    async def hand_over(self, request: TurnRequest, version: Version) -> Handed:
+        """Send what is new in a request to its session; nothing is created for a request that cannot be."""
+        if request.newest.role == "assistant":
+            return await self._answer(request)
+        if request.newest.role == "system":
+            reason = "must be from the user"
+            raise InvalidRequest(reason=f"{request.newest_place} {reason}.", errors={request.newest_place: [reason]})
+        said = spoken(request.newest, request.newest_place)
+        record = await self._find(request.key)
+        if record is None:
+            return await self._begin(request, said, key=request.key)
+        await self._check_agent(record, request.agent)
+        return await self._go_on(record, request, said, has_approvals=version != SAFE.version)
+
+    async def _find(self, key: str | None) -> SessionRecord | None:
+        if key is None:
+            return None
+        try:
+            return await self._sessions.find(self._project, key)
+        except SessionNotFound:
+            return None
+
+    async def _check_agent(self, record: SessionRecord, choice: AgentChoice) -> None:
+        """A conversation stays with its agent; another name of the same agent is fine."""
+        if choice.harness is not None and choice.harness != record.agent:
+            await self._sessions.create(self._project, CreateSession(agent=choice.harness, key=record.key))
+
+    async def _begin(self, request: TurnRequest, said: Spoken, *, key: str | None) -> Handed:
+        """A new session; a conversation that began elsewhere comes along."""
+        context = _context(request, said)
+        wanted = new_session(
+            request.agent, default_agent=self._default_agent, key=key, title=_title(said) if context else None
+        )
+        return await self._create(wanted, said, context)
+
+    async def _create(self, wanted: CreateSession, said: Spoken, context: str | None) -> Handed:
+        live, is_new = await self._sessions.create(self._project, wanted)
+        try:
+            return await self._send(live, said, context)
+        except OstlerError:
+            if is_new:
+                await self._sessions.delete(self._project, live.id)
+            raise
+
+    async def _send(self, live: LiveSession, said: Spoken, context: str | None) -> Handed:
+        offset = live.log.last
+        parts: list[InputPart] = [*([TextInput(text=context)] if context else []), *said.parts]
+        receipt = await self._sessions.send(live, SendMessage(parts=tuple(parts)))
+        return Handed(live=live, receipt=receipt, offset=offset)
+
+    async def _go_on(self, root: SessionRecord, request: TurnRequest, said: Spoken, *, has_approvals: bool) -> Handed:
+        branches = await self._branches(root)
+        now = wrapped(Context(inputs=request.inputs, files=said.files))
+        if request.is_lone:
+            return await self._append(branches[-1], said, now, has_approvals=has_approvals)
+        for record in branches[: -_COMPARED_BRANCHES - 1 : -1]:
+            match await self._verdict(record, request):
+                case "continues":
+                    return await self._append(record, said, now, has_approvals=has_approvals)
+                case "repeats" if (running := await self._running(record)) is not None:
+                    return running
+        return await self._fork(root, branches, request, said)
+
+    async def _append(self, record: SessionRecord, said: Spoken, context: str | None, *, has_approvals: bool) -> Handed:
+        live = await self._sessions.live(self._project, record.id)
+        handed = await self._send(live, said, context)
+        if has_approvals:
+            await self._give_up_waiting(live)
+        return handed
+
+    async def _give_up_waiting(self, live: LiveSession) -> None:
+        """A client with approvals that says something else instead of deciding has decided: no."""
+        for ask in live.log.state.asks:
+            if ask.kind == "permission":
+                await self._decide(live, ask, approved=False, reason="The user did not decide and said something else.")
+
+    async def _running(self, record: SessionRecord) -> Handed | None:
+        live = await self._sessions.live(self._project, record.id)
+        return running_turn(live)
+
+    # Branches
+
+    async def _branches(self, root: SessionRecord) -> list[SessionRecord]:
+        """The session and those that branched off from it, oldest first."""
+        found = [root]
+        for number in range(2, _MOST_BRANCHES):
+            record = await self._find(_branch_key(root, number))
+            if record is None:
+                break
+            if record.labels.get(FORKED_FROM) == root.id:
+                found.append(record)
+        return found
+
+    async def _verdict(self, record: SessionRecord, request: TurnRequest) -> Verdict:
+        logged = LoggedExchanges()
+        async for page in self._sessions.pages(record.id, 0):
+            logged.add(decode_event(event.body) for event in page if event.body.startswith(_COMPLETED))
+        state, *_ = self._sessions.state_of(record)
+        logged.end_with(state)
+        sent = exchanges_of(request.messages, logged.omitted)
+        return compared(logged, sent) if sent else "differs"
+
+    async def _fork(
+        self, root: SessionRecord, branches: list[SessionRecord], request: TurnRequest, said: Spoken
+    ) -> Handed:
+        context, title = _context(request, said), _title(said)
+        for number in range(len(branches) + 1, _MOST_BRANCHES):
+            key = _branch_key(root, number)
+            if await self._find(key) is None:
+                wanted = like_session(root.spec, agent=root.agent, key=key, title=title, parent=root.id)
+                return await self._create(wanted, said, context)
+        raise InvalidRequest(reason=f"Session '{root.key}' has too many branches. Start a new one.")
+
+    async def current(self, key: str) -> SessionRecord | None:
+        """The newest branch of a chat: what its client saw last."""
+        record = await self._find(key)
+        return (await self._branches(record))[-1] if record is not None else None
+
+    # Approvals
+
+    async def _answer(self, request: TurnRequest) -> Handed:
+        """An assistant message that comes back carries the decisions its client took."""
+        approvals = [part.approval for part in request.newest.parts if part.approval is not None]
+        decided = {approval.id: approval for approval in approvals if approval.approved is not None}
+        root = await self._find(request.key)
+        for record in reversed(await self._branches(root) if root is not None else []):
+            if asks := await self._asks(record, set(decided)):
+                live = await self._sessions.live(self._project, record.id)
+                for ask in asks:
+                    approval = decided[ask.ask_id]
+                    await self._decide(live, ask, approved=bool(approval.approved), reason=approval.reason)
+                return await self._continued(live, asks)
+        reason = "is from the assistant and decides no permission of this session; send a message of the user"
+        raise InvalidRequest(reason=f"{request.newest_place} {reason}.", errors={request.newest_place: [reason]})
+
+    async def _decide(self, live: LiveSession, ask: Ask, *, approved: bool, reason: str | None) -> None:
+        """Decide a permission, unless somebody else was faster."""
+        with contextlib.suppress(AskNotFound, AskResolved):
+            await self._sessions.reply_permission(live, ask.ask_id, "once" if approved else "reject", reason)
+
+    async def _asks(self, record: SessionRecord, wanted: set[str]) -> list[Ask]:
+        asks = await self._sessions.asks(self._project, record.id, only_open=False)
+        return [ask for ask in asks if ask.ask_id in wanted and ask.turn_id is not None]
+
+    async def _continued(self, live: LiveSession, asks: list[Ask]) -> Handed:
+        turns = {turn.turn_id: turn for turn in await self._sessions.turns(live.id)}
+        turn = max((turns[ask.turn_id] for ask in asks if ask.turn_id in turns), key=lambda found: found.number)
+        answered = frozenset(ask.ask_id for ask in asks)
+        seen = 0
+        async for page in self._sessions.pages(live.id, turn.first_sequence - 1):
+            for stored in page:
+                if stored.body.startswith(_REQUESTED) and _ask_id(stored.body) in answered:
+                    seen = stored.number
+        return msgspec.structs.replace(_followed(live, turn), seen=seen, answered=answered)
+
+    # History
+
+    async def history(self, record: SessionRecord, profile: Profile) -> tuple[StoredMessage, ...]:
+        """The conversation up to its last finished message."""
+
+        def read_image(part: ImagePart) -> bytes | None:
+            path = Path(part.path)
+            is_ours = path.parts[-4:-2] == (record.id, "attachments") and path.is_file()
+            return path.read_bytes() if is_ours else None
+
+        conversation = StoredConversation(subject_of(record), profile, read_image)
+        async for page in self._sessions.pages(record.id, 0):
+            await asyncio.to_thread(conversation.add, [decode_event(event.body) for event in page])  # reads images
+        return conversation.messages()
+
+
+def subject_of(record: SessionRecord) -> Subject:
+    """What a projection has to know of a session."""
+    return Subject(session_id=record.id, key=record.key, agent=record.agent)
+
+
+def running_turn(live: LiveSession) -> Handed | None:
+    """The turn under way, from its beginning."""
+    turn = live.log.state.turn
+    return _followed(live, turn) if turn is not None else None
+
+
+def _followed(live: LiveSession, turn: Turn) -> Handed:
+    receipt = PromptReceipt(prompt_id="", disposition="started", turn_id=turn.turn_id)
+    return Handed(live=live, receipt=receipt, offset=turn.first_sequence - 1)
+
+
+def _ask_id(body: bytes) -> str:
+    event = decode_event(body)
+    return str(getattr(event.data, "permission_id", ""))
+
+
+def _branch_key(root: SessionRecord, number: int) -> str:
+    suffix = f":fork-{number}"
+    return root.key[: 128 - len(suffix)] + suffix
+
+
+def _context(request: TurnRequest, said: Spoken) -> str | None:
+    """What a new session must be told before the newest message."""
+    system = [text_of(message) for message in request.messages if message.role == "system"]
+    instructions = "\n\n".join(filter(None, [request.agent.instructions, *system]))
+    history, omitted = trimmed([_said(message, index) for index, message in enumerate(_spoken_before(request))])
+    context = Context(
+        instructions=instructions, inputs=request.inputs, files=said.files, history=history, omitted=omitted
+    )
+    return wrapped(context)
+
+
+def _spoken_before(request: TurnRequest) -> list[UiMessage]:
+    return [message for message in request.messages[:-1] if message.role != "system"]
+
+
+def _said(message: UiMessage, index: int) -> Said:
+    return Said(
+        id=message.id or f"before_{index + 1}",
+        role="user" if message.role == "user" else "assistant",
+        text=text_of(message),
+    )
+
+
+def _title(said: Spoken) -> str | None:
+    words = " ".join(part.text for part in said.parts if isinstance(part, TextInput)).split()
+    title = " ".join(words)
+    return title if len(title) <= _TITLE_LENGTH else f"{title[: _TITLE_LENGTH - 1]}…"

@@ -1,0 +1,137 @@
+"""What the UI Message Stream has no word for, as `data-*` parts of our own."""
+
+from typing import Any
+
+import msgspec
+
+from ostler.server.dialects.ai_sdk.chunks import Data
+from ostler.wire.events import (
+    ArtifactCreatedData,
+    FileChangedData,
+    PermissionData,
+    PlanUpdatedData,
+    QuestionData,
+    UsageUpdatedData,
+)
+from ostler.wire.items import Item
+from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, JsonPart, StatusPart, TextPart
+
+_USAGE = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cachedInput": "cached_input_tokens",
+    "reasoning": "reasoning_tokens",
+    "contextUsed": "context_used",
+    "contextWindow": "context_window",
+}
+
+
+def plan(data: PlanUpdatedData) -> Data:
+    """The whole plan; each one replaces the one before."""
+    return Data(type="data-plan", id="plan", data={"entries": msgspec.to_builtins(data.entries)})
+
+
+def permission(data: PermissionData, *, session: str, call_id: str | None) -> Data:
+    """A permission that waits, and later the same one decided."""
+    told = {
+        "permissionId": data.permission_id,
+        "sessionId": session,
+        "action": data.action,
+        "status": data.status,
+        "tool": data.tool,
+        "toolCallId": call_id,
+        "message": data.message,
+    }
+    return Data(type="data-permission", id=data.permission_id, data=_present(told))
+
+
+def question(data: QuestionData, *, session: str, call_id: str | None) -> Data:
+    """A question that waits, and later the same one answered."""
+    told = {
+        "questionId": data.question_id,
+        "sessionId": session,
+        "prompt": data.prompt,
+        "options": data.options,
+        "status": data.status,
+        "questions": [_asked(asked) for asked in msgspec.to_builtins(data.questions)],
+        "response": data.response,
+        "answers": data.answers,
+        "toolCallId": call_id,
+    }
+    return Data(type="data-question", id=data.question_id, data=_present(told))
+
+
+def _asked(question: dict[str, Any]) -> dict[str, Any]:
+    renamed = {"multi_select": "multiSelect", "free_text": "freeText"}
+    return {renamed.get(name, name): value for name, value in question.items()}
+
+
+def terminal(output: str) -> Data:
+    """Output of a command that belongs to no tool call."""
+    return Data(type="data-terminal", id="terminal", data={"output": output})
+
+
+def file_changed(data: FileChangedData, call_id: str | None) -> Data:
+    """A file that was changed."""
+    told = {"path": data.path, "action": data.action, "diff": data.diff, "toolCallId": call_id}
+    return Data(type="data-file", data=_present(told))
+
+
+def artifact(data: ArtifactCreatedData, call_id: str | None) -> Data:
+    """A file worth showing."""
+    told = {"path": data.path, "action": data.action, "artifactType": data.artifact_type, "toolCallId": call_id}
+    return Data(type="data-artifact", data=_present(told))
+
+
+def notice(severity: str, message: str, code: str | None = None) -> Data:
+    """Something people should know."""
+    return Data(type="data-notice", data=_present({"severity": severity, "message": message, "code": code}))
+
+
+def status(item: Item) -> list[Data]:
+    """A status line or a word of the system."""
+    found = [_status(part) for part in item.content]
+    return [Data(type="data-status", id=item.item_id, data=data) for data in found if data is not None][-1:]
+
+
+def _status(part: ContentPart) -> dict[str, Any] | None:
+    match part:
+        case StatusPart(label=label, detail=detail):
+            return _present({"label": label, "detail": detail})
+        case TextPart(text=text):
+            return {"label": text}
+        case _:
+            return None
+
+
+def attachments(item: Item) -> list[Data]:
+    """What a message holds beside text and thoughts."""
+    found = [(f"{item.item_id}_{index}", part) for index, part in enumerate(item.content)]
+    return [data for place, part in found if (data := _attachment(place, part)) is not None]
+
+
+def _attachment(place: str, part: ContentPart) -> Data | None:
+    match part:
+        case JsonPart(json=value):
+            return Data(type="data-json", id=place, data=value)
+        case FileRefPart(path=path, action=action, diff=diff):
+            return Data(type="data-file", id=place, data=_present({"path": path, "action": action, "diff": diff}))
+        case ImagePart(path=path, mime=mime):
+            return Data(type="data-file", id=place, data=_present({"path": path, "mediaType": mime}))
+        case StatusPart(label=label, detail=detail):
+            return Data(type="data-status", id=place, data=_present({"label": label, "detail": detail}))
+        case _:
+            return None
+
+
+def usage(data: UsageUpdatedData) -> dict[str, Any]:
+    """Tokens and cost as message metadata has them."""
+    told = {name: getattr(data, field) for name, field in _USAGE.items()}
+    if data.cost is not None:
+        told["cost"] = data.cost.amount
+        told["currency"] = None if data.cost.currency == "USD" else data.cost.currency
+    return _present(told)
+
+
+def _present(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,103 @@
+"""Compares the conversation a client sends with the one in the log: does it go on, is it the same again, or another?"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from ostler.server.dialects.ai_sdk.bodies import UiMessage, text_of
+from ostler.server.dialects.ai_sdk.context import unwrapped
+from ostler.server.sessions.state import SessionState
+from ostler.wire.events import AnyEvent, ItemCompleted, UnknownEvent
+from ostler.wire.parts import ContentPart, PromptPart, TextPart
+
+Verdict = Literal["continues", "repeats", "differs"]
+"""Continues: all of the log and one new message. Repeats: the newest message of the log again."""
+
+
+class Exchange(msgspec.Struct):
+    """What a user said and what was answered, without white space: clients differ in it."""
+
+    asked: str
+    answered: str = ""
+
+
+class LoggedExchanges:
+    """The conversation in a log."""
+
+    def __init__(self) -> None:
+        self.exchanges: list[Exchange] = []
+        self.omitted = 0
+        """How many older messages of a conversation begun elsewhere were never told."""
+        self.live: int | None = None
+        """Which exchange is being answered."""
+
+    def add(self, events: Iterable[AnyEvent | UnknownEvent]) -> None:
+        """Fold more events in; only finished items count."""
+        for event in events:
+            if isinstance(event, ItemCompleted) and event.data.item.kind == "message":
+                item = event.data.item
+                if item.role == "user":
+                    self._ask(item.content)
+                elif self.exchanges:
+                    self.exchanges[-1].answered += _squeezed(_texts(item.content))
+
+    def end_with(self, state: SessionState) -> None:
+        """After the last event: the turn under way, and the prompts that wait, which were said as well."""
+        self.live = len(self.exchanges) - 1 if state.turn is not None else None
+        for entry in state.queue:
+            self._ask(entry.parts)
+
+    def _ask(self, parts: Sequence[ContentPart | PromptPart]) -> None:
+        words = [part.text for part in parts if isinstance(part, TextPart)]
+        context = unwrapped(words[0]) if words else None
+        if context is not None:
+            words = words[1:]
+            self.omitted += context.omitted
+            for said in context.history:
+                add_message(self.exchanges, said.role, said.text)
+        add_message(self.exchanges, "user", "".join(words))
+
+
+def exchanges_of(messages: Sequence[UiMessage], omitted: int) -> list[Exchange]:
+    """The conversation that a client sent, without its oldest messages."""
+    exchanges: list[Exchange] = []
+    spoken = [message for message in messages if message.role != "system"]
+    for message in spoken[omitted:]:
+        add_message(exchanges, message.role, text_of(message))
+    return exchanges
+
+
+def add_message(exchanges: list[Exchange], role: str, text: str) -> None:
+    """Append what somebody said."""
+    if role == "user":
+        exchanges.append(Exchange(asked=_squeezed(text)))
+    elif exchanges:
+        exchanges[-1].answered += _squeezed(text)
+
+
+def compared(logged: LoggedExchanges, sent: Sequence[Exchange]) -> Verdict:
+    """How the conversation that was sent (its last exchange is the new message) relates to the one in the log."""
+    *before, new = sent
+    known, ours = len(before), logged.exchanges
+    if known > len(ours) or not all(
+        _agree(theirs, ours[index], is_live=index == logged.live) for index, theirs in enumerate(before)
+    ):
+        return "differs"
+    if known == len(ours):
+        return "continues"
+    is_running = known == logged.live == len(ours) - 1
+    return "repeats" if is_running and ours[-1].asked == new.asked else "differs"
+
+
+def _agree(theirs: Exchange, ours: Exchange, *, is_live: bool) -> bool:
+    """A client may have seen only the beginning of an answer, or none of it."""
+    return theirs.asked == ours.asked and (is_live or ours.answered.startswith(theirs.answered))
+
+
+def _texts(parts: Sequence[ContentPart]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())

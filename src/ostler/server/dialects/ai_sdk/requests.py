@@ -1,0 +1,165 @@
+"""A request of a chat client in our own words, checked as far as it can be without looking at sessions."""
+
+from typing import Any
+
+import msgspec
+
+from ostler.base.errors import InvalidRequest, Unprocessable
+from ostler.base.ids import is_key
+from ostler.server.dialects.ai_sdk.bodies import AgentChoice, ChatRequest, InvokeRequest, Sandbox, UiMessage, plain
+from ostler.server.store.records import SessionSpec
+from ostler.wire.providers import McpServer
+from ostler.wire.sessions import CreateSession, PermissionMode
+
+_PERMISSIONS: dict[str, PermissionMode] = {
+    "default": "default",
+    "ask": "default",
+    "plan": "plan",
+    "bypass": "bypass",
+    "allow": "bypass",
+}
+
+
+class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client wants of a turn."""
+
+    messages: tuple[UiMessage, ...]
+    where: str
+    """The place of the messages in the body."""
+    key: str | None = None
+    agent: AgentChoice = AgentChoice()
+    inputs: dict[str, Any] = {}
+    is_stock: bool = False
+    """Whether the body is the one of `useChat`."""
+    is_change: bool = False
+    """Whether an earlier message is to be answered anew or was changed, so that a lone message is no new one."""
+
+    @property
+    def newest(self) -> UiMessage:
+        """The message that is new."""
+        return self.messages[-1]
+
+    @property
+    def newest_place(self) -> str:
+        """Where it stands in the body."""
+        return f"{self.where}[{len(self.messages) - 1}]"
+
+    @property
+    def is_lone(self) -> bool:
+        """Whether only the new message was sent, and the rest of the conversation is ours to know."""
+        return sum(message.role != "system" for message in self.messages) == 1 and not self.is_change
+
+
+def turn_request(body: ChatRequest) -> TurnRequest:
+    """Read either form of the body."""
+    where = "messages" if body.data is None else "data.messages"
+    messages = body.messages if body.data is None else body.data.messages
+    if messages is None:
+        raise _invalid("data.messages", "is required")
+    if not messages:
+        raise _invalid(where, "must not be empty")
+    parameters = body.data.parameters if body.data is not None else None
+    agent = AgentChoice(harness=body.agent) if isinstance(body.agent, str) else body.agent
+    return TurnRequest(
+        messages=messages,
+        where=where,
+        key=_checked_key(body),
+        agent=_referenced((parameters.agent if parameters else None) or agent or AgentChoice(), body.references),
+        inputs=(body.data.inputs if body.data is not None else None) or {},
+        is_stock=body.data is None,
+        is_change=body.trigger == "regenerate-message" or body.message_id is not None,
+    )
+
+
+def invoke_request(body: InvokeRequest) -> TurnRequest:
+    """Read the plain form."""
+    if not body.data.inputs.messages:
+        raise _invalid("data.inputs.messages", "must not be empty")
+    agent = body.data.parameters.agent if body.data.parameters else None
+    return TurnRequest(
+        messages=tuple(map(plain, body.data.inputs.messages)),
+        where="data.inputs.messages",
+        agent=_referenced(agent or AgentChoice(), body.references),
+    )
+
+
+def checked_key(key: str, field: str) -> str:
+    """The client's id for a session."""
+    if not is_key(key):
+        raise _invalid(field, "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : - and not '.' or '..'")
+    return key
+
+
+def _checked_key(body: ChatRequest) -> str | None:
+    if body.session_id is not None:
+        return checked_key(body.session_id, "session_id")
+    return checked_key(body.id, "id") if body.id is not None else None
+
+
+def _referenced(agent: AgentChoice, references: dict[str, Any] | None) -> AgentChoice:
+    """There are no stored revisions; a reference can name an agent and nothing else."""
+    for name, target in (references or {}).items():
+        found = target if isinstance(target, str) else _named(target)
+        if name != "agent" or found is None:
+            reason = 'can only be {"agent": {"slug": "<name of an agent>"}}'
+            raise Unprocessable(reason=f"references {reason}.", errors={f"references.{name}": [reason]})
+        if agent.harness is None:
+            agent = msgspec.structs.replace(agent, harness=found)
+    return agent
+
+
+def _named(target: Any) -> str | None:
+    found = (target.get("slug") or target.get("id")) if isinstance(target, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def new_session(choice: AgentChoice, *, default_agent: str, key: str | None, title: str | None) -> CreateSession:
+    """The session that a choice of agent asks for."""
+    sandbox = choice.sandbox if isinstance(choice.sandbox, Sandbox) else Sandbox()
+    return CreateSession(
+        agent=choice.harness or default_agent,
+        key=key,
+        title=title,
+        model=choice.model,
+        variant=choice.variant,
+        mode=choice.mode,
+        permission_mode=_PERMISSIONS[choice.permissions or "default"],
+        cwd=sandbox.cwd,
+        provider=choice.provider,
+        mcp_servers=_servers(choice),
+    )
+
+
+def like_session(spec: SessionSpec, *, agent: str, key: str, title: str | None, parent: str) -> CreateSession:
+    """A session that is set up as another one and works in the same folder."""
+    return CreateSession(
+        agent=agent,
+        key=key,
+        title=title,
+        model=spec.model,
+        variant=spec.variant,
+        mode=spec.mode,
+        permission_mode=spec.permission_mode,
+        env=spec.env,
+        cwd=spec.cwd,
+        labels={FORKED_FROM: parent},
+        provider=spec.provider,
+        mcp_servers=spec.mcp_servers,
+        turn_timeout_seconds=spec.turn_timeout_seconds,
+    )
+
+
+FORKED_FROM = "forked_from"
+"""The label that names the session a conversation branched off from."""
+
+
+def _servers(choice: AgentChoice) -> dict[str, McpServer]:
+    tools = choice.tools or {}
+    if not isinstance(tools, dict):
+        reason = "must be an object of MCP servers by name"
+        raise Unprocessable(reason=f"agent.tools {reason}.", errors={"agent.tools": [reason]})
+    return tools
+
+
+def _invalid(field: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(reason=f"{field} {reason}.", errors={field: [reason]})

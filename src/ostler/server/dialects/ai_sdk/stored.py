@@ -1,0 +1,90 @@
+"""The conversation of a session as messages for `useChat`: what a client would have made of the streams."""
+
+import base64
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ostler.server.dialects.ai_sdk.bodies import StoredMessage
+from ostler.server.dialects.ai_sdk.context import Attached, Context, unwrapped
+from ostler.server.dialects.ai_sdk.folding import Folded
+from ostler.server.dialects.ai_sdk.profile import Profile
+from ostler.server.dialects.ai_sdk.projection import UiProjection
+from ostler.server.dialects.formats import Subject
+from ostler.wire.events import AnyEvent, ItemCompleted, TurnEnded, TurnStarted, UnknownEvent
+from ostler.wire.items import Item
+from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, TextPart
+
+Part = dict[str, Any]
+ReadImage = Callable[[ImagePart], bytes | None]
+"""Gives the content of an image that a client sent; None for one that is not ours to show."""
+
+
+class StoredConversation:
+    """Folds a log; the answer of a turn that still runs is left out, since its stream brings it whole."""
+
+    def __init__(self, subject: Subject, profile: Profile, read_image: ReadImage) -> None:
+        self._projection = UiProjection(subject, profile)
+        self._read_image = read_image
+        self._messages: list[StoredMessage] = []
+        self._answer: Folded | None = None
+
+    def add(self, events: Iterable[AnyEvent | UnknownEvent]) -> None:
+        """Fold more events in, in order."""
+        for event in events:
+            if isinstance(event, TurnStarted):
+                self._answer = Folded()
+            for chunk in self._projection.feed(event):
+                if self._answer is not None:
+                    self._answer.add(chunk)
+            if isinstance(event, TurnEnded):
+                self._keep_answer()
+            if isinstance(event, ItemCompleted) and event.data.item.role == "user":
+                self._messages += self._asked(event.data.item)
+
+    def messages(self) -> tuple[StoredMessage, ...]:
+        """Everything up to the last finished message."""
+        return tuple(self._messages)
+
+    def _keep_answer(self) -> None:
+        if self._answer is not None:
+            parts, metadata = tuple(self._answer.parts), self._answer.metadata or None
+            self._messages.append(StoredMessage(id=self._answer.id, role="assistant", parts=parts, metadata=metadata))
+            self._answer = None
+
+    def _asked(self, item: Item) -> list[StoredMessage]:
+        first = item.content[0] if item.content else None
+        context = unwrapped(first.text) if isinstance(first, TextPart) else None
+        content = item.content if context is None else item.content[1:]
+        told = context or Context()
+        parts = [part for part in map(self._part, content) if part is not None] + list(map(_file, told.files))
+        earlier = [
+            StoredMessage(id=said.id, role=said.role, parts=({"type": "text", "text": said.text},))
+            for said in told.history
+        ]
+        return [*earlier, StoredMessage(id=item.item_id, role="user", parts=tuple(parts))]
+
+    def _part(self, part: ContentPart) -> Part | None:
+        match part:
+            case TextPart(text=text):
+                return {"type": "text", "text": text}
+            case ImagePart(path=path, mime=mime):
+                return _image(self._read_image(part), path, mime or "image/png")
+            case FileRefPart(path=path):
+                return {"type": "data-file", "data": {"path": path}}
+            case _:
+                return None
+
+
+def _image(content: bytes | None, path: str, mime: str) -> Part:
+    if content is None:
+        return {"type": "data-file", "data": {"path": path, "mediaType": mime}}
+    url = f"data:{mime};base64,{base64.b64encode(content).decode()}"
+    return {"type": "file", "mediaType": mime, "url": url}
+
+
+def _file(attached: Attached) -> Part:
+    url = attached.url
+    if url is None:
+        text = base64.b64encode((attached.text or "").encode()).decode()
+        url = f"data:{attached.media_type};base64,{text}"
+    return {"type": "file", "mediaType": attached.media_type, "filename": attached.name, "url": url}

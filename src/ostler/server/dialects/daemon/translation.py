@@ -1,0 +1,156 @@
+"""The daemon API's words and ours."""
+
+from datetime import datetime
+from typing import get_args
+
+import msgspec
+
+from ostler.base.errors import InvalidRequest
+from ostler.server.dialects.daemon.bodies import (
+    DaemonAgent,
+    DaemonAttachment,
+    DaemonCreateSession,
+    DaemonMessage,
+    DaemonModel,
+    DaemonSession,
+    LocalMcp,
+    RemoteMcp,
+)
+from ostler.server.sessions.state import SessionState
+from ostler.server.store.records import SessionRecord
+from ostler.wire.agents import Agent, Model
+from ostler.wire.parts import FileInput, ImageInput, InputPart, TextInput
+from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
+from ostler.wire.sessions import CreateSession, PermissionMode, SendMessage
+
+_NAMES = frozenset({"claude", "codex", "opencode", "amp", "pi"})
+"""How the daemon API's specification calls agents."""
+_DEFAULT_MODE = "build"
+
+
+def agent_name(agent: Agent) -> str:
+    """What the daemon API calls an agent."""
+    return next((name for name in (agent.id, *agent.aliases) if name in _NAMES), agent.id)
+
+
+def create_session(key: str, wanted: DaemonCreateSession, agent: Agent) -> CreateSession:
+    """Our request for the daemon's."""
+    if wanted.skills:
+        raise _refused("skills", "are not supported; put them into the session's directory")
+    return CreateSession(
+        agent=agent.id,
+        key=key,
+        title=wanted.title,
+        model=wanted.model,
+        variant=wanted.variant,
+        mode=_mode(wanted.agent_mode, agent),
+        permission_mode=_permission_mode(wanted.permission_mode),
+        env=_login(wanted.token, agent),
+        cwd=wanted.directory,
+        mcp_servers={
+            name: _mcp_server(name, server)
+            for name, server in (wanted.mcp or {}).items()
+            if server.enabled is not False
+        },
+    )
+
+
+def _refused(field: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(reason=f"{field}: {reason}.", errors={field: [reason]})
+
+
+def _mode(wanted: str | None, agent: Agent) -> str | None:
+    offered = [mode.id for mode in agent.modes]
+    if wanted is not None and offered and wanted not in offered:
+        if wanted == _DEFAULT_MODE:  # what every agent does when it is told nothing
+            return None
+        raise _refused("agentMode", f"'{wanted}' is not one of {', '.join(offered)}")
+    return wanted if offered else None
+
+
+def _permission_mode(wanted: str | None) -> PermissionMode:
+    for mode in get_args(PermissionMode):
+        if mode == (wanted or "default"):
+            return mode  # type: ignore[no-any-return]  # get_args forgets that it is one of the modes
+    raise _refused("permissionMode", f"'{wanted}' is not one of {', '.join(get_args(PermissionMode))}")
+
+
+def _login(token: str | None, agent: Agent) -> dict[str, str]:
+    if not token:
+        return {}
+    if not agent.credential_names:
+        raise _refused("token", f"agent '{agent.id}' takes none")
+    return {agent.credential_names[0]: token}
+
+
+def _mcp_server(name: str, server: LocalMcp | RemoteMcp) -> McpServer:
+    for field in ("cwd", "bearer_token_env_var", "env_headers", "oauth"):
+        if getattr(server, field, None):
+            raise _refused(f"mcp.{name}.{field}", "is not supported")
+    if isinstance(server, RemoteMcp):
+        return HttpMcpServer(url=server.url, headers=server.headers or {})
+    command, *args = (server.command,) if isinstance(server.command, str) else server.command or ("",)
+    if not command:
+        raise _refused(f"mcp.{name}.command", "is empty")
+    return StdioMcpServer(command=command, args=(*args, *server.args), env=server.env or {})
+
+
+def prompt(wanted: DaemonMessage) -> SendMessage:
+    """Our prompt for the daemon's."""
+    if not wanted.attachments:
+        return SendMessage(message=wanted.message)
+    text = (TextInput(text=wanted.message),) if wanted.message else ()
+    return SendMessage(parts=(*text, *map(_part, wanted.attachments)))
+
+
+def _part(attachment: DaemonAttachment) -> InputPart:
+    if (attachment.mime or "").startswith("image/"):
+        return ImageInput(path=attachment.path, mime=attachment.mime)
+    return FileInput(path=attachment.path)
+
+
+def agent_view(agent: Agent) -> DaemonAgent:
+    """An agent as the daemon API shows it."""
+    return DaemonAgent(
+        id=agent_name(agent),
+        installed=agent.installed,
+        credentials_available=bool(agent.credentials_available),
+        capabilities={_camel(name): value for name, value in msgspec.structs.asdict(agent.capabilities).items()},
+        version=agent.version,
+        path=agent.path,
+    )
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def model_view(model: Model) -> DaemonModel:
+    """A model as the daemon API shows it."""
+    return DaemonModel(id=model.id, name=model.name, variants=model.variants or None)
+
+
+def session_view(
+    record: SessionRecord, state: SessionState, last: int, updated_at: str, names: dict[str, str]
+) -> DaemonSession:
+    """A session as the daemon API shows it; `names` are the daemon's names of agents."""
+    return DaemonSession(
+        session_id=record.key,
+        agent=names.get(record.agent, record.agent),
+        agent_mode=state.mode or record.spec.mode or _DEFAULT_MODE,
+        permission_mode=record.spec.permission_mode,
+        ended=state.ended,
+        event_count=last,
+        created_at=_milliseconds(record.created_at),
+        updated_at=_milliseconds(updated_at),
+        directory=record.spec.cwd,
+        model=state.model or record.spec.model,
+        variant=state.variant or record.spec.variant,
+        title=state.title,
+        native_session_id=state.native_session_id,
+    )
+
+
+def _milliseconds(time: str) -> int:
+    return round(datetime.fromisoformat(time).timestamp() * 1000)

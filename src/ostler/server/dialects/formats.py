@@ -1,0 +1,52 @@
+"""What a projection of the log is: the seam behind `?format=` and behind every other protocol."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from ostler.wire.events import AnyEvent, UnknownEvent
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose log it is."""
+
+    session_id: str
+    key: str
+    """The client's own id for the session."""
+    agent: str
+
+
+class Projection(Protocol):
+    """A log in the words of another protocol, as a pure state machine.
+
+    It is fed every event of a session from the first one on, in order, and gives what each becomes: structs or plain
+    data that can be encoded as JSON. It must not keep a clock, read a disk or wait, so that the same log always
+    becomes the same messages, whoever reads it and from wherever.
+    """
+
+    def feed(self, event: AnyEvent | UnknownEvent) -> Sequence[object]:
+        """What this event becomes; nothing for one that the other protocol has no word for."""
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of message that opens something and those that close it; `id` is the field that tells two apart."""
+
+    opens: str
+    closes: tuple[str, ...]
+    id: str | None = None
+    grows: tuple[str, ...] = ()
+    """Only allowed while it is open."""
+
+
+class Format(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the table of projections; the facts in it are tested against random logs."""
+
+    about: str
+    begin: Callable[[Subject], Projection]
+    tag: str
+    """The field that says what kind a message is."""
+    kinds: frozenset[str]
+    """Every kind it can give; one that ends in `*` stands for all that begin like it."""
+    spans: tuple[Span, ...] = ()
+    """What it opens is closed by the end of the turn."""

@@ -1,0 +1,112 @@
+"""The tools as an MCP server made with the protocol's own library; imported only when the first client comes."""
+
+from collections.abc import Awaitable
+from typing import Literal, TypeVar
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from ostler import __version__
+from ostler.base.errors import OstlerError
+from ostler.server.dialects.mcp.tools import Json, Tools
+from ostler.wire.sessions import CreateSession
+
+T = TypeVar("T")
+_INSTRUCTIONS = (
+    "Ostler runs coding agents. Start a session with start_session, wait with wait_for_turn until the agent is done or "
+    "asks something, answer with answer_ask, and go on with send_message. Sessions go on when you leave."
+)
+
+
+async def _told(work: Awaitable[T]) -> T:
+    """An error of ours is an answer that the calling agent can read."""
+    try:
+        return await work
+    except OstlerError as error:
+        raise ToolError(str(error)) from error
+
+
+def build_manager(tools: Tools, *, max_body_bytes: int) -> StreamableHTTPSessionManager:
+    """The server behind streamable HTTP; every request stands for itself, so a restart is not noticed."""
+    server = MCPServer("ostler", title="Ostler", version=__version__, instructions=_INSTRUCTIONS)
+    _add_looking(server, tools)
+    _add_working(server, tools)
+    _add_ending(server, tools)
+    server.streamable_http_app(stateless_http=True, max_request_body_size=max_body_bytes)
+    return server.session_manager
+
+
+def _add_looking(server: MCPServer, tools: Tools) -> None:
+    @server.tool()
+    async def list_agents() -> list[Json]:
+        """List the agents that can be started, with their modes and models."""
+        return await _told(tools.list_agents())
+
+    @server.tool()
+    async def list_sessions(limit: int = 20) -> list[Json]:
+        """List the newest sessions."""
+        return await _told(tools.list_sessions(limit))
+
+    @server.tool()
+    async def read_transcript(session_id: str, offset: int = 0, limit: int = 50) -> Json:
+        """Read what was said and done in a session, oldest first."""
+        return await _told(tools.read_transcript(session_id, offset, limit))
+
+
+def _add_working(server: MCPServer, tools: Tools) -> None:
+    @server.tool()
+    async def start_session(
+        prompt: str | None = None,
+        agent: str | None = None,
+        cwd: str | None = None,
+        title: str | None = None,
+        model: str | None = None,
+        mode: str | None = None,
+        permission_mode: Literal["default", "plan", "bypass"] = "default",
+    ) -> Json:
+        """Start a session with an agent, in a folder of the server's machine or a new empty one, and give it a task."""
+        wanted = CreateSession(
+            agent=agent or tools.default_agent,
+            cwd=cwd,
+            title=title,
+            model=model,
+            mode=mode,
+            permission_mode=permission_mode,
+        )
+        return await _told(tools.start_session(wanted, prompt))
+
+    @server.tool()
+    async def send_message(
+        session_id: str, message: str, when_busy: Literal["queue", "steer", "interrupt", "reject"] = "queue"
+    ) -> Json:
+        """Send a message to a session; while its agent works it waits, steers or interrupts."""
+        return await _told(tools.send_message(session_id, message, when_busy))
+
+    @server.tool()
+    async def wait_for_turn(session_id: str, timeout_seconds: float = 120) -> Json:
+        """Wait until the agent is idle or asks something (at most 600 seconds); gives its answer and open asks."""
+        return await _told(tools.wait_for_turn(session_id, timeout_seconds))
+
+
+def _add_ending(server: MCPServer, tools: Tools) -> None:
+    @server.tool()
+    async def answer_ask(
+        session_id: str,
+        ask_id: str,
+        reply: Literal["once", "always", "reject"] | None = None,
+        answers: list[list[str]] | None = None,
+        message: str | None = None,
+    ) -> Json:
+        """Decide what an agent asks: reply for a permission, answers (one list for each question) for a question."""
+        return await _told(tools.answer_ask(session_id, ask_id, reply, answers, message))
+
+    @server.tool()
+    async def interrupt(session_id: str) -> Json:
+        """End the turn under way; the session goes on."""
+        return await _told(tools.interrupt(session_id))
+
+    @server.tool()
+    async def stop_session(session_id: str) -> Json:
+        """End a session."""
+        return await _told(tools.stop_session(session_id))

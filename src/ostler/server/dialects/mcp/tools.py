@@ -1,0 +1,199 @@
+"""What the tools do, in plain data; nothing here knows the protocol."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from ostler.base.errors import AskNotFound, InvalidRequest
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.service import Sessions
+from ostler.server.store.records import SessionFilter
+from ostler.wire.agents import Agent
+from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.sessions import Ask, CreateSession, Message, PermissionReply, SendMessage, Turn, WhenBusy
+
+Json = dict[str, Any]
+_LONGEST_WAIT = 600.0
+_WRITE_SECONDS = 1.0
+_MOST_SESSIONS = 200
+_MOST_MESSAGES = 500
+
+
+class Tools(msgspec.Struct, frozen=True, kw_only=True):
+    """The tools of one project."""
+
+    sessions: Sessions
+    catalogue: Callable[[], Awaitable[list[Agent]]]
+    project: str
+    default_agent: str
+
+    async def list_agents(self) -> list[Json]:
+        """Every agent with its modes and models."""
+        return [
+            {
+                "id": agent.id,
+                "name": agent.name,
+                "installed": agent.installed,
+                "modes": [mode.id for mode in agent.modes],
+                "models": [model.id for model in agent.models],
+            }
+            for agent in await self.catalogue()
+        ]
+
+    async def list_sessions(self, limit: int) -> list[Json]:
+        """The newest sessions."""
+        per_page = max(1, min(limit, _MOST_SESSIONS))
+        records, _ = await self.sessions.page(SessionFilter(project=self.project, page=1, per_page=per_page))
+        return [
+            {"session_id": record.id, "agent": record.agent, "title": record.title, "status": record.status}
+            for record in records
+        ]
+
+    async def start_session(self, wanted: CreateSession, prompt: str | None) -> Json:
+        """A new session, and its first turn if there is a prompt."""
+        if prompt is not None:
+            _check_text("prompt", prompt)
+        live, _ = await self.sessions.create(self.project, wanted)
+        started: Json = {"session_id": live.id, "agent": live.record.agent, "cwd": live.record.spec.cwd}
+        if prompt is None:
+            return started
+        receipt = await self.sessions.send(live, SendMessage(message=prompt))
+        return {**started, "turn_id": receipt.turn_id}
+
+    async def send_message(self, session_id: str, message: str, when_busy: WhenBusy) -> Json:
+        """One more prompt."""
+        _check_text("message", message)
+        receipt = await self.sessions.send(
+            await self._live(session_id), SendMessage(message=message, when_busy=when_busy)
+        )
+        return dict(msgspec.to_builtins(receipt))
+
+    async def wait_for_turn(self, session_id: str, seconds: float) -> Json:
+        """Wait until the agent is done, or asks something, or the time is up; tells where the session stands."""
+        live = await self._live(session_id)
+        try:
+            async with asyncio.timeout(max(0.0, min(seconds, _LONGEST_WAIT))):
+                while _is_working(live):
+                    await live.log.feed.wait(live.log.last, timeout=_LONGEST_WAIT)
+        except TimeoutError:
+            pass  # the answer says that the agent still works
+        return await self._standing(live)
+
+    async def _standing(self, live: LiveSession) -> Json:
+        turns = await self._turns(live)
+        messages = await self.sessions.messages(live.record)
+        latest = turns[-1] if turns else None
+        said = [_text(found) for found in messages if latest and found.turn_id == latest.turn_id]
+        return {
+            "session_id": live.id,
+            "status": live.log.state.status,
+            "activity": live.log.state.activity,
+            "outcome": latest.outcome if latest else None,
+            "answer": "\n\n".join(filter(None, said)),
+            "error": live.log.state.error,
+            "asks": [_ask_view(ask) for ask in live.log.state.asks],
+        }
+
+    async def _turns(self, live: LiveSession) -> list[Turn]:
+        """The turns as they are stored, once the end that the session knows of is stored too."""
+        while (
+            (turns := await self.sessions.turns(live.id)) and turns[-1].outcome is None and live.log.state.turn is None
+        ):
+            await live.log.feed.wait(live.log.last, timeout=_WRITE_SECONDS)
+        return turns
+
+    async def read_transcript(self, session_id: str, offset: int, limit: int) -> Json:
+        """A part of the conversation."""
+        record = await self.sessions.find(self.project, session_id)
+        messages = await self.sessions.messages(record)
+        first, last = max(0, offset), max(0, offset) + max(1, min(limit, _MOST_MESSAGES))
+        return {"messages": [_message_view(found) for found in messages[first:last]], "has_more": len(messages) > last}
+
+    async def answer_ask(
+        self,
+        session_id: str,
+        ask_id: str,
+        reply: PermissionReply | None,
+        answers: list[list[str]] | None,
+        message: str | None,
+    ) -> Json:
+        """Decide a permission or answer a question."""
+        live = await self._live(session_id)
+        ask = next((found for found in live.log.state.asks if found.ask_id == ask_id), None)
+        if ask is None:
+            raise AskNotFound(session=session_id, kind="open ask", ask=ask_id)
+        if ask.kind == "permission":
+            if reply is None:
+                raise _refused("reply", "a permission needs once, always or reject")
+            return _ask_view(await self.sessions.reply_permission(live, ask_id, reply, message))
+        if answers is None and reply != "reject":
+            raise _refused("answers", "a question needs a list of answers for each question, or reply reject")
+        given = None if answers is None else tuple(tuple(answer) for answer in answers)
+        return _ask_view(await self.sessions.answer_question(live, ask_id, given, message))
+
+    async def interrupt(self, session_id: str) -> Json:
+        """End the turn under way."""
+        return dict(msgspec.to_builtins(await (await self._live(session_id)).interrupt()))
+
+    async def stop_session(self, session_id: str) -> Json:
+        """End a session."""
+        live = await self._live(session_id)
+        await live.stop()
+        return {"session_id": live.id, "status": live.log.state.status}
+
+    async def _live(self, session_id: str) -> LiveSession:
+        return await self.sessions.live(self.project, session_id)
+
+
+def _refused(field: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(reason=f"{field}: {reason}.", errors={field: [reason]})
+
+
+def _check_text(field: str, text: str) -> None:
+    if not text.strip():
+        raise _refused(field, "must not be empty")
+
+
+def _is_working(live: LiveSession) -> bool:
+    state = live.log.state
+    return not state.asks and not state.ended and (state.turn is not None or bool(state.queue))
+
+
+def _text(message: Message) -> str:
+    if message.item.kind != "message" or message.item.role == "user":
+        return ""
+    return "".join(part.text for part in message.item.content if isinstance(part, TextPart))
+
+
+def _message_view(message: Message) -> Json:
+    texts = list(filter(None, map(_part_text, message.item.content)))
+    return {
+        "role": message.item.role,
+        "kind": message.item.kind,
+        "status": message.item.status,
+        "text": "\n".join(texts),
+    }
+
+
+def _part_text(part: Any) -> str:
+    match part:
+        case TextPart(text=text) | ReasoningPart(text=text):
+            return text
+        case ToolCallPart(name=name, arguments=arguments):
+            return f"{name} {arguments}"
+        case ToolResultPart(output=output):
+            return output
+        case _:
+            return ""
+
+
+def _ask_view(ask: Ask) -> Json:
+    view: Json = {"ask_id": ask.ask_id, "kind": ask.kind, "status": ask.status}
+    if ask.permission is not None:
+        return {**view, "action": ask.permission.action}
+    if ask.question is None:
+        return view
+    questions = msgspec.to_builtins(ask.question.questions)
+    return {**view, "prompt": ask.question.prompt, "options": list(ask.question.options), "questions": questions}

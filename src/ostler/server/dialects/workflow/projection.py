@@ -1,0 +1,185 @@
+"""The log as the consolidated stream of a workflow execution: tokens, state changes and task states."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ostler.server.dialects.formats import Subject
+from ostler.wire.events import (
+    AnyEvent,
+    ArtifactCreated,
+    ErrorRaised,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    PermissionRequested,
+    QuestionRequested,
+    SessionEnded,
+    TerminalOutput,
+    TurnEnded,
+    TurnStarted,
+    UnknownEvent,
+)
+from ostler.wire.items import Item
+from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+
+Json = dict[str, Any]
+KINDS = frozenset({"Token", "WorkflowState", "TaskState"})
+_ENDS = {"completed": "completed", "error": "failed", "terminated": "cancelled"}
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of the stream: its name and what it carries."""
+
+    event: str
+    data: Json
+
+
+class WorkflowProjection:
+    """Fed the events of whole turns in order."""
+
+    def __init__(self, _: Subject, *, turn_count: int = 0) -> None:
+        self._turn_count = turn_count
+        self._turn_id = ""
+        self._calls: dict[str, ToolCallPart] = {}
+        self._said: dict[tuple[str, str], str] = {}
+
+    def feed(self, event: AnyEvent | UnknownEvent) -> Sequence[Message]:
+        """What this event becomes."""
+        match event:
+            case TurnStarted() | TurnEnded() | SessionEnded():
+                return self._about_the_execution(event)
+            case ItemStarted() | ItemDelta() | ItemCompleted():
+                return self._about_an_item(event)
+            case TerminalOutput():
+                data = {"type": "terminal", "stream": event.data.stream, "data": event.data.data}
+                return [self._token(event.data.item_id, data)]
+            case ArtifactCreated(data=made):
+                artifact = {"type": "artifact", "path": made.path, "action": made.action}
+                return [self._token(made.item_id, {**artifact, "artifact_type": made.artifact_type})]
+            case ErrorRaised() | PermissionRequested() | QuestionRequested():
+                return [self._token(None, _told(event))]
+            case _:
+                return []
+
+    def _about_the_execution(self, event: TurnStarted | TurnEnded | SessionEnded) -> list[Message]:
+        match event:
+            case TurnStarted():
+                self._turn_count += 1
+                self._turn_id = event.data.turn_id or ""
+                return [_state("status", "running"), _state("currentTurn", self._turn_count)]
+            case TurnEnded():
+                return [_state("status", "waiting_for_input")]
+            case SessionEnded():
+                return [_state("status", _ENDS[event.data.reason])]
+
+    def _about_an_item(self, event: ItemStarted | ItemDelta | ItemCompleted) -> list[Message]:
+        match event:
+            case ItemStarted():
+                return self._started(event.data.item)
+            case ItemDelta():
+                return self._grown(event.data.item_id, event.data.delta)
+            case ItemCompleted():
+                return self._completed(event.data.item)
+
+    def _started(self, item: Item) -> list[Message]:
+        if item.kind not in {"message", "tool_call"} or item.role == "user":
+            return []
+        running = _task(item.item_id, "RUNNING")
+        call = next((part for part in item.content if isinstance(part, ToolCallPart)), None)
+        if item.kind != "tool_call" or call is None:
+            return [running]
+        self._calls[item.item_id] = call
+        started = {"id": item.item_id, "name": call.name, "arguments": _arguments(call)}
+        return [running, self._token(item.item_id, {"type": "tool_call_start", "tool_call": started})]
+
+    def _grown(self, item_id: str, delta: Any) -> list[Message]:
+        match delta:
+            case TextPart(text=text) if text:
+                return [self._say("text", item_id, text)]
+            case ReasoningPart(text=text) if text:
+                return [self._say("thinking", item_id, text)]
+            case _:
+                return []
+
+    def _say(self, kind: str, item_id: str, text: str) -> Message:
+        self._said[kind, item_id] = self._said.get((kind, item_id), "") + text
+        return self._token(item_id, text if kind == "text" else {"type": "thinking_delta", "delta": text})
+
+    def _completed(self, item: Item) -> list[Message]:
+        match item.kind:
+            case "message" if item.role != "user":
+                return [*self._unsaid(item), _task(item.item_id, "FAILED" if item.status == "failed" else "COMPLETED")]
+            case "tool_call":
+                return [_task(item.item_id, "FAILED" if item.status == "failed" else "COMPLETED")]
+            case "tool_result":
+                return self._answered(item)
+            case _:
+                return []
+
+    def _unsaid(self, item: Item) -> list[Message]:
+        """What a finished message holds beyond its deltas; some agents send none."""
+        whole = {"thinking": "", "text": ""}
+        for part in item.content:
+            match part:
+                case TextPart(text=text):
+                    whole["text"] += text
+                case ReasoningPart(text=text):
+                    whole["thinking"] += text
+        found = []
+        for kind, text in whole.items():
+            said = self._said.pop((kind, item.item_id), "")
+            if len(text) > len(said) and text.startswith(said):
+                found.append(self._say(kind, item.item_id, text[len(said) :]))
+                self._said.pop((kind, item.item_id))
+        return found
+
+    def _answered(self, item: Item) -> list[Message]:
+        result = next((part for part in item.content if isinstance(part, ToolResultPart)), None)
+        parent = item.parent_id or ""
+        call = self._calls.pop(parent, None)
+        if result is None:
+            return []
+        ended = {
+            "type": "tool_call_end",
+            "tool_call": {"id": parent or result.call_id, "name": call.name if call else "tool"},
+            "result": {"content": result.output, "is_error": item.status == "failed"},
+        }
+        return [self._token(parent or item.item_id, ended)]
+
+    def _token(self, task: str | None, data: str | Json) -> Message:
+        return Message(event="Token", data={"taskExecutionId": task or self._turn_id, "data": data})
+
+
+def _state(key: str, value: Any) -> Message:
+    return Message(event="WorkflowState", data={"key": key, "value": value})
+
+
+def _task(task: str, status: str) -> Message:
+    return Message(event="TaskState", data={"taskExecutionId": task, "status": status})
+
+
+def _arguments(call: ToolCallPart) -> Any:
+    try:
+        return msgspec.json.decode(call.arguments)
+    except msgspec.DecodeError:
+        return call.arguments
+
+
+def _told(event: ErrorRaised | PermissionRequested | QuestionRequested) -> Json:
+    """Beyond the specification: what went wrong, and what waits for an answer by a signal."""
+    match event:
+        case ErrorRaised(data=data):
+            return {"type": "error", "message": data.message, "code": data.code}
+        case PermissionRequested(data=data):
+            return {"type": "permission_request", "permissionId": data.permission_id, "action": data.action}
+        case QuestionRequested(data=data):
+            questions = msgspec.to_builtins(data.questions)
+            return {
+                "type": "question",
+                "questionId": data.question_id,
+                "prompt": data.prompt,
+                "options": list(data.options),
+                "questions": questions,
+            }

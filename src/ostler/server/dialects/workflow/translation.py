@@ -1,0 +1,151 @@
+"""Executions and sessions: the same thing in two languages."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from ostler.base.errors import InvalidRequest, SessionNotFound
+from ostler.server.dialects.ai_sdk.context import Context, unwrapped, wrapped
+from ostler.server.dialects.workflow.bodies import CreateExecution, Execution, ExecutionStatus
+from ostler.server.sessions.state import SessionState
+from ostler.server.store.records import SessionRecord
+from ostler.wire.agents import Agent
+from ostler.wire.parts import ReasoningPart, TextInput, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.sessions import CreateSession, Message, SendMessage
+
+ORG_LABEL = "org"
+DEFAULT_ORG = "default"
+STATE_KEYS = ("messages", "status", "currentTurn")
+_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+Json = dict[str, Any]
+
+
+def refused(field: str, reason: str) -> InvalidRequest:
+    """Something in the request cannot be."""
+    return InvalidRequest(reason=f"{field}: {reason}.", errors={field: [reason]})
+
+
+def checked_org(org: str) -> str:
+    """The name of an organisation, if it can be one."""
+    if not _SLUG.fullmatch(org):
+        raise refused("org", f"'{org[:80]}' is not a name of letters, digits, dots and dashes")
+    return org
+
+
+def check_owner(labels: dict[str, str], org: str, asked_for: str) -> None:
+    """An execution of another organisation does not exist for this one."""
+    if labels.get(ORG_LABEL, DEFAULT_ORG) != org:
+        raise SessionNotFound(session=asked_for)
+
+
+def create_session(org: str, wanted: CreateExecution, agent: Agent) -> CreateSession:
+    """The session for an execution."""
+    task = wanted.input
+    if not task.user_prompt.strip():
+        raise refused("input.userPrompt", "must not be empty")
+    variants = {variant for model in agent.models for variant in model.variants}
+    return CreateSession(
+        agent=agent.id,
+        model=task.model.model_id if task.model else None,
+        variant=task.config.thinking if task.config.thinking in variants else None,
+        permission_mode=task.config.permission_mode,
+        cwd=task.working_directory,
+        labels={} if org == DEFAULT_ORG else {ORG_LABEL: org},
+    )
+
+
+def first_prompt(wanted: CreateExecution) -> SendMessage:
+    """What the agent hears first."""
+    told = wrapped(Context(instructions=wanted.input.system_prompt or ""))
+    context = (TextInput(text=told),) if told else ()
+    return SendMessage(parts=(*context, TextInput(text=wanted.input.user_prompt)))
+
+
+def execution_status(state: SessionState) -> ExecutionStatus:
+    """Where an execution stands."""
+    match state.status:
+        case "completed":
+            return "COMPLETED"
+        case "failed":
+            return "FAILED"
+        case "cancelled" | "stopped" | "stopping":
+            return "CANCELLED"
+        case "queued" | "provisioning":
+            return "PENDING"
+        case _:
+            return "RUNNING" if state.turn is not None and not state.asks else "WAITING"
+
+
+def state_status(state: SessionState) -> str:
+    """The `status` of an execution's state."""
+    match execution_status(state):
+        case "WAITING" | "PENDING":
+            return "waiting_for_input"
+        case other:
+            return other.lower()
+
+
+def execution_view(record: SessionRecord, state: SessionState, _last: int, updated_at: str) -> Execution:
+    """A session as an execution."""
+    return Execution(
+        id=record.id,
+        kind="agent",
+        status=execution_status(state),
+        org=state.labels.get(ORG_LABEL, DEFAULT_ORG),
+        agent=record.agent,
+        created_at=record.created_at,
+        updated_at=updated_at,
+        current_turn=state.turn_count,
+        title=state.title,
+        model=state.model or record.spec.model,
+        working_directory=record.spec.cwd,
+        completed_at=state.ended_at,
+        error=state.error,
+    )
+
+
+def history(messages: list[Message]) -> list[Json]:
+    """The conversation as the state `messages` holds it."""
+    shown = ({"role": _role(message), "content": _content(message)} for message in messages)
+    return [found for found in shown if found["role"] and found["content"]]
+
+
+def _role(message: Message) -> str | None:
+    match message.item.kind:
+        case "message":
+            return "user" if message.item.role == "user" else "assistant"
+        case "tool_call":
+            return "assistant"
+        case "tool_result":
+            return "tool"
+        case _:
+            return None
+
+
+def _content(message: Message) -> list[Json]:
+    found = (_piece(message, part) for part in message.item.content)
+    return [piece for piece in found if piece is not None]
+
+
+def _piece(message: Message, part: Any) -> Json | None:
+    match part:
+        case TextPart(text=text) if unwrapped(text) is None:
+            return {"type": "text", "text": text}
+        case ReasoningPart(text=text):
+            return {"type": "thinking", "thinking": text}
+        case ToolCallPart():
+            return {"type": "toolCall", "id": message.item.item_id, "name": part.name, "arguments": _decoded(part)}
+        case ToolResultPart():
+            error = message.item.status == "failed"
+            call = message.item.parent_id or part.call_id
+            return {"type": "toolResult", "id": call, "content": part.output, "isError": error}
+        case _:
+            return None
+
+
+def _decoded(part: ToolCallPart) -> Any:
+    try:
+        return msgspec.json.decode(part.arguments)
+    except msgspec.DecodeError:
+        return part.arguments

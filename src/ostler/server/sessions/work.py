@@ -1,0 +1,120 @@
+"""What a session's workspace needs around its turns, and who sees to it: one thing at a time, and no turn meanwhile."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+from ostler.server.sessions.log import SessionLog
+from ostler.server.sessions.state import SessionState
+from ostler.server.store.records import SessionRecord
+from ostler.wire.running import Draft
+from ostler.wire.workspaces import WorkspaceOrder
+
+_PREPARED = frozenset({"queued", "provisioning"})
+T = TypeVar("T")
+
+
+class Worked(Protocol):
+    """A session as its work sees it."""
+
+    record: SessionRecord
+    log: SessionLog
+
+    @property
+    def home(self) -> str:
+        """The folder of the agent's home."""
+
+    async def note(self, events: Sequence[Draft]) -> None:
+        """Append what must not be lost; waits while the disk is full."""
+
+    async def disconnect(self, *, force: bool) -> None:
+        """End the agent's process."""
+
+
+class Work(Protocol):
+    """Implemented above the sessions. What is here is done again after a crash, so it must bear being done twice."""
+
+    async def checked(self, order: WorkspaceOrder) -> WorkspaceOrder:
+        """The order as it is carried out; raises if such a workspace could never be made."""
+
+    async def prepare(self, session: Worked) -> None:
+        """Make the workspace of a new session; ends with the status running or failed."""
+
+    async def settle(self, session: Worked) -> None:
+        """Keep what the last turn left, and hand it over if the session was made for that."""
+
+    async def dispose(self, session: Worked) -> None:
+        """The session is being deleted: remove its workspace."""
+
+    async def tidy(self, workspaces: set[str]) -> None:
+        """Before anything else: remove the workspaces that no session has."""
+
+
+def is_due(state: SessionState) -> bool:
+    """Whether the log says that something is to be done before the next turn."""
+    if state.workspace is None:
+        return state.status in _PREPARED
+    return state.turn is None and state.status == "running" and state.settled < state.turn_count
+
+
+class Chores:
+    """The work of one session."""
+
+    def __init__(self, session: Worked, work: Work) -> None:
+        self._session = session
+        self._work = work
+        self._lock = asyncio.Lock()
+        self._current: asyncio.Task[object] | None = None
+        self._tried = -1
+        """The turn after which it was tried to settle; if that failed, it is not tried for ever."""
+        self._is_over = False
+
+    @property
+    def stand_in_the_way(self) -> bool:
+        """Whether the next turn must wait."""
+        return self._lock.locked() or self.are_due
+
+    @property
+    def are_due(self) -> bool:
+        """Whether there is something to do."""
+        state = self._session.log.state
+        waits = is_due(state) and self._session.record.spec.workspace is not None and not self._is_over
+        return waits and not (state.workspace is not None and self._tried == state.turn_count)
+
+    async def do(self) -> None:
+        """Do what is due; whoever comes meanwhile waits for it."""
+        async with self._lock:
+            if self.are_due:
+                await self._watched(self._due)
+
+    async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something else while no turn can begin; it is done to its end even if the caller gives up."""
+        async with self._lock:
+            return await self._watched(work)
+
+    async def stop(self) -> None:
+        """Break off what is being done, and begin nothing more."""
+        self._is_over = True
+        if self._current is not None:
+            self._current.cancel()
+            await asyncio.wait([self._current])
+
+    async def dispose(self) -> None:
+        """Remove everything."""
+        await self._work.dispose(self._session)
+
+    async def _due(self) -> None:
+        if self._session.log.state.workspace is None:
+            await self._work.prepare(self._session)
+        else:
+            self._tried = self._session.log.state.turn_count
+            await self._work.settle(self._session)
+
+    async def _watched(self, work: Callable[[], Awaitable[T]]) -> T:
+        task = asyncio.ensure_future(work())
+        self._current = task  # type: ignore[assignment]  # a coroutine becomes a task
+        try:
+            return await asyncio.shield(task)
+        finally:
+            if self._current is task:
+                self._current = None

@@ -1,0 +1,84 @@
+"""A task in the words of sessions: what is created, what is remembered, and what is refused."""
+
+import msgspec
+
+from ostler.base.errors import InvalidRequest, VersionNotOffered
+from ostler.wire.agents import Agent
+from ostler.wire.providers import Provider
+from ostler.wire.sessions import CreateSession
+from ostler.wire.tasks import CreateTask, TaskSettings, TaskSpec
+from ostler.wire.workspaces import Deliver, Resources, Runtime, WorkspaceWish
+
+_LATEST = "latest"
+
+
+def session_of(task: CreateTask, agent: Agent) -> CreateSession:
+    """The session that works on a task."""
+    _check_prompt(task.prompt)
+    _check_version(task.agent.version, agent)
+    settings = task.agent.settings
+    return CreateSession(
+        agent=agent.id,
+        title=task.title,
+        model=settings.model,
+        variant=settings.variant,
+        mode=settings.mode,
+        permission_mode=settings.permission_mode,
+        env=settings.env,
+        labels=task.labels,
+        provider=_provider(settings),
+        mcp_servers=settings.mcp_servers,
+        turn_timeout_seconds=settings.turn_timeout_seconds,
+        repo=task.repo,
+        runtime=_runtime(task),
+        workspace=WorkspaceWish(
+            snapshot_preference=task.workspace.snapshot_preference, execution_host_id=task.workspace.execution_host_id
+        ),
+        setup=task.workspace.setup,
+    )
+
+
+def spec_of(task: CreateTask) -> TaskSpec:
+    """What is remembered of a task beside its session."""
+    return TaskSpec(
+        prompt=task.prompt,
+        delivery=_delivery(task),
+        keep_open=task.keep_open,
+        webhooks=task.webhooks,
+        tenant_id=task.tenant_id,
+        project_id=task.project_id,
+        agent_version=task.agent.version,
+    )
+
+
+def _delivery(task: CreateTask) -> Deliver | None:
+    if task.delivery is None:
+        return None
+    if task.delivery.mode != "patch" and task.repo.mode != "git":
+        reason = f"'{task.delivery.mode}' needs repo.mode=git; 'patch' works for all"
+        raise InvalidRequest(reason=f"delivery.mode: {reason}.", errors={"delivery.mode": [reason]})
+    return msgspec.convert(task.delivery, Deliver, from_attributes=True)
+
+
+def _runtime(task: CreateTask) -> Runtime:
+    given = task.runtime
+    limits = given.resources
+    resources = Resources(cpu=limits.cpu, memory_mib=limits.memory_mib) if limits is not None else None
+    return Runtime(type=given.type, devcontainer_path=given.devcontainer_path, resources=resources)
+
+
+def _provider(settings: TaskSettings) -> Provider | None:
+    given = settings.provider
+    return Provider(type=given.type, base_url=given.base_url, api_key=given.api_key) if given is not None else None
+
+
+def _check_prompt(prompt: str) -> None:
+    if not prompt.strip():
+        raise InvalidRequest(reason="prompt is empty. Say what the agent should do.", errors={"prompt": ["is empty"]})
+
+
+def _check_version(wanted: str | None, agent: Agent) -> None:
+    if wanted not in {None, _LATEST, *agent.versions}:
+        installed = ", ".join(agent.versions) or "none"
+        errors = {"agent.version": [f"is not one of latest, {installed}"]}
+        raise VersionNotOffered(agent=agent.id, version=wanted, installed=installed, errors=errors)

@@ -1,0 +1,181 @@
+"""The steps around a session's turns: provision, set up, run, keep, deliver.
+
+What is done is in the session's log; a step that is not there is done again after a crash. Each bears that: workspaces
+that no session knows are removed at start, and a delivery that is repeated finds its own branch and pull request.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed
+from ostler.base.ids import new_id
+from ostler.base.logs import Log
+from ostler.link.workspaces import SetupOutcome, Workspaces
+from ostler.server.sessions import drafts
+from ostler.server.sessions.work import Worked
+from ostler.server.tasks.delivery import delivered, delivery_order
+from ostler.server.tasks.progress import ProgressLog
+from ostler.server.tasks.uploads import Uploads
+from ostler.wire.events import SnapshotCreatedData, WorkspaceCreatedData
+from ostler.wire.running import Draft
+from ostler.wire.tasks import TaskSpec
+from ostler.wire.workspaces import FrozenState, Workspace, WorkspaceOrder
+
+log = Log(__name__)
+_BY_A_PERSON = "interrupted"
+_BEGINNING = "beginning"
+
+
+class Pipeline:
+    """Implements sessions.work.Work over the workspaces of a runner."""
+
+    def __init__(self, workspaces: Workspaces, uploads: Uploads) -> None:
+        self._workspaces = workspaces
+        self._uploads = uploads
+
+    async def checked(self, order: WorkspaceOrder) -> WorkspaceOrder:
+        """The order with its upload found."""
+        order = self._uploads.redeemed(order)
+        await self._workspaces.check(order)
+        return order
+
+    async def tidy(self, workspaces: set[str]) -> None:
+        """Remove what a killed server left half-made."""
+        await self._workspaces.keep_only(workspaces)
+
+    async def dispose(self, session: Worked) -> None:
+        """Remove the workspace of a session."""
+        if (known := session.log.state.workspace) is not None:
+            await self._workspaces.destroy(known.workspace_id)
+
+    # Before the first turn
+
+    async def prepare(self, session: Worked) -> None:
+        """Provision and set up; the workspace is in the log only when it is complete."""
+        order = session.record.spec.workspace
+        if order is not None and not await _failed_with(session, lambda: self._prepare(session, order)):
+            log.info("workspace.ready", session_id=session.record.id)
+
+    async def _prepare(self, session: Worked, order: WorkspaceOrder) -> None:
+        if session.log.state.status == "queued":
+            await session.note([drafts.status("provisioning")])
+        progress = ProgressLog(session)
+        try:
+            made, setup = await self._workspaces.create(order, progress.tell)
+        finally:
+            await progress.close()
+        try:
+            state = await self._frozen(session, made.id, _BEGINNING)
+        except BaseException:
+            await asyncio.shield(self._workspaces.destroy(made.id))
+            raise
+        notes = _notes_on(order)
+        ready = [drafts.workspace(created(made, setup)), drafts.snapshot(_kept(session, state, 0, _BEGINNING))]
+        await session.note([*notes, *ready, drafts.status("running")])
+
+    async def _frozen(self, session: Worked, workspace: str, note: str) -> FrozenState:
+        return await self._workspaces.snapshot(workspace, note, agent=session.record.agent, home=session.home)
+
+    # After a turn
+
+    async def settle(self, session: Worked) -> None:
+        """Keep the files, deliver them if that is due, and write all of it down at once."""
+        await _failed_with(session, lambda: self._settle(session))
+
+    async def _settle(self, session: Worked) -> None:
+        state = session.log.state
+        if state.workspace is None:
+            return
+        turn = state.turn_count
+        frozen = await self._frozen(session, state.workspace.workspace_id, f"after turn {turn}")
+        written = [drafts.snapshot(_kept(session, frozen, turn, f"after turn {turn}"))]
+        if (task := session.record.spec.task) is not None:
+            written += await self._finished(session, task, frozen)
+        await session.note(written)
+        if session.log.state.ended:
+            await session.disconnect(force=False)
+
+    async def _finished(self, session: Worked, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
+        """What is written when the turn of a task is over."""
+        state = session.log.state
+        turn = state.last_turn
+        if turn is None or turn.outcome == "failed":
+            return [] if task.keep_open else drafts.failed(TaskFailed(reason=state.error or "the agent failed."))
+        if turn.outcome == "interrupted":
+            person = turn.stop_reason == _BY_A_PERSON or task.keep_open
+            return [] if person else drafts.failed(TaskFailed(reason=state.error or "its turn was cut off."))
+        try:
+            handed_over = await self._handed_over(session, task, frozen)
+        except OstlerError as error:
+            return [drafts.error_of(error)] if task.keep_open else drafts.failed(error)
+        is_over = not task.keep_open and not state.queue
+        return [*handed_over, *(drafts.completed() if is_over else [])]
+
+    async def _handed_over(self, session: Worked, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
+        if task.delivery is None or session.log.state.delivered:
+            return []
+        order = delivery_order(session, task.delivery, frozen.id)
+        try:
+            result = await self._workspaces.deliver(order)
+        except NothingToDeliver as error:
+            return [drafts.line(str(error))]
+        return [drafts.delivery(delivered(session.record.id, order, result))]
+
+
+def created(made: Workspace, setup: SetupOutcome = None) -> WorkspaceCreatedData:
+    """A workspace as the log tells it."""
+    return WorkspaceCreatedData(
+        workspace_id=made.id,
+        provider=made.provider,
+        path=made.path,
+        visible=made.visible,
+        url=made.url,
+        branch=made.branch,
+        commit=made.commit,
+        forked_from=made.forked_from,
+        setup=setup,
+    )
+
+
+def _kept(session: Worked, frozen: FrozenState, turn: int, note: str) -> SnapshotCreatedData:
+    last = session.log.state.last_turn
+    return SnapshotCreatedData(
+        snapshot_id=frozen.id,
+        workspace_id=frozen.workspace,
+        turn=turn,
+        tree=frozen.tree,
+        turn_id=last.turn_id if last is not None and last.number == turn else None,
+        note=note,
+        native_session_id=session.log.state.native_session_id,
+        memory_kept=frozen.memory_kept,
+    )
+
+
+def _notes_on(order: WorkspaceOrder) -> list[Draft]:
+    limits = order.runtime.resources
+    if limits is None or order.runtime.type == "devcontainer":
+        return []
+    return [drafts.warning("Limits of resources are for containers; here they have no effect.", "resources_ignored")]
+
+
+async def _failed_with(session: Worked, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+    """Whether work failed; if so, the session is over and says why. This is the edge of a background task."""
+    try:
+        await work()
+    except OstlerError as error:
+        await session.note(_given_up(session, error))
+    except Exception as error:
+        reference = new_id("err")
+        log.error("work.crashed", session_id=session.record.id, reference=reference, exc_info=error)
+        await session.note(_given_up(session, InternalError(reference=reference)))
+    else:
+        return False
+    return True
+
+
+def _given_up(session: Worked, error: OstlerError) -> list[Draft]:
+    """Without a workspace there is no session; without a snapshot there is only no way back to this turn."""
+    if session.log.state.workspace is None:
+        return drafts.failed(error)
+    return [drafts.warning(f"The files of this turn were not kept: {error}", "snapshot_failed")]

@@ -1,0 +1,36 @@
+"""Which state of a workspace a client means: the beginning, now, a turn or a snapshot."""
+
+from ostler.base.errors import InvalidRequest, NoWorkspace, TurnNotKept
+from ostler.server.sessions.live import LiveSession
+from ostler.wire.workspaces import Snapshot
+
+NOW, BASE = "now", "base"
+
+
+def workspace_of(live: LiveSession) -> str:
+    """The id of a session's workspace."""
+    made = live.log.state.workspace
+    if made is None:
+        why = " yet" if live.record.spec.workspace is not None else ""
+        raise NoWorkspace(session=live.id, why=why)
+    return made.workspace_id
+
+
+def kept_at(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
+    """The newest snapshot of the end of a turn."""
+    found = [snapshot for snapshot in snapshots if snapshot.turn == turn]
+    if not found:
+        last = max((snapshot.turn for snapshot in snapshots), default=0)
+        raise TurnNotKept(session=session, turn=turn, last=last)
+    return found[-1]
+
+
+def between(session: str, snapshots: list[Snapshot], turn: int | None, old: str, new: str) -> tuple[str, str]:
+    """The two states to compare: those around a turn, or the ones that were named."""
+    if turn is None:
+        return old, new
+    if (old, new) != (BASE, NOW):
+        raise InvalidRequest(reason="turn cannot be combined with old or new.", errors={"turn": ["stands alone"]})
+    if turn < 1:
+        raise InvalidRequest(reason="turn: the first turn is 1.", errors={"turn": ["must be at least 1"]})
+    return kept_at(session, snapshots, turn - 1).snapshot_id, kept_at(session, snapshots, turn).snapshot_id

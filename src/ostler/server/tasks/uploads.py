@@ -1,0 +1,63 @@
+"""Tickets for uploads: an address that is its own permission, and what came in by it."""
+
+import re
+import secrets
+import time
+from pathlib import Path
+
+import msgspec
+
+from ostler.base.errors import NotFound
+from ostler.wire.workspaces import Upload, WorkspaceOrder
+
+TICKET = re.compile(r"upt_[A-Za-z0-9_-]{43}")
+_SECONDS = 24 * 3600.0
+
+
+class Uploads:
+    """A small file for each ticket: empty until its archive is there, then the upload as JSON."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def issue(self) -> tuple[str, float]:
+        """A new ticket, and when it expires."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._sweep()
+        ticket = f"upt_{secrets.token_urlsafe(32)}"
+        (self._folder / ticket).touch(mode=0o600)
+        return ticket, time.time() + _SECONDS
+
+    def check(self, ticket: str) -> None:
+        """Raise unless this ticket is good."""
+        if self._file(ticket) is None:
+            raise NotFound(what="upload", value=ticket[:60], hint="Ask for a new one with POST /api/v1/uploads.")
+
+    def fill(self, ticket: str, upload: Upload) -> None:
+        """The archive of a ticket is there."""
+        self.check(ticket)
+        (self._folder / ticket).write_bytes(msgspec.json.encode(upload))
+
+    def redeemed(self, order: WorkspaceOrder) -> WorkspaceOrder:
+        """The order with the upload's own id instead of a ticket."""
+        ticket = order.repo.upload
+        if order.repo.mode != "upload" or ticket is None or not ticket.startswith("upt_"):
+            return order
+        file = self._file(ticket)
+        content = file.read_bytes() if file is not None else b""
+        if not content:
+            raise NotFound(
+                what="upload", value=ticket[:60], hint="Send its archive first, to the address you were given."
+            )
+        upload = msgspec.json.decode(content, type=Upload)
+        return msgspec.structs.replace(order, repo=msgspec.structs.replace(order.repo, upload=upload.id))
+
+    def _file(self, ticket: str) -> Path | None:
+        file = self._folder / ticket if TICKET.fullmatch(ticket) else None
+        return file if file is not None and file.exists() else None
+
+    def _sweep(self) -> None:
+        limit = time.time() - _SECONDS
+        for file in self._folder.iterdir():
+            if file.stat().st_mtime < limit:
+                file.unlink(missing_ok=True)

@@ -1,0 +1,278 @@
+"""Tasks: the order that starts a session, in the camelCase words of the tasks API."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from ostler.wire.events import SessionStatus
+from ostler.wire.providers import McpServer, ProviderType
+from ostler.wire.sessions import PermissionMode
+from ostler.wire.struct import Request, Wire
+from ostler.wire.workspaces import (
+    Deliver,
+    DeliveryMode,
+    ForgeKind,
+    Repo,
+    RepoCredential,
+    RuntimeType,
+    SnapshotProvider,
+)
+
+
+class TaskProvider(Request, frozen=True, kw_only=True, rename="camel"):
+    """Where the agent finds its model."""
+
+    type: ProviderType
+    base_url: str
+    api_key: str | None = None
+    """Never shown again."""
+
+
+class TaskSettings(Request, frozen=True, kw_only=True, rename="camel"):
+    """How the agent should work; the same as for a session."""
+
+    model: str | None = None
+    variant: str | None = None
+    mode: str | None = None
+    permission_mode: PermissionMode = "default"
+    provider: TaskProvider | None = None
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    """Variables for the agent's process; values are never shown again."""
+    mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
+    turn_timeout_seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    max_tokens: int | None = None
+    """Taken, but an agent's own affair: none of them has a switch for it."""
+
+
+class TaskAgent(Request, frozen=True, kw_only=True, rename="camel"):
+    """Which agent works on the task."""
+
+    type: str
+    version: str | None = None
+    """`latest`, or one that is installed."""
+    settings: TaskSettings = msgspec.field(default_factory=TaskSettings)
+
+
+class TaskResources(Request, frozen=True, kw_only=True):
+    """Limits of a container."""
+
+    cpu: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    memory_mib: Annotated[int, msgspec.Meta(ge=1)] | None = msgspec.field(default=None, name="memoryMiB")
+
+
+class TaskRuntime(Request, frozen=True, kw_only=True, rename="camel"):
+    """What the agent's processes run in."""
+
+    type: RuntimeType = "local"
+    devcontainer_path: str | None = None
+    resources: TaskResources | None = None
+
+
+class TaskWorkspace(Request, frozen=True, kw_only=True, rename="camel"):
+    """How the workspace should be made."""
+
+    snapshot_preference: tuple[SnapshotProvider, ...] = ()
+    execution_host_id: str | None = None
+    setup: str | None = None
+    """A shell command that is run in the new workspace before the agent is; its result is kept for the next task."""
+
+
+class TaskDelivery(Request, frozen=True, kw_only=True, rename="camel"):
+    """How the result is handed over at the end of the first turn."""
+
+    mode: DeliveryMode
+    target_branch: str | None = None
+    branch: str | None = None
+    title: str | None = None
+    body: str | None = None
+    message: str | None = None
+    draft: bool = False
+    credential: RepoCredential | None = None
+    forge: ForgeKind | None = None
+    api_url: str | None = None
+
+
+class TaskWebhook(Request, frozen=True, kw_only=True):
+    """Who hears about the end of the task."""
+
+    event: Literal["session.completed", "session.failed", "session.ended", "delivery.completed"]
+    url: str
+
+
+class CreateTask(Request, frozen=True, kw_only=True, rename="camel"):
+    """A task: what to do, on what, where, by whom, and how the result is handed over."""
+
+    prompt: str
+    agent: TaskAgent
+    repo: Repo = Repo(mode="none")
+    runtime: TaskRuntime = TaskRuntime()
+    workspace: TaskWorkspace = TaskWorkspace()
+    delivery: TaskDelivery | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    webhooks: tuple[TaskWebhook, ...] = ()
+    tenant_id: str | None = None
+    project_id: str | None = None
+    title: str | None = None
+    keep_open: bool = False
+    """Whether the session goes on after its first turn; otherwise it is completed then."""
+
+
+class TaskLinks(Wire, frozen=True, kw_only=True, rename="camel"):
+    """Where to look next."""
+
+    self: str
+    events: str
+    logs: str
+    workspace: str
+    diff: str
+    patch: str
+    ide: str
+
+
+class TaskCreated(Wire, frozen=True, kw_only=True, rename="camel"):
+    """The session that works on the task."""
+
+    id: str
+    status: SessionStatus
+    links: TaskLinks
+
+
+class TaskPart(Wire, frozen=True, kw_only=True, rename="camel"):
+    """What was ordered."""
+
+    prompt: str
+    labels: dict[str, str]
+    attachments: tuple[str, ...] = ()
+
+
+class TaskAgentView(Wire, frozen=True, kw_only=True, rename="camel"):
+    """Who works on it."""
+
+    type: str
+    version: str | None = None
+    model: str | None = None
+
+
+class TaskRuntimeView(Wire, frozen=True, kw_only=True, rename="camel"):
+    """What it runs in."""
+
+    type: RuntimeType
+    devcontainer_path: str | None = None
+
+
+class TaskWorkspaceView(Wire, frozen=True, kw_only=True, rename="camel"):
+    """Where the files are."""
+
+    provider: SnapshotProvider
+    mount_path: str
+    host: str
+
+
+class TaskVcs(Wire, frozen=True, kw_only=True, rename="camel"):
+    """Which repository, and how the result is handed over."""
+
+    repo_mode: str
+    url: str | None = None
+    branch: str | None = None
+    commit: str | None = None
+    delivery: DeliveryMode | None = None
+    target_branch: str | None = None
+
+
+class TaskSession(Wire, frozen=True, kw_only=True, rename="camel"):
+    """A session as the tasks API shows it."""
+
+    id: str
+    tenant_id: str
+    project_id: str
+    task: TaskPart
+    agent: TaskAgentView
+    runtime: TaskRuntimeView
+    vcs: TaskVcs
+    status: SessionStatus
+    links: TaskLinks
+    started_at: str
+    workspace: TaskWorkspaceView | None = None
+    ended_at: str | None = None
+    error: str | None = None
+
+
+class TaskPage(Wire, frozen=True, kw_only=True, rename="camel"):
+    """One page of sessions, newest first."""
+
+    items: tuple[TaskSession, ...]
+    page: int
+    per_page: int
+    total: int
+    next_page: int | None = None
+
+
+class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is remembered of a task with its session."""
+
+    prompt: str
+    delivery: Deliver | None = None
+    keep_open: bool = False
+    webhooks: tuple[TaskWebhook, ...] = ()
+    tenant_id: str | None = None
+    project_id: str | None = None
+    agent_version: str | None = None
+
+
+class RuntimeInfo(Wire, frozen=True, kw_only=True, rename="camel"):
+    """A kind of runtime and what it offers."""
+
+    type: RuntimeType
+    available: bool
+    images: tuple[str, ...] | None = None
+    paths: tuple[str, ...] | None = None
+    sandbox_profiles: tuple[str, ...] | None = None
+    why_not: str | None = None
+
+
+class RuntimeList(Wire, frozen=True, kw_only=True):
+    """All kinds of runtimes."""
+
+    items: tuple[RuntimeInfo, ...]
+
+
+class RunnerInfo(Wire, frozen=True, kw_only=True, rename="camel"):
+    """A machine that runs agents."""
+
+    id: str
+    os: str
+    arch: str
+    snapshot_capabilities: tuple[SnapshotProvider, ...]
+    health: Literal["ok"]
+    notes: dict[str, str] = msgspec.field(default_factory=dict)
+    """Why a way to make workspaces does not work there."""
+
+
+class RunnerList(Wire, frozen=True, kw_only=True):
+    """All runners."""
+
+    items: tuple[RunnerInfo, ...]
+
+
+class ProjectInfo(Wire, frozen=True, kw_only=True, rename="camel"):
+    """A project and how many sessions it has."""
+
+    id: str
+    sessions: int
+
+
+class ProjectList(Wire, frozen=True, kw_only=True):
+    """All projects."""
+
+    items: tuple[ProjectInfo, ...]
+
+
+class UploadTicket(Wire, frozen=True, kw_only=True, rename="camel"):
+    """Where to send an archive; the address itself is the permission, so keep it."""
+
+    token: str
+    """Give it as repo.upload."""
+    url: str
+    method: Literal["PUT"]
+    expires_at: str
+    max_bytes: int

@@ -1,0 +1,379 @@
+"""Workspaces, snapshots, files and delivery as the API shows them, and what a server orders from a runner."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from ostler.wire.struct import Request, Wire
+
+SnapshotProvider = Literal["zfs", "btrfs", "overlay", "overlay-root", "reflink", "git", "copy", "in-place"]
+RepoMode = Literal["git", "upload", "folder", "none"]
+RuntimeType = Literal["local", "devcontainer", "disabled"]
+DeliveryMode = Literal["patch", "branch", "pr"]
+ForgeKind = Literal["github", "gitlab", "gitea"]
+ChangeStatus = Literal["added", "modified", "deleted", "renamed", "type_changed"]
+FileKind = Literal["file", "folder", "link", "other"]
+ArchiveForm = Literal["tar", "zip"]
+Ide = Literal["vscode", "cursor", "windsurf"]
+
+
+class RepoCredential(Request, frozen=True, kw_only=True):
+    """What the repository and its forge are entered with; never shown again."""
+
+    token: str
+    user: str = "x-access-token"
+
+    def __repr__(self) -> str:
+        return "RepoCredential(***)"
+
+
+class Repo(Request, frozen=True, kw_only=True):
+    """What a workspace begins with: a git repository, an upload, a private copy of a folder, or nothing."""
+
+    mode: RepoMode = "git"
+    url: str | None = None
+    """Of a git repository: https, ssh, or an absolute path that the server allows."""
+    branch: str | None = None
+    """A branch or a tag; without it, the repository's default branch."""
+    commit: str | None = None
+    upload: str | None = None
+    """The token or the id of an upload."""
+    path: str | None = None
+    """A folder of the server's machine; it is copied and stays untouched."""
+    credential: RepoCredential | None = None
+
+
+class Resources(Request, frozen=True, kw_only=True):
+    """Limits of a container."""
+
+    cpu: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    memory_mib: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+class Runtime(Request, frozen=True, kw_only=True):
+    """What the agent's processes run in."""
+
+    type: RuntimeType = "local"
+    devcontainer_path: str | None = None
+    """Where devcontainer.json is in the repository; by default in its usual places."""
+    resources: Resources | None = None
+
+
+class WorkspaceWish(Request, frozen=True, kw_only=True):
+    """How the workspace should be made."""
+
+    snapshot_preference: tuple[SnapshotProvider, ...] = ()
+    """Which ways to make it should be tried first."""
+    execution_host_id: str | None = None
+    """The runner; see GET /runners."""
+
+
+class WorkspaceOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a server asks a runner to make for a session."""
+
+    repo: Repo
+    runtime: Runtime = Runtime()
+    providers: tuple[SnapshotProvider, ...] = ()
+    setup: str | None = None
+    """A shell command that is run in the new workspace before the agent is."""
+    scope: str = "default"
+    """Whose order it is; what was fetched or set up is shared inside a scope only."""
+
+
+class ProviderVerdict(Wire, frozen=True, kw_only=True):
+    """Whether a way to make workspaces works here, and if not, why."""
+
+    provider: SnapshotProvider
+    works: bool
+    visible: bool
+    why_not: str | None = None
+
+
+class Workspace(Wire, frozen=True, kw_only=True):
+    """The isolated file tree of a session."""
+
+    id: str
+    provider: SnapshotProvider
+    path: str
+    """Where the agent finds it; other processes of the machine see it there only if `visible`."""
+    visible: bool
+    created_at: str
+    refused: tuple[ProviderVerdict, ...] = ()
+    """Ways that were preferred and did not work."""
+    url: str | None = None
+    branch: str | None = None
+    commit: str | None = None
+    forked_from: str | None = None
+    """The snapshot it began as."""
+
+
+class Devcontainer(Wire, frozen=True, kw_only=True):
+    """The container a session runs in."""
+
+    config_path: str
+    image: str
+    engine: str
+    workspace_folder: str
+    """Where the workspace is inside."""
+    container: str
+
+
+class MountPaths(Wire, frozen=True, kw_only=True):
+    """Where the workspace is found."""
+
+    host: str
+    container: str | None = None
+
+
+class WorkspaceInfo(Wire, frozen=True, kw_only=True):
+    """Where a session's workspace is, and what made it."""
+
+    session_id: str
+    workspace: Workspace
+    provider: SnapshotProvider
+    mount_paths: MountPaths
+    host: str
+    devcontainer: Devcontainer | None = None
+
+
+class Snapshot(Wire, frozen=True, kw_only=True):
+    """A frozen state of a session's workspace."""
+
+    snapshot_id: str
+    workspace_id: str
+    turn: int
+    """How many turns had ended; 0 is the beginning."""
+    created_at: str
+    sequence: int
+    """Of its event in the log."""
+    tree: str
+    """The git tree of its files, without ignored ones."""
+    turn_id: str | None = None
+    note: str | None = None
+    native_session_id: str | None = None
+    memory_kept: bool = False
+    """Whether the agent's own memory of that moment is kept with it."""
+
+
+class SnapshotList(Wire, frozen=True, kw_only=True):
+    """The snapshots of a session, oldest first."""
+
+    snapshots: tuple[Snapshot, ...]
+
+
+class FrozenState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runner tells about a snapshot it has made."""
+
+    id: str
+    workspace: str
+    tree: str
+    memory_kept: bool = False
+
+
+class FileChange(Wire, frozen=True, kw_only=True):
+    """What happened to one file."""
+
+    path: str
+    status: ChangeStatus
+    old_path: str | None = None
+    old_mode: str | None = None
+    new_mode: str | None = None
+    binary: bool = False
+    added: int = 0
+    removed: int = 0
+    diff: str = ""
+    """The unified diff; empty for binary files and in a summary."""
+    truncated: bool = False
+
+
+class Difference(Wire, frozen=True, kw_only=True):
+    """All that differs between two states: `base`, `now`, or snapshots."""
+
+    old: str
+    new: str
+    files: tuple[FileChange, ...]
+    files_changed: int
+    added: int
+    removed: int
+    truncated: bool = False
+    """Whether `files` is not all, or some diffs are cut; the patch is never cut."""
+
+
+class FileEntry(Wire, frozen=True, kw_only=True):
+    """One name in a workspace."""
+
+    path: str
+    kind: FileKind
+    size: int
+    modified_at: str
+    executable: bool = False
+    target: str | None = None
+    """Where a link points, as it says itself."""
+
+
+class FileListing(Wire, frozen=True, kw_only=True):
+    """What is in a folder, by name."""
+
+    path: str
+    entries: tuple[FileEntry, ...]
+    truncated: bool
+
+
+class FileContent(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a file; `size` is that of the whole file."""
+
+    path: str
+    data: bytes
+    offset: int
+    size: int
+
+
+class FileQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What to look for in the files of a workspace."""
+
+    text: str
+    name: str = "*"
+    ignore_case: bool = False
+    matches: int = 200
+
+
+class FileMatch(Wire, frozen=True, kw_only=True):
+    """One place where the text stands; line 0 is the name itself."""
+
+    path: str
+    line: int
+    text: str
+
+
+class FileMatches(Wire, frozen=True, kw_only=True):
+    """What a search found; `truncated` says that a limit ended it."""
+
+    matches: tuple[FileMatch, ...]
+    files_searched: int
+    truncated: bool
+
+
+class Artifact(Wire, frozen=True, kw_only=True):
+    """A file that the agent wrote or edited, as it was last."""
+
+    path: str
+    action: Literal["write", "edit"]
+    artifact_type: str
+    sequence: int
+    """Of its newest event."""
+    time: str
+    content: str
+    """Where to read it."""
+    item_id: str | None = None
+    exists: bool = True
+    size: int | None = None
+
+
+class ArtifactList(Wire, frozen=True, kw_only=True):
+    """The files that a session's agent wrote or edited, in the order of their last change."""
+
+    artifacts: tuple[Artifact, ...]
+
+
+class RewindSession(Request, frozen=True, kw_only=True):
+    """Back to the end of a turn: files, conversation and the agent's memory; 0 is the beginning."""
+
+    turn: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class ForkSession(Request, frozen=True, kw_only=True):
+    """A new session that begins as this one was at the end of a turn; without a turn, as it is now."""
+
+    turn: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    key: str | None = None
+    title: str | None = None
+
+
+class Deliver(Request, frozen=True, kw_only=True):
+    """How the result is handed over."""
+
+    mode: DeliveryMode
+    branch: str | None = None
+    """The branch that is pushed; by default one named after the session."""
+    target_branch: str | None = None
+    """Of a pull request: where it goes to. Of a branch: the branch that is pushed, if `branch` is absent."""
+    title: str | None = None
+    body: str | None = None
+    message: str | None = None
+    """Of the commit."""
+    draft: bool = False
+    credential: RepoCredential | None = None
+    """Without it, the one the workspace was made with."""
+    forge: ForgeKind | None = None
+    """Needed where the repository's host does not tell."""
+    api_url: str | None = None
+    """The forge's interface, if it is not at its usual place."""
+
+
+class DeliveryOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server asks a runner to hand over, everything filled in."""
+
+    workspace: str
+    snapshot: str
+    mode: DeliveryMode
+    branch: str
+    title: str
+    body: str
+    message: str
+    target: str | None = None
+    draft: bool = False
+    credential: RepoCredential | None = None
+    forge: ForgeKind | None = None
+    api_url: str | None = None
+
+
+class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What was handed over."""
+
+    url: str | None = None
+    branch: str | None = None
+    commit: str | None = None
+    target: str | None = None
+    number: int | None = None
+    created: bool = True
+    """False for a pull request that was open already."""
+    size: int | None = None
+    """Of a patch, in bytes."""
+
+
+class OpenIde(Request, frozen=True, kw_only=True):
+    """Which editor to open a workspace with."""
+
+    ide: Ide
+
+
+class IdeCommands(Wire, frozen=True, kw_only=True):
+    """What to run to open a workspace in an editor."""
+
+    ide: Ide
+    commands: tuple[str, ...]
+    notes: str
+
+
+class GitRef(Wire, frozen=True, kw_only=True):
+    """A branch or tag of a repository."""
+
+    name: str
+    kind: Literal["branch", "tag"]
+    commit: str
+
+
+class GitRefs(Wire, frozen=True, kw_only=True):
+    """What a repository offers."""
+
+    url: str
+    refs: tuple[GitRef, ...]
+    default_branch: str | None = None
+
+
+class Upload(Wire, frozen=True, kw_only=True):
+    """An archive that waits to become a workspace."""
+
+    id: str
+    size: int
+    sha256: str

@@ -1,0 +1,85 @@
+"""Clients that never give up: one repeats a request under its Idempotency-Key, two read a log across restarts."""
+
+import asyncio
+import time
+import uuid
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import msgspec
+
+from ostler.client.aio import AsyncClient
+from ostler.client.errors import ClientError
+from ostler.client.sse import SseParser
+from tests.chaos.history import Reading
+
+PATIENCE = 90.0
+_PAUSE = 0.05
+_TRY_AGAIN = 503
+
+
+class Caller:
+    """Sends requests until the server has answered; a POST keeps its key."""
+
+    def __init__(self, url: str) -> None:
+        self._http = httpx.AsyncClient(base_url=f"{url}/api/v1", timeout=30, trust_env=False)
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._http.aclose()
+
+    async def post(self, path: str, **body: Any) -> httpx.Response:
+        """Do something, once, however often it has to be sent."""
+        return await self._call("POST", path, json=body, headers={"idempotency-key": uuid.uuid4().hex})
+
+    async def get(self, path: str, **params: Any) -> Any:
+        """Read something; None if it is not there."""
+        answer = await self._call("GET", path, params=params)
+        return answer.json() if answer.status_code == 200 else None
+
+    async def delete(self, path: str) -> httpx.Response:
+        """Remove something."""
+        return await self._call("DELETE", path)
+
+    async def _call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                answer = await self._http.request(method, path, **more)
+            except httpx.TransportError as error:
+                reason = repr(error)
+            else:
+                if answer.status_code != _TRY_AGAIN:
+                    return answer
+                reason = answer.text
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{method} {path} got no answer within {PATIENCE:g} s: {reason}")
+            await asyncio.sleep(_PAUSE)
+
+
+async def read_plainly(url: str, reading: Reading) -> None:
+    """Read a session's stream over bare HTTP with Last-Event-ID, for ever."""
+    path = f"{url}/api/v1/sessions/{reading.session}/events/sse"
+    async with httpx.AsyncClient(timeout=30, trust_env=False) as http:
+        while True:
+            with suppress(httpx.TransportError):
+                await _read_once(http, path, reading)
+            await asyncio.sleep(_PAUSE)
+
+
+async def _read_once(http: httpx.AsyncClient, path: str, reading: Reading) -> None:
+    parser = SseParser()
+    async with http.stream("GET", path, headers={"last-event-id": str(reading.last)}) as answer:
+        if answer.status_code == 200:
+            async for chunk in answer.aiter_bytes():
+                reading.seen += [(int(message.id), message.data) for message in parser.feed(chunk)]
+
+
+async def read_with_sdk(client: AsyncClient, reading: Reading) -> None:
+    """Read a session with the Python client's own iterator, until the session ends."""
+    try:
+        async for event in client.events.stream(reading.session):
+            reading.seen.append((event.sequence, msgspec.json.encode(event)))
+    except ClientError as error:
+        reading.problem = f"the client gave up: {error}"

@@ -1,0 +1,30 @@
+"""Whatever is killed, whenever: nothing acknowledged is lost, nothing happens twice, nothing is left behind."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.real_agents import installed, real_agents
+from tests.chaos.run import Plan, Run, seed_of, told
+from tests.chaos.victim import Victim
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, str]:
+    """Settings of the real agents."""
+    return installed()
+
+
+@pytest.mark.timeout(600)
+async def test_random_kills_break_no_promise(
+    tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = Plan(seed=seed_of())
+    run = Run(plan, Victim(tmp_path, env=programs))
+    run.add_people()
+    with capsys.disabled(), real_agents(run):
+        print(f"\nchaos: OSTLER_CHAOS_SEED={plan.seed} plays this run again")
+        violations = await run.play()
+        print(f"chaos: {told(run)}")
+    assert violations == []
+    assert run.history.kills.total() >= plan.kills

@@ -1,1 +1,0 @@
-"""One file per agent: the row it has in the suite."""

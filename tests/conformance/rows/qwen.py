@@ -1,6 +1,0 @@
-"""Qwen Code; it repeats a failed request for longer than a test should wait, so the turn's own limit ends it."""
-
-from ostler.agents.qwen import ADAPTER
-from tests.conformance.driver import Row
-
-ROW = Row(ADAPTER, provider="openai", model="gpt-5.5", turn_timeout_seconds=60.0)

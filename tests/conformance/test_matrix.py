@@ -1,0 +1,59 @@
+"""What agents declare is what the suite found; the committed results are those of the declared agents."""
+
+import pytest
+
+from ostler.agents import ADAPTERS
+from ostler.agents.adapter import Adapter
+from ostler.agents.coverage import coverage_of, examined
+from ostler.conformance.behaviours import BY_ID
+from ostler.conformance.matrix import coverage_from, shown
+from ostler.wire.agents import Capabilities
+from tools.agent_cache import pinned
+
+RUN = "run `make conformance ARGS={}` and commit what it writes"
+AGENTS = [pytest.param(adapter, id=adapter.info.id) for adapter in ADAPTERS]
+
+
+@pytest.mark.parametrize("adapter", AGENTS)
+def test_the_results_are_complete_and_of_the_version_we_install(adapter: Adapter) -> None:
+    found = examined().get(adapter.info.id)
+    assert found is not None, RUN.format(adapter.info.id)
+    expected = {behaviour for behaviours in shown(adapter).values() for behaviour in behaviours}
+    assert (found.version, set(found.results)) == (pinned(adapter), expected), RUN.format(adapter.info.id)
+
+
+@pytest.mark.parametrize("adapter", AGENTS)
+def test_an_agent_declares_exactly_the_capabilities_that_the_suite_found(adapter: Adapter) -> None:
+    results = examined()[adapter.info.id].results
+    behaviours_of = shown(adapter)
+    passing = {
+        name for name, behaviours in behaviours_of.items() if all(results.get(each) == "passes" for each in behaviours)
+    }
+    declared = {name for name in behaviours_of if getattr(adapter.info.capabilities, name)}
+    unproven, undeclared = sorted(declared - passing), sorted(passing - declared)
+    assert unproven == [], f"declared but not shown; correct the adapter, or {RUN.format(adapter.info.id)}"
+    assert undeclared == [], "shown but not declared; say so in the adapter's capabilities"
+
+
+@pytest.mark.parametrize("adapter", AGENTS)
+def test_only_what_is_not_converted_is_called_unconverted(adapter: Adapter) -> None:
+    info = adapter.info
+    declared = {name for name in Capabilities.__struct_fields__ if getattr(info.capabilities, name)}
+    assert set(info.unconverted) <= set(Capabilities.__struct_fields__) - declared
+
+
+@pytest.mark.parametrize("adapter", AGENTS)
+def test_the_coverage_follows_from_the_results(adapter: Adapter) -> None:
+    found = examined()[adapter.info.id]
+    assert coverage_of(adapter.info.id) == coverage_from(adapter, found.results), RUN.format(adapter.info.id)
+
+
+def test_coverage_has_three_values() -> None:
+    assert coverage_of("codex")["questions"] == "converted"
+    assert coverage_of("codex")["shared_process"] == "native"
+    assert coverage_of("claude-code")["command_execution"] == "none"
+
+
+def test_no_result_is_about_something_that_is_gone() -> None:
+    assert set(examined()) <= {adapter.info.id for adapter in ADAPTERS}
+    assert {behaviour for found in examined().values() for behaviour in found.results} <= set(BY_ID)

@@ -1,0 +1,123 @@
+"""Databases as each schema version left them, kept as SQL in `tests/fixtures/stores/`.
+
+`python -m tests.server.golden_stores` writes the one of the version that the code has now. Do it once, when a version
+is released: files of earlier versions cannot be made again and never change.
+"""
+
+import os
+import signal
+import sqlite3
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from ostler.server.store.schema import SCHEMA_VERSION
+from tests.server.talk import Talk
+from tests.serving import running_server
+
+STORES = Path(__file__).parents[1] / "fixtures" / "stores"
+COMMAND = "python -m tests.server.golden_stores"
+_PLACE = b"/srv/ostler"
+_WORK = """mock: think Let me see.
+mock: plan Read | Write
+mock: tool search {"query": "ostler"} -> 3 results
+mock: fail-tool search {"query": "mule"} -> no connection
+mock: run echo ran
+mock: write notes.md # Notes\\n
+mock: permission delete the old notes
+mock: question Tea or coffee? | tea | coffee
+mock: usage 1200 300 0.02
+mock: say Grüße, 世界. ✓"""
+
+
+def file_of(version: int) -> Path:
+    """Where the golden database of a version is."""
+    return STORES / f"v{version}.sql"
+
+
+def restore(version: int, state_dir: Path) -> None:
+    """Put a golden database into a state folder, as if it had always been there."""
+    script = file_of(version).read_text().replace(_PLACE.hex().upper(), str(state_dir).encode().hex().upper())
+    state_dir.mkdir(parents=True)
+    with closing(sqlite3.connect(state_dir / "ostler.db")) as connection:
+        connection.executescript(script)
+
+
+def logs_in(state_dir: Path) -> dict[str, list[tuple[bytes, bytes]]]:
+    """Every session's events as they are stored, each with the agent's own frame (empty if there is none)."""
+    logs: dict[str, list[tuple[bytes, bytes]]] = {}
+    with closing(sqlite3.connect(state_dir / "ostler.db")) as connection:
+        for session, body, raw in connection.execute("SELECT session, body, raw FROM chunks ORDER BY position"):
+            events = body.split(b"\n")
+            raws = raw.split(b"\n") if raw is not None else [b""] * len(events)
+            logs.setdefault(session, []).extend(zip(events, raws, strict=True))
+    return logs
+
+
+def _live(state_dir: Path) -> None:
+    """A little of everything, and in the end a server that is killed in the middle of it."""
+    with (
+        running_server(state_dir) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        talk = Talk(api, key="golden", title="Everything", labels={"team": "a"})
+        talk.send(_WORK)
+        permission = talk.until_type("permission.requested")["data"]["permission_id"]
+        talk.post(f"/permissions/{permission}/reply", reply="always")
+        question = talk.until_type("question.requested")["data"]["question_id"]
+        talk.post(f"/questions/{question}/reply", answers=[["tea"]])
+        talk.until_type("turn.ended")
+        talk.turn("mock: crash 3")
+        Talk(api, key="ended").post("/stop")
+        deleted = Talk(api, key="deleted")
+        api.delete(f"/sessions/{deleted.id}")
+        waiting = Talk(api, key="waiting")
+        waiting.send("mock: permission open the door")
+        waiting.until_type("permission.requested")
+        waiting.send("mock: say queued")
+        keeper = waiting.get()["process"]["keeper_pid"]
+        server.process.kill()
+        server.process.wait()
+    os.kill(keeper, signal.SIGKILL)
+
+
+def _moved(value: Any, place: bytes) -> Any:
+    if isinstance(value, bytes):
+        return value.replace(place, _PLACE)
+    return value.replace(place.decode(), _PLACE.decode()) if isinstance(value, str) else value
+
+
+def _dump(state_dir: Path) -> str:
+    """The database as SQL, with nothing in it of the place where it was made."""
+    with closing(sqlite3.connect(state_dir / "ostler.db")) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in tables:
+            rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+            connection.execute(f"DELETE FROM {table}")
+            for row in rows:
+                marks = ",".join("?" * len(row))
+                connection.execute(
+                    f"INSERT INTO {table} VALUES ({marks})", [_moved(one, bytes(state_dir)) for one in row]
+                )
+        return "\n".join([*connection.iterdump(), f"PRAGMA user_version = {SCHEMA_VERSION};", ""])
+
+
+def main() -> int:
+    """Write the golden database of this version, unless it is there."""
+    target = file_of(SCHEMA_VERSION)
+    if target.exists():
+        sys.exit(f"{target.name} is there already; what a version left never changes.")
+    with tempfile.TemporaryDirectory() as folder:
+        state_dir = Path(folder) / "state"
+        _live(state_dir)
+        target.write_text(_dump(state_dir))
+    print(f"Wrote {target.name}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+// Who may come in, on which screens, and whether everybody can use them.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { answer, apiOf, openBrowser, openPage, removeFolder, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+
+const require = createRequire(new URL("../../web/package.json", import.meta.url));
+const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const TOKEN = "a-secret-token";
+const PHONE = { width: 375, height: 720 };
+let folder, server, browser, api;
+before(async () => {
+  folder = temporaryFolder();
+  server = await startServer(folder, { args: ["--token", TOKEN] });
+  browser = await openBrowser();
+  api = apiOf(server, TOKEN);
+});
+after(async () => {
+  const { items } = await api("GET", "/sessions?per_page=500");
+  await Promise.all(items.map((session) => api("DELETE", `/sessions/${session.id}`)));
+  await browser?.close();
+  await server?.stop();
+  removeFolder(folder);
+});
+
+async function signedIn(path, options) {
+  const context = { storageState: { cookies: [], origins: [{ origin: server.url, localStorage: [{ name: "ostler.connection", value: JSON.stringify({ endpoint: "", token: TOKEN }) }] }] } };
+  return openPage(browser, server.url + path, { ...context, ...options });
+}
+
+async function seriousFindings(page) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  return serious.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)} ${node.failureSummary.slice(0, 240)}`));
+}
+
+test("a server with a token asks for it, remembers it, and keeps it out of addresses", async () => {
+  const page = await openPage(browser, `${server.url}/inbox`);
+  await page.getByRole("heading", { name: "Connect to Ostler" }).waitFor();
+  await page.getByText(`--cors-origin ${server.url}`).waitFor({ state: "attached" });
+  await page.getByLabel("Token").fill("wrong");
+  await page.getByRole("button", { name: "Connect" }).click();
+  await page.getByText("The token is wrong.").waitFor();
+  await page.getByLabel("Token").fill(TOKEN);
+  await page.getByRole("button", { name: "Connect" }).click();
+  await page.getByText("Nothing waits for you.").waitFor();
+  await page.reload();
+  await page.getByText("Nothing waits for you.").waitFor();
+  assert.equal(page.url(), `${server.url}/inbox`);
+  await page.context().close();
+});
+
+test("a page of another server is sent there instead of being silent", async () => {
+  const page = await openPage(browser, server.url);
+  await page.getByLabel("Server").fill("http://127.0.0.1:9");
+  await page.getByRole("button", { name: "Connect" }).click();
+  await page.getByText("This page may only talk to the server it came from.").waitFor();
+  await page.context().close();
+});
+
+for (const [device, viewport] of [["a desktop", { width: 1280, height: 800 }], ["a phone", PHONE]]) {
+  for (const colorScheme of ["light", "dark"]) {
+    test(`every page is usable by everybody on ${device} in ${colorScheme}`, async () => {
+      const script = ["mock: think Hm.", "mock: say Some **text** with `code` and [a link](http://localhost).", "mock: run echo out; echo err >&2", "mock: write a.md # A\\n", "mock: plan One | Two", "mock: garbage", "mock: usage 10 20 0.1", "mock: permission go on", "mock: wait 600"];
+      const id = await startSession(api, script.join("\n"), { title: "For everybody", labels: { team: "web" } });
+      await until(async () => (await api("GET", `/sessions/${id}`)).activity === "waiting", "the agent asks");
+      const page = await signedIn(`/sessions/${id}`, { viewport, colorScheme });
+      await page.getByRole("button", { name: "Allow once" }).waitFor();
+      assert.deepEqual(await seriousFindings(page), []);
+      await page.locator("body").press("p");
+      for (const name of ["Plan", "Details", "Events", "Changes"]) {
+        await page.getByRole("tab", { name }).click();
+        assert.deepEqual(await seriousFindings(page), [], name);
+      }
+      for (const [path, ready] of [["/", "For everybody"], ["/new", "Start session"], ["/inbox", "Allow once"], ["/agents", "What each can do"], ["/nowhere", "no such page"]]) {
+        await page.goto(server.url + path);
+        await page.getByRole("main").getByText(ready).first().waitFor();
+        assert.deepEqual(await seriousFindings(page), [], path);
+        const width = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(width <= 0, `${path} is ${width} pixels too wide`);
+      }
+      assert.deepEqual(page.problems, []);
+      await api("DELETE", `/sessions/${id}`);
+      await page.context().close();
+    });
+  }
+}
+
+test("on a phone one starts a session, answers and goes on", async () => {
+  const page = await signedIn("/new", { viewport: PHONE, hasTouch: true, isMobile: true });
+  await page.getByRole("radio", { name: /^Mock/ }).check();
+  await page.getByLabel("Prompt").fill("mock: permission go on\nmock: say Thank you.");
+  await page.getByRole("button", { name: "Start session" }).tap();
+  await page.getByRole("button", { name: "Allow once" }).tap();
+  await answer(page, "Thank you.").waitFor();
+  await page.getByRole("button", { name: "Menu" }).tap();
+  await page.getByRole("link", { name: /Sessions/ }).tap();
+  await page.getByRole("heading", { name: /^Sessions/ }).waitFor();
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test("everything can be reached by keys: commands, help, pages, the list", async () => {
+  const id = await startSession(api, "mock: say Hello.", { title: "Found by name" });
+  const page = await signedIn("/");
+  await page.locator(`a[data-session="${id}"]`).waitFor();
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("i");
+  await page.waitForURL(/inbox/);
+  await page.keyboard.press("g");
+  await page.locator(`a[data-session="${id}"]`).waitFor();
+  await page.keyboard.press("j");
+  await page.keyboard.press("Control+k");
+  await page.getByLabel("Command or session").fill("found by");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(new RegExp(id));
+  await page.keyboard.press("Control+k");
+  await page.getByLabel("Command or session").fill("dark");
+  const before = await page.evaluate(() => document.documentElement.dataset.theme);
+  await page.keyboard.press("Enter");
+  await until(async () => (await page.evaluate(() => document.documentElement.dataset.theme)) !== before, "the theme changes");
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test("the page loads nothing from elsewhere and little at first", async () => {
+  const page = await openPage(browser, "about:blank");
+  const sizes = [];
+  page.on("response", (answer) => answer.url().endsWith(".js") && sizes.push(answer));
+  const foreign = [];
+  page.on("request", (request) => !request.url().startsWith(server.url) && !request.url().startsWith("data:") && foreign.push(request.url()));
+  await page.goto(server.url);
+  await page.getByRole("heading", { name: "Connect to Ostler" }).waitFor();
+  const total = (await Promise.all(sizes.map(async (answer) => Number((await answer.allHeaders())["content-length"])))).reduce((sum, size) => sum + size, 0);
+  assert.deepEqual(foreign, []);
+  assert.ok(total > 0 && total <= 150_000, `${total} bytes of JavaScript`);
+  await page.context().close();
+});

@@ -1,0 +1,219 @@
+// A person works with one session in the browser.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { answer, apiOf, openBrowser, openPage, removeFolder, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+
+let folder, server, browser, api;
+before(async () => {
+  folder = temporaryFolder();
+  server = await startServer(folder);
+  browser = await openBrowser();
+  api = apiOf(server);
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  removeFolder(folder);
+});
+
+/** The page of a new session that has got this prompt. */
+async function opened(script, wanted) {
+  const id = await startSession(api, script, wanted);
+  const page = await openPage(browser, `${server.url}/sessions/${id}`);
+  await page.getByLabel("Timeline").waitFor();
+  return { id, page };
+}
+
+async function closed(page) {
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+}
+
+test("a session is started from the keyboard and its answer streams in", async () => {
+  const page = await openPage(browser, server.url);
+  await page.getByText("No sessions yet.").waitFor();
+  await page.keyboard.press("n");
+  await page.getByRole("radio", { name: /^Mock/ }).check();
+  await page.getByLabel("Prompt").fill("mock: say Hello **there**.\nmock: wait 600");
+  await page.keyboard.press("Control+Enter");
+  await page.waitForURL(/\/sessions\/ses_/);
+  await page.locator("strong", { hasText: "there" }).waitFor();
+  await page.locator("header").getByText("Working").waitFor();
+  await page.getByRole("button", { name: "Interrupt" }).click();
+  await page.getByText("interrupted").first().waitFor();
+  await closed(page);
+});
+
+test("a permission is allowed with a key, and the agent goes on", async () => {
+  const { page } = await opened("mock: permission delete the old notes\nmock: say They are gone.");
+  await page.getByRole("region", { name: "Waiting for you" }).getByText("delete the old notes").waitFor();
+  await until(async () => (await page.title()) === "(1) Ostler", "the tab shows what waits");
+  await page.locator("body").press("a");
+  await answer(page, "They are gone.").waitFor();
+  await page.getByText("allowed once").waitFor();
+  await until(async () => (await page.title()) === "Ostler", "the tab shows that nothing waits");
+  await closed(page);
+});
+
+test("a permission is denied, and the agent hears why", async () => {
+  const { page } = await opened("mock: permission delete everything\nmock: say Never said.");
+  await page.getByRole("button", { name: "Reject" }).click();
+  await page.getByLabel("Reason for the agent").fill("I need them");
+  await page.keyboard.press("Enter");
+  await answer(page, "I need them").waitFor();
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  assert.equal(await answer(page, "Never said.").count(), 0);
+  await closed(page);
+});
+
+test("questions are answered: one, several, and in one's own words", async () => {
+  const { page } = await opened("mock: questions Which size? | S | M ;; *Which extras? | milk | sugar\nmock: question Your name?\nmock: say Thanks.");
+  await page.getByRole("radio", { name: "M" }).check();
+  await page.getByRole("checkbox", { name: "milk" }).check();
+  await page.getByRole("checkbox", { name: "sugar" }).check();
+  await page.getByRole("button", { name: "Answer" }).click();
+  await page.getByText("answered: M; milk, sugar").waitFor();
+  await page.getByLabel("Your own answer").fill("Ada");
+  await page.keyboard.press("Enter");
+  await page.getByText("answered: Ada").waitFor();
+  await answer(page, "Thanks.").waitFor();
+  await closed(page);
+});
+
+test("a message during a turn is queued, can be taken back, and steers when told to", async () => {
+  const { page } = await opened("mock: say Busy.\nmock: wait 600");
+  const message = page.getByLabel("Message");
+  await page.getByRole("button", { name: "Queue" }).waitFor();
+  await message.fill("mock: say Later.");
+  await message.press("Enter");
+  const queue = page.getByRole("list", { name: "Queued prompts" });
+  await queue.getByText("mock: say Later.").waitFor();
+  await message.fill("mock: say Taken back.");
+  await message.press("Enter");
+  await queue.getByText("Taken back").waitFor();
+  await queue.getByRole("button", { name: "Take it back" }).nth(1).click();
+  await until(async () => (await queue.getByRole("listitem").count()) === 1, "one prompt is left in the queue");
+  await message.press("Escape");
+  await answer(page, "Later.").waitFor();
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  await closed(page);
+});
+
+test("a follow-up goes on with the conversation", async () => {
+  const { page } = await opened("mock: say First answer.");
+  await page.getByText("Turn 1").first().waitFor();
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  await page.keyboard.press("m");
+  await page.getByLabel("Message").fill("mock: recall");
+  await page.keyboard.press("Enter");
+  await page.locator("[data-row=turn]", { hasText: "Turn 2" }).waitFor();
+  await answer(page, /2/).waitFor();
+  await closed(page);
+});
+
+test("tools are shown as what they are: terminal, diff, search, file, data", async () => {
+  const { page } = await opened(
+    [
+      "mock: run printf '\\033[32mgreen\\033[0m\\n'; echo red >&2",
+      "mock: write notes.md # Notes\\nFirst\\n",
+      'mock: tool grep {"pattern": "x"} -> src/a.py:3: found',
+      'mock: tool read {"path": "a.py"} -> print(1)',
+      'mock: tool tracker {"id": 7} -> {"state": "open"}',
+      "mock: plan Look | Change",
+    ].join("\n"),
+  );
+  const card = (kind) => page.locator(`[data-tool=${kind}]`);
+  await card("terminal").getByRole("button").first().click();
+  await card("terminal").locator(".ansi-green-fg", { hasText: "green" }).waitFor();
+  await card("terminal").locator("[data-stream=stderr]", { hasText: "red" }).waitFor();
+  await card("edit").getByText("# Notes").waitFor();
+  for (const [kind, text] of [["search", "src/a.py"], ["read", "print(1)"], ["other", '"open"']]) {
+    await card(kind).getByRole("button").first().click();
+    await card(kind).getByText(text).waitFor();
+  }
+  await page.getByRole("region", { name: "Plan" }).getByText("Change").waitFor();
+  await page.keyboard.press("p");
+  await page.getByLabel("Side panel").getByText("1 file").waitFor();
+  await page.getByRole("tab", { name: "Events" }).click();
+  await page.getByRole("button", { name: /file\.changed/ }).click();
+  await page.getByText("The agent's own frame").waitFor();
+  await closed(page);
+});
+
+test("output that makes no sense is shown, and nothing else breaks", async () => {
+  const nasty = [
+    'mock: tool edit {"path": "a", "old": 5, "new": ["x"]} -> @@ -x,1 +y @@ broken',
+    'mock: tool grep {"pattern": null} -> \\u0000<script>window.hacked=1</script>::::',
+    "mock: tool bash {} -> \\x1b[999999m<img src=x onerror=window.hacked=1>",
+    "mock: garbage",
+    "mock: say <script>window.hacked=1</script><img src=x onerror=window.hacked=1> [a](javascript:window.hacked=1) ![b](http://127.0.0.1:9/x.png)",
+    "mock: say | a | b\\n|---\\n```\\nnever closed",
+    "mock: terminal \\u001b]0;title\\u0007\\u001b[2Jcleared",
+    "mock: say The end.",
+  ].join("\n");
+  const { page } = await opened(nasty);
+  await answer(page, "The end.").waitFor();
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  for (const button of await page.locator("[data-tool] > button").all()) await button.click();
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.equal(await page.getByText("cannot be shown").count(), 0);
+  assert.equal(await page.locator("[data-row=note]", { hasText: "Unreadable" }).count(), 4);
+  await closed(page);
+});
+
+test("a link to an entry opens the session at that entry", async () => {
+  const lines = Array.from({ length: 120 }, (_, index) => `mock: tool step {"n": ${index}} -> ok`);
+  const { id, page } = await opened([...lines, "mock: say The end."].join("\n"));
+  await answer(page, "The end.").waitFor();
+  const { events } = await api("GET", `/sessions/${id}/events?limit=1000`);
+  const wanted = events.find((event) => event.type === "item.started" && JSON.stringify(event.data).includes('\\"n\\":60'));
+  await page.goto(`${server.url}/sessions/${id}#e${wanted.sequence}`);
+  await page.reload();
+  const row = page.locator(`[data-sequence="${wanted.sequence}"]`);
+  await row.waitFor();
+  await until(async () => row.evaluate((node) => node.getBoundingClientRect().top > 0 && node.getBoundingClientRect().bottom < innerHeight), "the entry is on the screen");
+  await closed(page);
+});
+
+test("an open ask stays in sight when one reads further up", async () => {
+  const lines = Array.from({ length: 80 }, (_, index) => `mock: tool step {"n": ${index}} -> ok`);
+  const { page } = await opened([...lines, "mock: permission go on"].join("\n"));
+  const button = page.getByRole("button", { name: "Allow once" });
+  await button.waitFor();
+  await page.getByLabel("Timeline").hover();
+  await page.mouse.wheel(0, -100_000);
+  await page.getByRole("button", { name: "To the end" }).waitFor();
+  assert.equal(await button.isVisible(), true);
+  await button.click();
+  await page.getByRole("button", { name: "To the end" }).click();
+  await page.getByText("allowed once").waitFor();
+  await closed(page);
+});
+
+test("a session is renamed, stopped and deleted", async () => {
+  const { id, page } = await opened("mock: say Hello.");
+  await page.getByRole("heading", { level: 1 }).getByRole("button").click();
+  await page.getByLabel("Title").fill("A better name");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "A better name" }).waitFor();
+  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("menuitem", { name: /^Stop/ }).click();
+  await page.getByText("This session is over.").waitFor();
+  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("menuitem", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete session" }).click();
+  await page.waitForURL(`${server.url}/`);
+  await until(async () => !(await page.content()).includes(id), "the list has no deleted session");
+  await closed(page);
+});
+
+test("a picture is sent with the prompt", async () => {
+  const { page } = await opened();
+  const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
+  await page.getByLabel("Pictures").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: png });
+  await page.getByAltText("dot.png").waitFor();
+  await page.getByLabel("Message").fill("What is this?");
+  await page.getByRole("button", { name: "Send" }).click();
+  await answer(page, /1 image/).waitFor();
+  await closed(page);
+});

@@ -1,0 +1,189 @@
+"""After kill -9 nothing is mounted, nothing runs, nothing half-made is left, and nothing finished is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ostler.base.errors import WorkspaceBusy
+from ostler.runner.workspaces.model import EmptySource, Order, ProviderKind
+from ostler.runner.workspaces.service import Workspaces
+from tests.serving import clean_env, wait_until
+from tests.workspaces.places import inside, opened
+
+_RUNNER = """
+import asyncio, os, subprocess, sys
+from pathlib import Path
+from ostler.runner.workspaces.model import EmptySource, Order
+from ostler.runner.workspaces.service import Workspaces
+
+async def main():
+    service = await Workspaces.open(Path(sys.argv[1]), environ=os.environ)
+    order = Order(source=EmptySource(files={"a.txt": "a"}), providers=(sys.argv[2],), strict=True)
+    workspace = await service.create(order)
+    await service.use_files(workspace.id, lambda files: files.write("b.txt", b"b"))
+    entry = await service.entry(workspace.id)
+    if sys.argv[3] == "agent":
+        subprocess.Popen(entry.command(("sleep", "600")), cwd=entry.folder, start_new_session=True)
+    print(workspace.id, flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def _mounting(root: Path) -> set[int]:
+    """The processes in whose namespace something is mounted below a folder."""
+    found = set()
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and f" {root}/workspaces/" in (process / "mountinfo").read_text():
+                found.add(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+def _running(name: str) -> set[int]:
+    return {pid for pid in _pids() if _name(pid) == name}
+
+
+def _pids() -> list[int]:
+    return [int(process.name) for process in Path("/proc").iterdir() if process.name.isdigit()]
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _runner(root: Path, kind: str, what: str) -> tuple[subprocess.Popen[bytes], str]:
+    """A runner in a process of its own that has made a workspace."""
+    command = [sys.executable, "-c", _RUNNER, str(root), kind, what]
+    process = subprocess.Popen(command, env=clean_env(root.parent / "home"), stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    return process, process.stdout.readline().decode().strip()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("kind", ["overlay", "overlay-root"])
+async def test_after_a_killed_runner_nothing_stays_mounted_and_nothing_is_lost(
+    kind: ProviderKind, tmp_path: Path
+) -> None:
+    root = tmp_path / "state"
+    process, workspace = _runner(root, kind, "alone")
+    assert _mounting(root)
+    assert f" {root}/workspaces/" not in Path("/proc/self/mountinfo").read_text()
+    _kill(process)
+    wait_until(lambda: not _mounting(root), what="the holder to leave")
+    async with opened(root) as service:
+        assert await inside(service, workspace, "cat a.txt b.txt") == "ab"
+
+
+async def test_an_agent_that_outlives_its_runner_keeps_its_workspace(tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    process, workspace = _runner(root, "overlay", "agent")
+    wait_until(lambda: bool(_mounting(root) & _running("sleep")), what="the agent to be inside")
+    agents = _mounting(root) & _running("sleep")
+    _kill(process)
+    async with opened(root) as service:
+        assert await inside(service, workspace, "cat b.txt") == "b"
+        assert _mounting(root) & _running("sleep") == agents
+        snapshot = await service.snapshot(workspace)
+        with pytest.raises(WorkspaceBusy, match="in use by 1 processes"):
+            await service.restore(workspace, snapshot.id)
+        _end(agents)
+        await service.restore(workspace, snapshot.id)
+        assert await inside(service, workspace, "cat b.txt") == "b"
+    wait_until(lambda: not _mounting(root), what="everything to be gone")
+
+
+def _end(agents: set[int]) -> None:
+    for pid in agents:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not agents & set(_pids()) or all(_name(pid) == "" for pid in agents), what="the agent to end")
+
+
+async def test_a_killed_holder_is_replaced(tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    async with opened(root) as service:
+        order = Order(source=EmptySource(files={"a.txt": "a"}), providers=("overlay",), strict=True)
+        workspace = await service.create(order)
+        await inside(service, workspace, "echo b > b.txt")
+        for holder in _mounting(root) & _running("ostler-holder"):
+            os.kill(holder, signal.SIGKILL)
+        wait_until(lambda: not _mounting(root), what="the holder to end")
+        assert await inside(service, workspace, "cat a.txt b.txt") == "ab\n"
+        assert await service.use_files(workspace.id, lambda files: files.read("b.txt").data) == b"b\n"
+
+
+async def test_a_killed_fork_server_is_replaced(tmp_path: Path) -> None:
+    async with opened(tmp_path / "state") as service:
+        order = Order(source=EmptySource(files={"a.txt": "a"}), providers=("overlay",), strict=True)
+        first = await service.create(order)
+        for child in _children():
+            os.kill(child, signal.SIGKILL)
+        second = await service.create(order)
+        assert await inside(service, first, "cat a.txt") + await inside(service, second, "cat a.txt") == "aa"
+
+
+def _children() -> list[int]:
+    return [pid for pid in _pids() if _is_fork_server(pid)]
+
+
+def _is_fork_server(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return f"PPid:\t{os.getpid()}\n" in status and b"workspace_holder.py" in command
+
+
+async def test_half_made_things_are_removed_at_the_next_start(tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    order = Order(source=EmptySource(files={"a.txt": "a"}), providers=("copy",), strict=True)
+    async with opened(root) as service:
+        await service.create(order)
+    for place in (
+        "workspaces/wsp_half/tree",
+        "snapshots/snp_half/content",
+        "bases/half-folder/tree",
+        "incoming/x",
+        "records/x",
+    ):
+        (root / place).mkdir(parents=True)
+    (root / "uploads" / "new_x.part").write_bytes(b"x")
+    async with opened(root) as service:
+        assert service.all() == []
+        places = [root / name for name in ("workspaces", "snapshots", "incoming", "records", "uploads", "trash")]
+        wait_until(lambda: not any(any(place.iterdir()) for place in places), what="the litter to go")
+        assert not (root / "bases" / "half-folder").exists()
+
+
+async def test_a_restore_that_was_killed_in_the_middle_is_undone(tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    order = Order(source=EmptySource(files={"a.txt": "a"}), providers=("overlay",), strict=True)
+    service = await Workspaces.open(root, environ=os.environ)
+    workspace = await service.create(order)
+    await inside(service, workspace, "echo b > b.txt")
+    await service.close()
+    wait_until(lambda: not _mounting(root), what="the holder to leave")
+    place = root / "workspaces" / workspace.id
+    (place / "before").mkdir()
+    for name in ("upper", "work", "tree"):
+        (place / name).rename(place / "before" / name)
+    (place / "upper").mkdir()
+    async with opened(root) as again:
+        assert await inside(again, workspace, "cat b.txt") == "b\n"

@@ -1,0 +1,105 @@
+// Calls of the API: one function for each that the UI makes, and one shape for everything that goes wrong.
+import { connection, headersOf, urlOf, type Connection } from "./connection";
+import type {
+  Agent,
+  Ask,
+  CreateSession,
+  EventPage,
+  Problem,
+  PromptReceipt,
+  SendMessage,
+  Session,
+  SessionPage,
+  Turn,
+  Version,
+} from "./types";
+
+/** A refusal of the server, or no answer at all (`status` 0). */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly problem?: Problem,
+  ) {
+    super(message);
+  }
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+type Query = Record<string, string | number | boolean | undefined>;
+
+export async function call<T>(
+  method: string,
+  path: string,
+  {
+    body,
+    query,
+    to = connection.get(),
+    signal,
+  }: { body?: unknown; query?: Query; to?: Connection; signal?: AbortSignal } = {},
+): Promise<T> {
+  const headers: Record<string, string> = headersOf(to);
+  if (body !== undefined) headers["content-type"] = "application/json";
+  let answer: Response;
+  try {
+    answer = await fetch(urlOf(to, path) + search(query), {
+      method,
+      headers,
+      signal,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, `${to.endpoint || location.origin} does not answer.`);
+  }
+  if (!answer.ok) throw await refusal(answer);
+  return (answer.status === 204 ? undefined : await answer.json()) as T;
+}
+
+function search(query: Query = {}): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+  return given.length ? `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}` : "";
+}
+
+export async function refusal(answer: Response): Promise<ApiError> {
+  try {
+    const problem = (await answer.json()) as Problem;
+    return new ApiError(answer.status, problem.detail ?? problem.title, problem);
+  } catch {
+    return new ApiError(answer.status, `The server answered with status ${answer.status}.`);
+  }
+}
+
+const id = encodeURIComponent;
+
+export const api = {
+  version: (to?: Connection) => call<Version>("GET", "/version", { to }),
+  agents: () => call<{ items: Agent[] }>("GET", "/agents").then((list) => list.items),
+  agent: (name: string) => call<Agent>("GET", `/agents/${id(name)}`),
+  install: (name: string) => call<{ version?: string | null }>("POST", `/agents/${id(name)}/install`, { body: {} }),
+  sessions: (query: Query) => call<SessionPage>("GET", "/sessions", { query }),
+  session: (session: string, signal?: AbortSignal) => call<Session>("GET", `/sessions/${id(session)}`, { signal }),
+  create: (wanted: CreateSession) => call<Session>("POST", "/sessions", { body: wanted }),
+  rename: (session: string, title: string) => call<Session>("PATCH", `/sessions/${id(session)}`, { body: { title } }),
+  remove: (session: string) => call<void>("DELETE", `/sessions/${id(session)}`),
+  act: (session: string, verb: "stop" | "cancel" | "pause" | "resume") =>
+    call<Session>("POST", `/sessions/${id(session)}/${verb}`),
+  interrupt: (session: string) => call<{ interrupted: boolean }>("POST", `/sessions/${id(session)}/interrupt`),
+  send: (session: string, message: Partial<SendMessage>) =>
+    call<PromptReceipt>("POST", `/sessions/${id(session)}/messages`, { body: message }),
+  unqueue: (session: string, prompt: string) => call<void>("DELETE", `/sessions/${id(session)}/queue/${id(prompt)}`),
+  turns: (session: string, signal?: AbortSignal) =>
+    call<{ turns: Turn[] }>("GET", `/sessions/${id(session)}/turns`, { signal }).then((list) => list.turns),
+  events: (session: string, query: Query, signal?: AbortSignal) =>
+    call<EventPage>("GET", `/sessions/${id(session)}/events`, { query, signal }),
+  asks: () => call<{ items: Ask[] }>("GET", "/asks").then((list) => list.items),
+  permit: (session: string, ask: string, reply: "once" | "always" | "reject", message?: string) =>
+    call<Ask>("POST", `/sessions/${id(session)}/permissions/${id(ask)}/reply`, { body: { reply, message } }),
+  answer: (session: string, ask: string, answers: string[][]) =>
+    call<Ask>("POST", `/sessions/${id(session)}/questions/${id(ask)}/reply`, { body: { answers } }),
+  decline: (session: string, ask: string, message?: string) =>
+    call<Ask>("POST", `/sessions/${id(session)}/questions/${id(ask)}/reject`, { body: { message } }),
+};

@@ -1,0 +1,37 @@
+// The wire types of the server, by the names this UI uses. They are generated from schema/openapi.json.
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Event = Schemas["Event"];
+export type EventOf<T extends Event["type"]> = Extract<Event, { type: T }>;
+export type Session = Schemas["Session"];
+export type SessionPage = Schemas["SessionPage"];
+export type CreateSession = Schemas["CreateSession"];
+export type PermissionMode = Session["permission_mode"];
+export type SessionStatus = Session["status"];
+export type Activity = Session["activity"];
+export type Agent = Schemas["Agent"];
+export type Item = Schemas["Item"];
+export type Part = Item["content"][number];
+export type Ask = Schemas["Ask"];
+export type PermissionData = Schemas["PermissionData"];
+export type QuestionData = Schemas["QuestionData"];
+export type Question = Schemas["Question"];
+export type PlanEntry = Schemas["PlanEntry"];
+export type Usage = Schemas["UsageUpdatedData"];
+export type QueueEntry = Schemas["QueueEntry"];
+export type FileChange = Schemas["FileChangedData"];
+export type Turn = Schemas["Turn"];
+export type Problem = Schemas["Problem"];
+export type PromptReceipt = Schemas["PromptReceipt"];
+export type SendMessage = Schemas["SendMessage"];
+export type InputPart = NonNullable<SendMessage["parts"]>[number];
+export type WhenBusy = NonNullable<SendMessage["when_busy"]>;
+export type Version = Schemas["Version"];
+
+export interface EventPage {
+  events: Event[];
+  has_more: boolean;
+  next_offset: number;
+}

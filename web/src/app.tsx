@@ -1,0 +1,148 @@
+// Pages by address, keys that work everywhere, and what the tab says.
+import { lazy, Suspense, useEffect, useState } from "react";
+import { Link, Redirect, Route, Switch, useLocation } from "wouter";
+import { ConnectPage } from "./pages/connect";
+import SessionsPage from "./pages/sessions";
+import { Boundary } from "./parts/boundary";
+import { Help } from "./parts/help";
+import { Palette } from "./parts/palette";
+import { Toasts } from "./parts/toasts";
+import { isTyping } from "./session/asks";
+import { Shell, switcherOf } from "./shell";
+import { recent } from "./state/recent";
+import { overview, startOverview, stopOverview } from "./state/sessions";
+import { useSelected } from "./state/store";
+import { useAttention } from "./state/attention";
+
+const SessionPage = lazy(() => import("./pages/session"));
+const NewPage = lazy(() => import("./pages/new"));
+const InboxPage = lazy(() => import("./pages/inbox"));
+const AgentsPage = lazy(() => import("./pages/agents"));
+
+export function App() {
+  const link = useSelected(overview, (known) => known.link);
+  const error = useSelected(overview, (known) => known.error);
+  const isEmpty = useSelected(overview, (known) => known.sessions.size === 0 && known.loading);
+  const [choosing, setChoosing] = useState(false);
+  useEffect(() => {
+    startOverview();
+    return stopOverview;
+  }, []);
+  useAttention();
+  const needsConnect = choosing || link === "refused" || (link === "lost" && isEmpty);
+  if (needsConnect) {
+    return (
+      <ConnectPage
+        key={link}
+        reason={error}
+        onDone={() => {
+          setChoosing(false);
+          startOverview();
+        }}
+      />
+    );
+  }
+  return <Frame onConnect={() => setChoosing(true)} />;
+}
+
+function Frame({ onConnect }: { onConnect(): void }) {
+  const [overlay, setOverlay] = useState<"palette" | "help">();
+  useGlobalKeys(setOverlay);
+  const [path] = useLocation();
+  return (
+    <>
+      <Shell onPalette={() => setOverlay("palette")} onConnect={onConnect}>
+        <Boundary key={path} what="This page">
+          <Suspense fallback={null}>
+            <Pages />
+          </Suspense>
+        </Boundary>
+      </Shell>
+      {overlay === "palette" && (
+        <Palette onClose={() => setOverlay(undefined)} onHelp={() => setOverlay("help")} onConnect={onConnect} />
+      )}
+      {overlay === "help" && <Help onClose={() => setOverlay(undefined)} />}
+      <Toasts />
+    </>
+  );
+}
+
+function Pages() {
+  return (
+    <Switch>
+      <Route path="/" component={SessionsPage} />
+      <Route path="/new" component={NewPage} />
+      <Route path="/inbox" component={InboxPage} />
+      <Route path="/agents" component={AgentsPage} />
+      <Route path="/sessions/:id">{({ id }) => <SessionPage id={decodeURIComponent(id)} />}</Route>
+      <Route path="/ai/runs/new">{() => <Redirect to="/new" replace />}</Route>
+      <Route path="/ai/runs/:id">{({ id }) => <Redirect to={`/sessions/${id}`} replace />}</Route>
+      <Route path="/ai/runs">{() => <Redirect to="/" replace />}</Route>
+      <Route path="/ai">{() => <Redirect to="/new" replace />}</Route>
+      <Route path="/sessions">{() => <Redirect to="/" replace />}</Route>
+      <Route>
+        <div className="p-6">
+          <h1 className="mb-2 text-sm font-semibold">There is no such page</h1>
+          <Link className="btn" href="/">
+            All sessions
+          </Link>
+        </div>
+      </Route>
+    </Switch>
+  );
+}
+
+function useGlobalKeys(setOverlay: (overlay: "palette" | "help") => void): void {
+  const [path, go] = useLocation();
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        setOverlay("palette");
+        return;
+      }
+      if (isTyping(event) || document.querySelector("dialog[open]")) return;
+      const run = keyOf(event.key, path, go, setOverlay);
+      if (run) {
+        event.preventDefault();
+        run();
+      }
+    };
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  }, [path, go, setOverlay]);
+}
+
+function keyOf(
+  key: string,
+  path: string,
+  go: (to: string) => void,
+  setOverlay: (overlay: "help") => void,
+): (() => void) | undefined {
+  switch (key) {
+    case "n":
+      return () => go("/new");
+    case "g":
+      return () => go("/");
+    case "i":
+      return () => go("/inbox");
+    case "?":
+      return () => setOverlay("help");
+    case "/":
+      return () => {
+        if (path !== "/") go("/");
+        setTimeout(() => document.getElementById("search")?.focus(), 50);
+      };
+    case "[":
+    case "]":
+      return () => {
+        const { open, others } = switcherOf(overview.get().sessions, recent.get());
+        const all = [...open, ...others];
+        const at = all.findIndex((session) => path === `/sessions/${session.id}`);
+        const next = all[(at + (key === "]" ? 1 : -1) + all.length) % all.length];
+        if (next) go(`/sessions/${next.id}`);
+      };
+    default:
+      return undefined;
+  }
+}

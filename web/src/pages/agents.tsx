@@ -1,0 +1,129 @@
+// The agents of this server: what is installed, and what each can do.
+import { Check, Download, LoaderCircle, Minus } from "lucide-react";
+import { useEffect } from "react";
+import { Link } from "wouter";
+import type { Agent } from "../api/types";
+import { orSay, say } from "../parts/toasts";
+import { catalogue, installAgent, loadAgents, readiness } from "../state/agents";
+import { useStore } from "../state/store";
+
+const TONES = { ok: "text-ok", warn: "text-warn", dim: "text-dim" };
+
+export default function AgentsPage() {
+  const { agents, loaded, error } = useStore(catalogue);
+  useEffect(() => void loadAgents(), []);
+  const flags = [...new Set(agents.flatMap((agent) => Object.keys(agent.capabilities)))].sort();
+  return (
+    <div className="h-full overflow-auto">
+      <header className="border-b border-line px-3 py-2 sm:px-4">
+        <h1 className="text-sm font-semibold">
+          Agents <span className="font-normal text-dim">{agents.length || ""}</span>
+        </h1>
+      </header>
+      {error && <p className="px-4 py-2 text-bad">{error}</p>}
+      {!loaded && <p className="p-6 text-dim">Looking at the agents.</p>}
+      <ul className="grid gap-2 p-3 sm:grid-cols-2 sm:p-4 xl:grid-cols-3">
+        {agents.map((agent) => (
+          <AgentCard key={agent.id} agent={agent} />
+        ))}
+      </ul>
+      {agents.length > 0 && <Matrix agents={agents} flags={flags} />}
+    </div>
+  );
+}
+
+function AgentCard({ agent }: { agent: Agent }) {
+  const state = readiness(agent);
+  const install = async () => {
+    if (await orSay(installAgent(agent.id))) say(`${agent.name} is installed.`);
+  };
+  return (
+    <li className="card flex flex-col gap-1 p-3">
+      <div className="flex items-baseline gap-2">
+        <h2 className="font-medium">{agent.name}</h2>
+        <span className="truncate text-2xs text-dim">{agent.version}</span>
+      </div>
+      <p className={`text-2xs ${TONES[state.tone]}`} role={agent.installing ? "status" : undefined}>
+        {state.text}
+      </p>
+      <p className="text-2xs text-dim">
+        {agent.models.length > 0 && `${agent.models.length} models · `}
+        {agent.modes.length > 0 && `${agent.modes.length} modes · `}
+        {agent.id}
+        {Boolean(agent.unparsed_frames) && ` · ${agent.unparsed_frames} unreadable messages`}
+      </p>
+      {!agent.installed && agent.install_hint && <p className="text-2xs text-dim">{agent.install_hint}</p>}
+      <div className="mt-auto flex gap-2 pt-2">
+        <Link
+          className="btn"
+          href={`/new?agent=${encodeURIComponent(agent.id)}`}
+          aria-label={`New session with ${agent.name}`}
+        >
+          New session
+        </Link>
+        {!agent.installed && (
+          <button
+            type="button"
+            className="btn"
+            disabled={Boolean(agent.installing)}
+            onClick={() => void install()}
+            aria-label={`Install ${agent.name}`}
+          >
+            {agent.installing ? (
+              <LoaderCircle size={13} className="animate-spin" aria-hidden />
+            ) : (
+              <Download size={13} aria-hidden />
+            )}{" "}
+            Install
+          </button>
+        )}
+      </div>
+    </li>
+  );
+}
+
+function Matrix({ agents, flags }: { agents: readonly Agent[]; flags: string[] }) {
+  return (
+    <section className="px-3 pb-6 sm:px-4">
+      <h2 className="mb-2 font-medium">What each can do</h2>
+      <div className="card overflow-x-auto" tabIndex={0} role="region" aria-label="Capabilities">
+        <table className="w-full border-collapse text-2xs">
+          <thead>
+            <tr className="text-left">
+              <th scope="col" className="sticky left-0 bg-panel px-2 py-1.5 font-medium">
+                Capability
+              </th>
+              {agents.map((agent) => (
+                <th key={agent.id} scope="col" className="px-2 py-1.5 text-center font-medium">
+                  {agent.id}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {flags.map((flag) => (
+              <tr key={flag} className="border-t border-line hover:bg-hover">
+                <th scope="row" className="sticky left-0 bg-panel px-2 py-1 text-left font-normal whitespace-nowrap">
+                  {flag.replaceAll("_", " ")}
+                </th>
+                {agents.map((agent) => (
+                  <td key={agent.id} className="px-2 py-1 text-center">
+                    <Mark yes={Boolean((agent.capabilities as Record<string, unknown>)[flag])} />
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Mark({ yes }: { yes: boolean }) {
+  return yes ? (
+    <Check size={13} className="inline text-ok" role="img" aria-label="yes" />
+  ) : (
+    <Minus size={13} className="inline text-dim/60" role="img" aria-label="no" />
+  );
+}

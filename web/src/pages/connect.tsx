@@ -1,0 +1,112 @@
+// Which server, and the token for it; shown when the server wants one or cannot be reached.
+import { useEffect, useState, type FormEvent } from "react";
+import { api, ApiError, messageOf } from "../api/client";
+import { connection, connectTo } from "../api/connection";
+import { CopyButton } from "../parts/code";
+
+export function ConnectPage({ reason, onDone }: { reason?: string; onDone(): void }) {
+  const known = connection.get();
+  const [endpoint, setEndpoint] = useState(known.endpoint || location.origin);
+  const [token, setToken] = useState(known.token);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState(reason);
+  const blocked = useBlocked();
+
+  const connect = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(undefined);
+    const to = { endpoint: endpoint.trim().replace(/\/+$/, ""), token: token.trim() };
+    try {
+      await api.version(to.endpoint === location.origin ? { ...to, endpoint: "" } : to);
+      connectTo(to);
+      onDone();
+    } catch (failure) {
+      setError(
+        blocked.current
+          ? `This page may only talk to the server it came from. Open ${to.endpoint} in the browser instead.`
+          : explain(failure),
+      );
+      setBusy(false);
+    }
+  };
+  const isElsewhere = endpoint.trim().replace(/\/+$/, "") !== location.origin;
+  return (
+    <main className="flex min-h-full items-center justify-center p-4">
+      <form className="card w-full max-w-md space-y-4 p-5" onSubmit={(event) => void connect(event)}>
+        <div>
+          <h1 className="text-base font-semibold">Connect to Ostler</h1>
+          <p className="text-dim">One server for every coding agent.</p>
+        </div>
+        {error && (
+          <p role="alert" className="rounded-md bg-bad-soft px-3 py-2 text-bad">
+            {error}
+          </p>
+        )}
+        <label className="block">
+          <span className="label">Server</span>
+          <input
+            className="field font-mono text-xs"
+            type="url"
+            required
+            value={endpoint}
+            onChange={(event) => setEndpoint(event.target.value)}
+          />
+        </label>
+        <label className="block">
+          <span className="label">Token</span>
+          <input
+            className="field font-mono text-xs"
+            type="password"
+            autoComplete="off"
+            placeholder="If the server needs one"
+            value={token}
+            onChange={(event) => setToken(event.target.value)}
+          />
+          <span className="mt-1 block text-2xs text-dim">Kept in this browser only.</span>
+        </label>
+        <button type="submit" className="btn btn-main w-full py-1.5" disabled={busy}>
+          {busy ? "Connecting" : "Connect"}
+        </button>
+        <details open={isElsewhere || undefined}>
+          <summary className="text-dim">How to start a server</summary>
+          <div className="mt-2 space-y-2 text-2xs text-dim">
+            <Command text="ostler serve" />
+            <p>With a token, so that others need it:</p>
+            <Command text={'ostler serve --token "$(cat token.txt)"'} />
+            <p>If this page is not served by that server, allow its origin:</p>
+            <Command text={`ostler serve --cors-origin ${location.origin}`} />
+          </div>
+        </details>
+      </form>
+    </main>
+  );
+}
+
+function Command({ text }: { text: string }) {
+  return (
+    <p className="flex items-center gap-1 rounded bg-sunken px-2 py-0.5 font-mono text-xs text-ink">
+      <span className="min-w-0 flex-1 truncate">{text}</span>
+      <CopyButton text={text} label="Copy the command" />
+    </p>
+  );
+}
+
+function explain(failure: unknown): string {
+  if (failure instanceof ApiError && failure.status === 0)
+    return `${failure.message} Is it running, and does it allow ${location.origin}?`;
+  return messageOf(failure);
+}
+
+/** The page's own policy may forbid other servers; the browser says so only by an event. */
+function useBlocked(): { current: boolean } {
+  const [blocked] = useState({ current: false });
+  useEffect(() => {
+    const listen = (event: SecurityPolicyViolationEvent) => {
+      if (event.effectiveDirective === "connect-src") blocked.current = true;
+    };
+    document.addEventListener("securitypolicyviolation", listen);
+    return () => document.removeEventListener("securitypolicyviolation", listen);
+  }, [blocked]);
+  return blocked;
+}

@@ -1,0 +1,355 @@
+// Start a session: one prompt and one agent are enough; the rest has defaults.
+import { ChevronRight } from "lucide-react";
+import { useEffect, useMemo, useState, type ReactNode } from "react";
+import { useLocation, useSearchParams } from "wouter";
+import { api, ApiError } from "../api/client";
+import type { Agent, CreateSession, PermissionMode, Session } from "../api/types";
+import { orSay, say } from "../parts/toasts";
+import { catalogue, loadAgents, readiness } from "../state/agents";
+import { refresh } from "../state/sessions";
+import { useStore } from "../state/store";
+
+interface Draft {
+  agent: string;
+  prompt: string;
+  model: string;
+  variant: string;
+  mode: string;
+  permission: PermissionMode;
+  cwd: string;
+  title: string;
+  labels: string;
+  env: string;
+}
+
+const KEY = "ostler.new";
+const PERMISSIONS: Record<PermissionMode, string> = {
+  default: "Ask before risky steps",
+  plan: "Only look and plan",
+  bypass: "Allow everything",
+};
+const BLANK: Draft = {
+  agent: "",
+  prompt: "",
+  model: "",
+  variant: "",
+  mode: "",
+  permission: "default",
+  cwd: "",
+  title: "",
+  labels: "",
+  env: "",
+};
+
+/** What was chosen last time, without what belongs to one session only. */
+function remembered(): Draft {
+  try {
+    return { ...BLANK, ...(JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Draft>) };
+  } catch {
+    return BLANK;
+  }
+}
+
+function like(session: Session): Partial<Draft> {
+  return {
+    agent: session.agent,
+    model: session.model ?? "",
+    variant: session.variant ?? "",
+    mode: session.mode ?? "",
+    permission: session.permission_mode,
+    cwd: session.cwd.includes(session.id) ? "" : session.cwd,
+    labels: Object.entries(session.labels)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(", "),
+  };
+}
+
+export function pairsOf(text: string, separator: RegExp): Record<string, string> {
+  const pairs = text.split(separator).filter((pair) => pair.trim());
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf("=");
+      if (at < 1) throw new Error(`"${pair.trim()}" is not name=value.`);
+      return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()];
+    }),
+  );
+}
+
+function bodyOf(draft: Draft): CreateSession {
+  const given = <T extends string>(text: T) => (text.trim() ? (text.trim() as T) : undefined);
+  return {
+    agent: draft.agent,
+    title: given(draft.title),
+    model: given(draft.model),
+    variant: given(draft.variant),
+    mode: given(draft.mode),
+    permission_mode: draft.permission,
+    cwd: given(draft.cwd),
+    labels: pairsOf(draft.labels, /[,\n]/),
+    env: pairsOf(draft.env, /\n/),
+  };
+}
+
+export default function NewPage() {
+  const { agents, loaded, error } = useStore(catalogue);
+  const [search] = useSearchParams();
+  const [, go] = useLocation();
+  const [draft, setDraft] = useState(remembered);
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string>();
+  const change = (part: Partial<Draft>) => setDraft((known) => ({ ...known, ...part }));
+  const wanted = search.get("agent");
+  const source = search.get("like");
+  useEffect(() => void loadAgents(), []);
+  useEffect(() => {
+    if (source)
+      void api.session(source).then(
+        (session) => change(like(session)),
+        () => undefined,
+      );
+  }, [source]);
+  const chosen = agents.find((agent) => agent.id === (wanted ?? draft.agent)) ?? best(agents);
+
+  const start = async () => {
+    if (!chosen || busy) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      const session = await api.create(bodyOf({ ...draft, agent: chosen.id }));
+      localStorage.setItem(KEY, JSON.stringify({ agent: chosen.id, permission: draft.permission, cwd: draft.cwd }));
+      refresh(session.id);
+      if (draft.prompt.trim()) await orSay(api.send(session.id, { message: draft.prompt }));
+      else say("The session is ready for its first message.");
+      go(`/sessions/${session.id}`);
+    } catch (failure) {
+      setProblem(failure instanceof ApiError || failure instanceof Error ? failure.message : String(failure));
+      setBusy(false);
+    }
+  };
+  return (
+    <div className="h-full overflow-auto">
+      <form
+        className="mx-auto max-w-[46rem] space-y-4 p-4 sm:p-6"
+        onSubmit={(event) => (event.preventDefault(), void start())}
+        onKeyDown={(event) =>
+          event.key === "Enter" && (event.ctrlKey || event.metaKey) && (event.preventDefault(), void start())
+        }
+      >
+        <h1 className="text-sm font-semibold">New session</h1>
+        {error && <p className="text-bad">{error}</p>}
+        <Field label="Prompt">
+          <textarea
+            autoFocus
+            rows={5}
+            className="field text-[14px]"
+            placeholder="What should the agent do?"
+            value={draft.prompt}
+            onChange={(event) => change({ prompt: event.target.value })}
+          />
+        </Field>
+        <AgentPicker
+          agents={agents}
+          loaded={loaded}
+          chosen={chosen}
+          onChoose={(agent) => (go("/new", { replace: true }), change({ agent, model: "", variant: "", mode: "" }))}
+        />
+        {chosen && <Choices agent={chosen} draft={draft} change={change} />}
+        <More draft={draft} change={change} />
+        {problem && (
+          <p role="alert" className="rounded-md bg-bad-soft px-3 py-2 text-bad">
+            {problem}
+          </p>
+        )}
+        <div className="flex items-center gap-3">
+          <button type="submit" className="btn btn-main px-4 py-1.5" disabled={busy || !chosen}>
+            {busy ? "Starting" : "Start session"}
+          </button>
+          <span className="text-2xs text-dim">Ctrl+Enter</span>
+        </div>
+      </form>
+    </div>
+  );
+}
+
+function best(agents: readonly Agent[]): Agent | undefined {
+  return (
+    agents.find((agent) => agent.installed && agent.credentials_available.length > 0) ??
+    agents.find((agent) => agent.id === "mock") ??
+    agents[0]
+  );
+}
+
+function Field({ label, children, hint }: { label: string; children: ReactNode; hint?: string }) {
+  return (
+    <div>
+      <label className="block">
+        <span className="label">{label}</span>
+        {children}
+      </label>
+      {hint && <p className="mt-1 text-2xs text-dim">{hint}</p>}
+    </div>
+  );
+}
+
+function AgentPicker({
+  agents,
+  loaded,
+  chosen,
+  onChoose,
+}: {
+  agents: readonly Agent[];
+  loaded: boolean;
+  chosen?: Agent;
+  onChoose(agent: string): void;
+}) {
+  const sorted = useMemo(
+    () => [...agents].sort((one, other) => Number(other.installed) - Number(one.installed)),
+    [agents],
+  );
+  return (
+    <fieldset>
+      <legend className="label">Agent</legend>
+      {!loaded && <p className="text-dim">Looking at the agents.</p>}
+      <div className="grid gap-1.5 sm:grid-cols-2 lg:grid-cols-3">
+        {sorted.map((agent) => {
+          const state = readiness(agent);
+          return (
+            <label
+              key={agent.id}
+              className={`flex cursor-pointer items-start gap-2 rounded-md border px-2.5 py-1.5 hover:bg-hover ${chosen?.id === agent.id ? "border-accent bg-accent-soft" : "border-line bg-panel"}`}
+            >
+              <input
+                type="radio"
+                name="agent"
+                className="mt-1"
+                checked={chosen?.id === agent.id}
+                onChange={() => onChoose(agent.id)}
+              />
+              <span className="min-w-0">
+                <span className="block truncate">{agent.name}</span>
+                <span
+                  className={`block truncate text-2xs ${{ ok: "text-ok", warn: "text-warn", dim: "text-dim" }[state.tone]}`}
+                >
+                  {state.text}
+                </span>
+              </span>
+            </label>
+          );
+        })}
+      </div>
+      {chosen && !chosen.installed && (
+        <p className="mt-1 text-2xs text-dim">It is installed when the session first needs it. {chosen.install_hint}</p>
+      )}
+    </fieldset>
+  );
+}
+
+function Choices({ agent, draft, change }: { agent: Agent; draft: Draft; change(part: Partial<Draft>): void }) {
+  const model = agent.models.find((one) => one.id === draft.model);
+  const variants = [...new Set((model ? [model] : agent.models).flatMap((one) => one.variants ?? []))];
+  return (
+    <div className="grid gap-3 sm:grid-cols-2">
+      <Field label="Model">
+        <input
+          className="field"
+          list="models"
+          placeholder="The agent's own choice"
+          value={draft.model}
+          onChange={(event) => change({ model: event.target.value })}
+        />
+        <datalist id="models">
+          {agent.models.map((one) => (
+            <option key={one.id} value={one.id}>
+              {one.name}
+            </option>
+          ))}
+        </datalist>
+      </Field>
+      {(agent.capabilities.variants || variants.length > 0) && (
+        <Field label="Variant">
+          <input
+            className="field"
+            list="variants"
+            placeholder="Usual effort"
+            value={draft.variant}
+            onChange={(event) => change({ variant: event.target.value })}
+          />
+          <datalist id="variants">
+            {variants.map((name) => (
+              <option key={name} value={name} />
+            ))}
+          </datalist>
+        </Field>
+      )}
+      {agent.modes.length > 0 && (
+        <Field label="Mode" hint={agent.modes.find((mode) => mode.id === draft.mode)?.description}>
+          <select className="field" value={draft.mode} onChange={(event) => change({ mode: event.target.value })}>
+            <option value="">The agent's own choice</option>
+            {agent.modes.map((mode) => (
+              <option key={mode.id} value={mode.id}>
+                {mode.name}
+              </option>
+            ))}
+          </select>
+        </Field>
+      )}
+      <Field label="Permissions">
+        <select
+          className="field"
+          value={draft.permission}
+          onChange={(event) => change({ permission: event.target.value as PermissionMode })}
+        >
+          {Object.entries(PERMISSIONS).map(([name, text]) => (
+            <option key={name} value={name}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <Field label="Folder" hint="On the server's machine. Empty: a new, empty folder.">
+        <input
+          className="field font-mono text-xs"
+          placeholder="/path/to/project"
+          value={draft.cwd}
+          onChange={(event) => change({ cwd: event.target.value })}
+        />
+      </Field>
+      <Field label="Labels" hint="name=value, separated by commas">
+        <input
+          className="field"
+          placeholder="team=web"
+          value={draft.labels}
+          onChange={(event) => change({ labels: event.target.value })}
+        />
+      </Field>
+    </div>
+  );
+}
+
+function More({ draft, change }: { draft: Draft; change(part: Partial<Draft>): void }) {
+  return (
+    <details className="group">
+      <summary className="flex list-none items-center gap-1 text-dim">
+        <ChevronRight size={13} className="group-open:rotate-90" aria-hidden /> Title and variables
+      </summary>
+      <div className="mt-2 grid gap-3">
+        <Field label="Title" hint="Empty: from the prompt.">
+          <input className="field" value={draft.title} onChange={(event) => change({ title: event.target.value })} />
+        </Field>
+        <Field
+          label="Variables"
+          hint="One NAME=value in each line, for the agent's process. Values are never shown again."
+        >
+          <textarea
+            rows={3}
+            className="field font-mono text-xs"
+            autoComplete="off"
+            spellCheck={false}
+            value={draft.env}
+            onChange={(event) => change({ env: event.target.value })}
+          />
+        </Field>
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,131 @@
+// One session: header, timeline, what waits, composer, side panel.
+import { useEffect, useState } from "react";
+import { Link } from "wouter";
+import { api } from "../api/client";
+import { Boundary } from "../parts/boundary";
+import { orSay } from "../parts/toasts";
+import { AskCard, isTyping } from "../session/asks";
+import { Composer, QueueList } from "../session/composer";
+import { LiveContext, useHead, useLive } from "../session/context";
+import { SessionHeader } from "../session/header";
+import { Panel, type Tab } from "../session/panel";
+import { Timeline } from "../session/timeline";
+import { enter, leave, type LiveSession } from "../state/live";
+import { visited } from "../state/recent";
+
+export default function SessionPage({ id }: { id: string }) {
+  const [live, setLive] = useState<LiveSession>();
+  useEffect(() => {
+    setLive(enter(id));
+    return () => leave(id);
+  }, [id]);
+  if (!live || live.id !== id) return null;
+  return (
+    <LiveContext value={live}>
+      <Loaded key={id} />
+    </LiveContext>
+  );
+}
+
+function Loaded() {
+  const live = useLive();
+  const phase = useHead((head) => head.phase);
+  const error = useHead((head) => head.error);
+  const isThere = useHead((head) => head.session !== undefined);
+  const title = useHead((head) => head.summary.title ?? head.session?.key);
+  useEffect(() => {
+    if (isThere) visited(live.id);
+  }, [isThere, live.id]);
+  useEffect(() => {
+    if (phase === "gone") visited(live.id, true);
+  }, [phase, live.id]);
+  if (phase === "gone" || (phase === "failed" && !isThere))
+    return <Missing text={error ?? "There is no such session."} />;
+  if (!isThere)
+    return (
+      <p className="p-6 text-dim">{phase === "reconnecting" ? `${error} Trying again.` : "Loading the session."}</p>
+    );
+  return <View title={title ?? live.id} />;
+}
+
+function Missing({ text }: { text: string }) {
+  return (
+    <div className="p-6">
+      <h1 className="mb-2 text-sm font-semibold">This session cannot be shown</h1>
+      <p className="mb-4 text-dim">{text}</p>
+      <Link className="btn" href="/">
+        All sessions
+      </Link>
+    </div>
+  );
+}
+
+function View({ title }: { title: string }) {
+  const live = useLive();
+  const [tab, setTab] = useTab();
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (isTyping(event) || document.querySelector("dialog[open]")) return;
+      if (event.key === "p") setTab(tab ? undefined : "changes");
+      else if (event.key === "m") document.querySelector<HTMLElement>("textarea[aria-label=Message]")?.focus();
+      else if (event.key === "Escape" && live.head.get().summary.turn) void orSay(api.interrupt(live.id));
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  }, [tab, setTab, live]);
+  return (
+    <div className="relative flex h-full min-w-0">
+      <section className="flex min-w-0 flex-1 flex-col" aria-label={title}>
+        <SessionHeader panelOpen={tab !== undefined} onPanel={() => setTab(tab ? undefined : "changes")} />
+        <Boundary what="The timeline">
+          <Timeline />
+        </Boundary>
+        <div className="px-3 pb-3 sm:px-5">
+          <div className="mx-auto max-w-[54rem] space-y-2">
+            <AskDock />
+            <QueueList />
+            <Composer />
+          </div>
+        </div>
+      </section>
+      {tab && <Panel tab={tab} onTab={setTab} onClose={() => setTab(undefined)} />}
+    </div>
+  );
+}
+
+/** Open asks stand above the composer, so that they are seen wherever one has scrolled to. */
+function AskDock() {
+  const live = useLive();
+  const asks = useHead((head) => head.summary.asks);
+  if (!asks.length) return null;
+  return (
+    <div className="max-h-[45dvh] space-y-2 overflow-auto" role="region" aria-label="Waiting for you" tabIndex={0}>
+      {asks.map((ask, index) => (
+        <AskCard
+          key={ask.id}
+          sessionId={live.id}
+          askId={ask.id}
+          permission={ask.permission}
+          question={ask.question}
+          keys={index === 0}
+        />
+      ))}
+    </div>
+  );
+}
+
+const KEY = "ostler.panel";
+
+function useTab(): [Tab | undefined, (tab: Tab | undefined) => void] {
+  const [tab, setTab] = useState<Tab | undefined>(() =>
+    matchMedia("(min-width: 1280px)").matches ? ((localStorage.getItem(KEY) as Tab | null) ?? undefined) : undefined,
+  );
+  const choose = (next: Tab | undefined) => {
+    setTab(next);
+    if (next) localStorage.setItem(KEY, next);
+    else localStorage.removeItem(KEY);
+  };
+  return [tab, choose];
+}

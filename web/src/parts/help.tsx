@@ -1,0 +1,68 @@
+// The keys.
+import { Dialog } from "./dialog";
+
+const KEYS: [string, [string, string][]][] = [
+  [
+    "Everywhere",
+    [
+      ["Ctrl K", "Commands and sessions"],
+      ["n", "New session"],
+      ["g", "All sessions"],
+      ["i", "Inbox"],
+      ["/", "Search"],
+      ["[  ]", "Previous and next open session"],
+      ["?", "This help"],
+    ],
+  ],
+  [
+    "In the list",
+    [
+      ["j  k", "Down and up"],
+      ["Enter", "Open"],
+    ],
+  ],
+  [
+    "In a session",
+    [
+      ["m", "Write a message"],
+      ["Enter", "Send, or queue while the agent works"],
+      ["Ctrl Enter", "Steer the turn under way"],
+      ["Esc", "Interrupt the turn"],
+      ["p", "Side panel"],
+    ],
+  ],
+  [
+    "When something waits",
+    [
+      ["a", "Allow once"],
+      ["A", "Allow for this session"],
+      ["r", "Reject"],
+      ["1 to 9", "Choose an answer"],
+      ["Enter", "Send the answer"],
+    ],
+  ],
+];
+
+export function Help({ onClose }: { onClose(): void }) {
+  return (
+    <Dialog label="Keyboard" onClose={onClose}>
+      <div className="grid gap-5 sm:grid-cols-2">
+        {KEYS.map(([title, keys]) => (
+          <section key={title}>
+            <h3 className="mb-1 text-2xs font-medium text-dim">{title}</h3>
+            <dl className="space-y-1">
+              {keys.map(([key, what]) => (
+                <div key={what} className="flex items-baseline gap-2">
+                  <dt className="w-20 shrink-0">
+                    <kbd className="kbd">{key}</kbd>
+                  </dt>
+                  <dd>{what}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,104 @@
+// Everything by name: Ctrl+K or Cmd+K, a few letters, Enter.
+import { useMemo, useState, type KeyboardEvent } from "react";
+import { useLocation } from "wouter";
+import { matches, titleOf } from "../pages/sessions";
+import { overview } from "../state/sessions";
+import { useStore } from "../state/store";
+import { toggleTheme } from "../state/theme";
+import { Dialog } from "./dialog";
+import { Dot, needOf } from "./status";
+
+interface Entry {
+  id: string;
+  label: string;
+  hint: string;
+  session?: Parameters<typeof needOf>[0];
+  run(): void;
+}
+
+const RANK = { waiting: 0, working: 1, idle: 2, ended: 3 };
+
+export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHelp(): void; onConnect(): void }) {
+  const { sessions } = useStore(overview);
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const [, go] = useLocation();
+  const entries = useMemo(() => {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    const actions: Entry[] = [
+      { id: "new", label: "New session", hint: "n", run: () => go("/new") },
+      { id: "sessions", label: "All sessions", hint: "g", run: () => go("/") },
+      { id: "inbox", label: "Inbox", hint: "i", run: () => go("/inbox") },
+      { id: "agents", label: "Agents", hint: "", run: () => go("/agents") },
+      { id: "theme", label: "Switch between dark and light", hint: "", run: toggleTheme },
+      { id: "connect", label: "Server and token", hint: "", run: onConnect },
+      { id: "help", label: "Keyboard help", hint: "?", run: onHelp },
+    ];
+    const fitting = actions.filter((entry) => words.every((word) => entry.label.toLowerCase().includes(word)));
+    const found = [...sessions.values()]
+      .filter((session) => matches(session, words))
+      .sort((one, other) => RANK[needOf(one)] - RANK[needOf(other)] || other.updated_at.localeCompare(one.updated_at))
+      .slice(0, 30)
+      .map((session): Entry => ({
+        id: session.id,
+        label: titleOf(session),
+        hint: session.agent,
+        session,
+        run: () => go(`/sessions/${session.id}`),
+      }));
+    return words.length ? [...found, ...fitting] : [...fitting, ...found];
+  }, [text, sessions, go, onHelp, onConnect]);
+  const selected = Math.min(at, entries.length - 1);
+  const run = (entry: Entry | undefined) => {
+    onClose();
+    if (entry) setTimeout(entry.run);
+  };
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key === "ArrowDown") setAt(Math.min(selected + 1, entries.length - 1));
+    else if (event.key === "ArrowUp") setAt(Math.max(selected - 1, 0));
+    else if (event.key === "Enter") run(entries[selected]);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <Dialog label="Commands" bare onClose={onClose} className="mt-[12dvh] w-[36rem]">
+      <input
+        autoFocus
+        role="combobox"
+        aria-expanded
+        aria-controls="palette-list"
+        aria-activedescendant={entries[selected] && `palette-${entries[selected].id}`}
+        aria-label="Command or session"
+        className="w-full border-b border-line bg-transparent px-4 py-3 text-sm outline-none"
+        placeholder="Go to a session or run a command"
+        value={text}
+        onChange={(event) => (setText(event.target.value), setAt(0))}
+        onKeyDown={onKey}
+      />
+      <ul
+        id="palette-list"
+        role="listbox"
+        aria-label="Commands and sessions"
+        className="max-h-[50dvh] overflow-auto p-1"
+      >
+        {entries.map((entry, index) => (
+          <li
+            key={entry.id}
+            id={`palette-${entry.id}`}
+            role="option"
+            aria-selected={index === selected}
+            ref={index === selected ? (node) => node?.scrollIntoView({ block: "nearest" }) : undefined}
+            className={`flex cursor-pointer items-center gap-2 rounded px-3 py-1.5 ${index === selected ? "bg-hover" : ""}`}
+            onMouseMove={() => setAt(index)}
+            onClick={() => run(entry)}
+          >
+            {entry.session && <Dot session={entry.session} />}
+            <span className="min-w-0 flex-1 truncate">{entry.label}</span>
+            <span className="text-2xs text-dim">{entry.hint}</span>
+          </li>
+        ))}
+        {!entries.length && <li className="px-3 py-2 text-dim">Nothing matches.</li>}
+      </ul>
+    </Dialog>
+  );
+}

@@ -1,0 +1,51 @@
+// Numbers, times and money as people read them.
+
+export function ago(iso: string, now: number): string {
+  const seconds = Math.max(0, (now - Date.parse(iso)) / 1000);
+  if (seconds < 45) return "now";
+  if (seconds < 3600) return `${Math.round(seconds / 60)}m`;
+  if (seconds < 86_400) return `${Math.round(seconds / 3600)}h`;
+  return `${Math.round(seconds / 86_400)}d`;
+}
+
+export function clock(iso: string): string {
+  return new Date(iso).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+}
+
+export function moment(iso: string): string {
+  return new Date(iso).toLocaleString();
+}
+
+export function duration(from: string, to: string | number): string {
+  const ms = Math.max(0, (typeof to === "number" ? to : Date.parse(to)) - Date.parse(from));
+  if (ms < 95) return "";
+  if (ms < 950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+export function short(count: number): string {
+  if (count < 1000) return String(count);
+  if (count < 1_000_000) return `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k`;
+  return `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+export function money(cost: Record<string, number>): string {
+  return Object.entries(cost)
+    .map(([currency, amount]) =>
+      new Intl.NumberFormat([], { style: "currency", currency, maximumFractionDigits: amount < 1 ? 4 : 2 }).format(
+        amount,
+      ),
+    )
+    .join(" + ");
+}
+
+export function bytes(count: number): string {
+  return count < 1024
+    ? `${count} B`
+    : count < 1024 * 1024
+      ? `${(count / 1024).toFixed(1)} kB`
+      : `${(count / 1024 / 1024).toFixed(1)} MB`;
+}

@@ -1,0 +1,37 @@
+// Hooks of one session: its head, one row, and which cards are open.
+import { createContext, useCallback, useContext, useState, useSyncExternalStore } from "react";
+import type { Head, LiveSession } from "../state/live";
+import type { Row } from "../state/rows";
+import { useSelected } from "../state/store";
+
+export const LiveContext = createContext<LiveSession | null>(null);
+
+export function useLive(): LiveSession {
+  const live = useContext(LiveContext);
+  if (!live) throw new Error("this needs a session around it");
+  return live;
+}
+
+export function useHead<T>(select: (head: Head) => T): T {
+  return useSelected(useLive().head, select);
+}
+
+export function useRow(id: string): Row | undefined {
+  const live = useLive();
+  const subscribe = useCallback((listener: () => void) => live.subscribeRow(id, listener), [live, id]);
+  return useSyncExternalStore(subscribe, () => live.row(id));
+}
+
+const opened = new Map<string, boolean>();
+
+/** Whether a card is open; remembered when its row leaves the screen. */
+export function useOpen(id: string, initially: boolean): [boolean, () => void] {
+  const key = `${useLive().id}:${id}`;
+  const [chosen, setChosen] = useState(opened.get(key));
+  const open = chosen ?? initially;
+  const toggle = () => {
+    opened.set(key, !open);
+    setChosen(!open);
+  };
+  return [open, toggle];
+}

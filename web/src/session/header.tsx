@@ -1,0 +1,181 @@
+// The head of a session: what it is, how it is, and what can be done with it.
+import { Ellipsis, PanelRight, WifiOff } from "lucide-react";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { api } from "../api/client";
+import { Confirm } from "../parts/dialog";
+import { Menu, type MenuEntry } from "../parts/menu";
+import { StatusWord } from "../parts/status";
+import { money, short } from "../parts/text";
+import { orSay, say } from "../parts/toasts";
+import { refresh } from "../state/sessions";
+import type { Head } from "../state/live";
+import { useHead, useLive } from "./context";
+
+export function activityOf({ summary }: Head): "idle" | "working" | "waiting" {
+  if (summary.asks.length) return "waiting";
+  return summary.turn ? "working" : "idle";
+}
+
+export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPanel(): void }) {
+  const session = useHead((head) => head.session);
+  const summary = useHead((head) => head.summary);
+  const activity = useHead(activityOf);
+  const model = [summary.model ?? session?.model, summary.variant ?? session?.variant].filter(Boolean).join(" ");
+  return (
+    <header className="flex flex-wrap items-center gap-x-3 gap-y-0.5 border-b border-line px-3 py-2 sm:px-4">
+      <div className="flex min-w-0 flex-1 basis-60 items-center gap-2">
+        <Title />
+      </div>
+      <div className="flex items-center gap-1">
+        <Actions />
+        <button
+          type="button"
+          className={`btn btn-bare px-1.5 ${panelOpen ? "bg-hover" : ""}`}
+          aria-label="Side panel"
+          aria-pressed={panelOpen}
+          title="Changes, plan, details, events (p)"
+          onClick={onPanel}
+        >
+          <PanelRight size={16} />
+        </button>
+      </div>
+      <div className="flex w-full flex-wrap items-center gap-x-3 text-2xs text-dim">
+        <StatusWord session={{ status: summary.status, activity }} />
+        <span>{session?.agent}</span>
+        {model && <span>{model}</span>}
+        {(summary.mode ?? session?.mode) && <span>{summary.mode ?? session?.mode}</span>}
+        {session && session.permission_mode !== "default" && <span className="chip">{session.permission_mode}</span>}
+        <span>Turn {summary.turnCount}</span>
+        <Context />
+        {Object.keys(summary.cost).length > 0 && (
+          <span title="Cost of the turns that were read">{money(summary.cost)}</span>
+        )}
+        <Link />
+      </div>
+    </header>
+  );
+}
+
+function Context() {
+  const usage = useHead((head) => head.summary.usage);
+  if (!usage?.context_used || !usage.context_window) return null;
+  const share = Math.min(1, usage.context_used / usage.context_window);
+  return (
+    <span
+      className="inline-flex items-center gap-1.5"
+      title={`${usage.context_used} of ${usage.context_window} tokens of context`}
+    >
+      <span className="h-1 w-12 overflow-hidden rounded bg-line" aria-hidden>
+        <span
+          className={`block h-full ${share > 0.8 ? "bg-warn" : "bg-accent"}`}
+          style={{ width: `${Math.max(2, share * 100)}%` }}
+        />
+      </span>
+      {short(usage.context_used)} context
+    </span>
+  );
+}
+
+function Link() {
+  const phase = useHead((head) => head.phase);
+  const recovered = useHead((head) => head.recovered);
+  const isLost = phase === "reconnecting";
+  return (
+    <span role="status" className={isLost ? "inline-flex items-center gap-1 text-warn" : "text-dim"} data-link={phase}>
+      {isLost && <WifiOff size={12} aria-hidden />}
+      {isLost
+        ? "Connection lost. Trying again; nothing will be missing."
+        : recovered > 0
+          ? "Reconnected, nothing is missing."
+          : ""}
+    </span>
+  );
+}
+
+function Title() {
+  const live = useLive();
+  const title = useHead((head) => head.summary.title ?? head.session?.title ?? head.session?.key ?? live.id);
+  const [draft, setDraft] = useState<string>();
+  if (draft === undefined) {
+    return (
+      <h1 className="min-w-0 text-sm font-semibold">
+        <button
+          type="button"
+          className="block max-w-full truncate rounded text-left hover:bg-hover"
+          title="Rename"
+          onClick={() => setDraft(title)}
+        >
+          {title}
+        </button>
+      </h1>
+    );
+  }
+  const save = () => {
+    setDraft(undefined);
+    if (draft.trim() && draft !== title) void orSay(api.rename(live.id, draft.trim()));
+  };
+  return (
+    <form className="flex-1" onSubmit={(event) => (event.preventDefault(), save())}>
+      <input
+        autoFocus
+        className="field"
+        aria-label="Title"
+        value={draft}
+        onChange={(event) => setDraft(event.target.value)}
+        onBlur={save}
+        onKeyDown={(event) => event.key === "Escape" && setDraft(undefined)}
+      />
+    </form>
+  );
+}
+
+function Actions() {
+  const live = useLive();
+  const [, go] = useLocation();
+  const [asking, setAsking] = useState<"cancel" | "delete">();
+  const { status, ended } = useHead((head) => head.summary);
+  const act = (verb: "stop" | "cancel" | "pause" | "resume") => void orSay(api.act(live.id, verb));
+  const remove = async () => {
+    if (!(await orSay(api.remove(live.id)))) return;
+    refresh(live.id);
+    say("Session deleted.");
+    go("/");
+  };
+  const running: MenuEntry[] = [
+    status === "paused"
+      ? { label: "Resume", onSelect: () => act("resume") }
+      : { label: "Pause", onSelect: () => act("pause") },
+    { label: "Stop", hint: "end gracefully", onSelect: () => act("stop") },
+    { label: "Cancel", hint: "end by force", danger: true, onSelect: () => setAsking("cancel") },
+  ];
+  const entries: MenuEntry[] = [
+    ...(ended ? [] : running),
+    { label: "Copy id", onSelect: () => void navigator.clipboard?.writeText(live.id).then(() => say("Id copied.")) },
+    { label: "New session like this", onSelect: () => go(`/new?like=${encodeURIComponent(live.id)}`) },
+    { label: "Delete", danger: true, onSelect: () => setAsking("delete") },
+  ];
+  return (
+    <>
+      <Menu label="More actions" button={<Ellipsis size={16} />} entries={entries} />
+      {asking === "cancel" && (
+        <Confirm
+          title="Cancel this session?"
+          text="The agent is ended by force. The log stays."
+          verb="Cancel session"
+          onClose={() => setAsking(undefined)}
+          onConfirm={() => act("cancel")}
+        />
+      )}
+      {asking === "delete" && (
+        <Confirm
+          title="Delete this session?"
+          text="The agent is ended and the log and the session's own folder are removed for good."
+          verb="Delete session"
+          onClose={() => setAsking(undefined)}
+          onConfirm={() => void remove()}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,108 @@
+// The parts of a message: text, thoughts, pictures, files, data.
+import { Brain, ChevronRight, FileText, Image as ImageIcon } from "lucide-react";
+import { memo } from "react";
+import type { Part } from "../api/types";
+import { Code } from "../parts/code";
+import { Diff } from "../parts/diff";
+import { Markdown } from "../parts/markdown";
+import { useOpen } from "./context";
+
+export function Parts({
+  parts,
+  className = "",
+  plain = false,
+  rowId = "",
+  growing = false,
+}: {
+  parts: readonly Part[];
+  className?: string;
+  plain?: boolean;
+  rowId?: string;
+  growing?: boolean;
+}) {
+  return (
+    <div className={`flex flex-col gap-2 ${className}`}>
+      {parts.map((part, index) => (
+        <PartView
+          key={index}
+          part={part}
+          plain={plain}
+          id={`${rowId}.${index}`}
+          growing={growing && index === parts.length - 1}
+        />
+      ))}
+    </div>
+  );
+}
+
+const PartView = memo(function PartView({
+  part,
+  plain,
+  id,
+  growing,
+}: {
+  part: Part;
+  plain: boolean;
+  id: string;
+  growing: boolean;
+}) {
+  switch (part.type) {
+    case "text":
+      return plain ? <div className="break-words whitespace-pre-wrap">{part.text}</div> : <Markdown text={part.text} />;
+    case "reasoning":
+      return <Thought id={id} text={part.text} growing={growing} />;
+    case "json":
+      return <Code text={JSON.stringify(part.json, null, 2)} language="json" />;
+    case "image":
+      return <FileChip icon={<ImageIcon size={13} />} text={part.path} />;
+    case "file_ref":
+      return part.diff ? (
+        <Diff text={part.diff} label={`Changes of ${part.path}`} />
+      ) : (
+        <FileChip icon={<FileText size={13} />} text={part.path} />
+      );
+    case "status":
+      return (
+        <p className="text-dim">
+          {part.label}
+          {part.detail && `: ${part.detail}`}
+        </p>
+      );
+    case "tool_call":
+      return <Code text={`${part.name} ${part.arguments}`} />;
+    case "tool_result":
+      return <Code text={part.output} />;
+    default:
+      return <Code text={JSON.stringify(part, null, 2)} language="json" />;
+  }
+});
+
+function Thought({ id, text, growing }: { id: string; text: string; growing: boolean }) {
+  const [open, toggle] = useOpen(`thought:${id}`, growing);
+  const first = text.trim().split("\n")[0] ?? "";
+  return (
+    <div className="text-dim">
+      <button
+        type="button"
+        className="flex max-w-full items-center gap-1.5 rounded pr-1 text-left hover:bg-hover"
+        aria-expanded={open}
+        onClick={toggle}
+      >
+        <ChevronRight size={13} className={`shrink-0 ${open ? "rotate-90" : ""}`} aria-hidden />
+        <Brain size={13} className="shrink-0" aria-hidden />
+        <span className="shrink-0">{growing ? "Thinking" : "Thought"}</span>
+        {!open && <span className="truncate italic">{first}</span>}
+      </button>
+      {open && <div className="mt-1 ml-1.5 border-l-2 border-line pl-3.5 break-words whitespace-pre-wrap">{text}</div>}
+    </div>
+  );
+}
+
+function FileChip({ icon, text }: { icon: React.ReactNode; text: string }) {
+  return (
+    <span className="chip max-w-full self-start" title={text}>
+      {icon}
+      <span className="truncate">{text.split("/").pop()}</span>
+    </span>
+  );
+}

@@ -1,0 +1,262 @@
+// Every kind of row of the timeline.
+import { Check, Circle, CircleDot, Link2, ShieldQuestionMark } from "lucide-react";
+import { memo, useState, type ReactNode } from "react";
+import { Output } from "../parts/ansi";
+import { Boundary } from "../parts/boundary";
+import { Code } from "../parts/code";
+import { Counts, Diff } from "../parts/diff";
+import { clock, duration, moment, money, short } from "../parts/text";
+import { say } from "../parts/toasts";
+import type { PlanEntry, Usage } from "../api/types";
+import { countChanges } from "../state/diff";
+import type { AskRow, FileRow, MessageRow, NoteRow, Row, TurnRow } from "../state/rows";
+import { useLive, useOpen, useRow } from "./context";
+import { Parts } from "./parts";
+import { ToolCard } from "./tool";
+
+export const RowView = memo(function RowView({ id, marked }: { id: string; marked: boolean }) {
+  const row = useRow(id);
+  if (!row) return null;
+  return (
+    <div
+      className="px-3 py-1 sm:px-5"
+      data-row={row.kind}
+      data-role={row.kind === "message" ? row.item.role : undefined}
+      data-sequence={row.sequence}
+    >
+      <div
+        className={`group/row relative mx-auto max-w-[54rem] rounded-lg ${marked ? "arrived ring-1 ring-accent" : ""}`}
+      >
+        <Boundary what="This entry">
+          <Content row={row} />
+        </Boundary>
+        <RowLink row={row} />
+      </div>
+    </div>
+  );
+});
+
+function Content({ row }: { row: Row }): ReactNode {
+  switch (row.kind) {
+    case "turn":
+      return <TurnLine row={row} />;
+    case "message":
+      return <Message row={row} />;
+    case "tool":
+      return <ToolCard row={row} />;
+    case "terminal":
+      return (
+        <div className="card overflow-hidden">
+          <Output chunks={row.chunks} label="Terminal output" />
+        </div>
+      );
+    case "plan":
+      return <Plan entries={row.entries} />;
+    case "file":
+      return <FileCard row={row} />;
+    case "note":
+      return <Note row={row} />;
+    case "ask":
+      return <AskLine row={row} />;
+  }
+}
+
+function RowLink({ row }: { row: Row }) {
+  const live = useLive();
+  const copy = () => {
+    const hash = `#e${row.sequence}`;
+    history.replaceState(null, "", `/sessions/${live.id}${hash}`);
+    void navigator.clipboard?.writeText(location.href).then(() => say("Link copied."));
+  };
+  return (
+    <button
+      type="button"
+      className="absolute top-1 -right-4 hidden text-dim opacity-0 group-hover/row:opacity-100 focus-visible:opacity-100 sm:block"
+      title={`${moment(row.at)}, event ${row.sequence}. Copy a link to this entry.`}
+      aria-label={`Copy a link to event ${row.sequence}`}
+      onClick={copy}
+      tabIndex={-1}
+    >
+      <Link2 size={13} />
+    </button>
+  );
+}
+
+function TurnLine({ row }: { row: TurnRow }) {
+  const bad = row.outcome && row.outcome !== "completed";
+  return (
+    <div className="flex items-center gap-2 pt-3 text-2xs text-dim">
+      <span className="font-medium">Turn {row.number}</span>
+      <span title={moment(row.at)}>{clock(row.at)}</span>
+      {row.endedAt && <span>{duration(row.at, row.endedAt)}</span>}
+      {row.usage && <UsageWords usage={row.usage} />}
+      {bad && <span className={row.outcome === "failed" ? "text-bad" : "text-warn"}>{row.outcome}</span>}
+      <span className="h-px flex-1 bg-line" />
+    </div>
+  );
+}
+
+export function UsageWords({ usage }: { usage: Usage }) {
+  const tokens = [
+    usage.input_tokens != null && `${short(usage.input_tokens)} in`,
+    usage.output_tokens != null && `${short(usage.output_tokens)} out`,
+  ].filter(Boolean);
+  return (
+    <>
+      {tokens.length > 0 && <span title="Tokens">{tokens.join(" / ")}</span>}
+      {usage.cost && <span title="Cost">{money({ [usage.cost.currency]: usage.cost.amount })}</span>}
+    </>
+  );
+}
+
+function Message({ row }: { row: MessageRow }) {
+  const { item } = row;
+  const growing = item.status === "in_progress";
+  if (item.role === "user") {
+    return (
+      <div className="my-1 ml-auto w-fit max-w-full rounded-lg bg-accent-soft px-3 py-2 text-[14px] sm:max-w-[85%]">
+        <span className="sr-only">You: </span>
+        <Clamped text={item.content}>{(parts) => <Parts parts={parts} plain rowId={row.id} />}</Clamped>
+      </div>
+    );
+  }
+  if (item.role === "assistant" || item.kind === "message") {
+    if (!item.content.length) return growing ? <p className="text-dim">…</p> : null;
+    return (
+      <div className={item.status === "failed" ? "text-dim" : ""}>
+        <Parts parts={item.content} rowId={row.id} growing={growing} />
+      </div>
+    );
+  }
+  return <Parts parts={item.content} rowId={row.id} className="text-dim" />;
+}
+
+const LONG_PROMPT = 1500;
+
+function Clamped({
+  text,
+  children,
+}: {
+  text: MessageRow["item"]["content"];
+  children(parts: MessageRow["item"]["content"]): ReactNode;
+}) {
+  const [all, setAll] = useState(false);
+  const size = text.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : 0), 0);
+  if (size <= LONG_PROMPT || all) return children(text);
+  return (
+    <>
+      {children(
+        text.map((part) => (part.type === "text" ? { ...part, text: `${part.text.slice(0, LONG_PROMPT)}…` } : part)),
+      )}
+      <button type="button" className="mt-1 text-2xs text-accent underline" onClick={() => setAll(true)}>
+        Show all
+      </button>
+    </>
+  );
+}
+
+const PLAN_ICONS = { completed: Check, in_progress: CircleDot, pending: Circle };
+
+export function Plan({ entries }: { entries: readonly PlanEntry[] }) {
+  const done = entries.filter((entry) => entry.status === "completed").length;
+  return (
+    <section className="card px-3 py-2" aria-label="Plan">
+      <h3 className="mb-1 text-2xs font-medium text-dim">
+        Plan {done}/{entries.length}
+      </h3>
+      <ul className="space-y-0.5">
+        {entries.map((entry, index) => {
+          const Icon = PLAN_ICONS[entry.status] ?? Circle;
+          return (
+            <li key={index} className={`flex gap-2 ${entry.status === "completed" ? "text-dim line-through" : ""}`}>
+              <Icon
+                size={14}
+                className={`mt-[3px] shrink-0 ${entry.status === "in_progress" ? "text-accent" : "text-dim"}`}
+                role="img"
+                aria-label={entry.status.replace("_", " ")}
+              />
+              <span>{entry.content}</span>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+function FileCard({ row }: { row: FileRow }) {
+  const [open, toggle] = useOpen(row.id, false);
+  const { change } = row;
+  return (
+    <div className="card overflow-hidden">
+      <button
+        type="button"
+        className="flex w-full items-center gap-2 px-2.5 py-1.5 text-left hover:bg-hover"
+        aria-expanded={open}
+        onClick={toggle}
+      >
+        <span className="font-medium capitalize">{change.action}</span>
+        <span className="min-w-0 flex-1 truncate font-mono text-xs text-dim">{change.path}</span>
+        <Counts {...countChanges(change.diff)} />
+      </button>
+      {open && change.diff && <Diff text={change.diff} label={`Changes of ${change.path}`} />}
+    </div>
+  );
+}
+
+const TONES = {
+  info: "border-line text-dim",
+  warning: "border-warn/50 text-warn",
+  error: "border-bad/50 bg-bad-soft text-bad",
+};
+
+function Note({ row }: { row: NoteRow }) {
+  const [open, toggle] = useOpen(row.id, false);
+  return (
+    <div
+      className={`rounded-lg border px-3 py-1.5 ${TONES[row.tone]}`}
+      role={row.tone === "error" ? "note" : undefined}
+    >
+      <span className="font-medium">{row.title}</span>{" "}
+      <span className="break-words whitespace-pre-wrap">{row.text}</span>
+      {row.details !== undefined && (
+        <button type="button" className="ml-2 underline" aria-expanded={open} onClick={toggle}>
+          {open ? "Less" : "More"}
+        </button>
+      )}
+      {open && (
+        <div className="mt-2 text-ink">
+          <Code text={JSON.stringify(row.details, null, 2)} language="json" />
+        </div>
+      )}
+    </div>
+  );
+}
+
+const DECISIONS: Record<string, string> = {
+  requested: "waiting for you",
+  accept: "allowed once",
+  accept_for_session: "allowed for this session",
+  reject: "rejected",
+  answered: "answered",
+  rejected: "declined",
+};
+
+function AskLine({ row }: { row: AskRow }) {
+  const status = row.permission?.status ?? row.question?.status ?? "requested";
+  const bad = status === "reject" || status === "rejected";
+  const answers = row.question?.answers?.map((chosen) => chosen.join(", ")).join("; ");
+  return (
+    <div className="flex items-start gap-2 px-1 text-dim">
+      <ShieldQuestionMark size={14} className="mt-[3px] shrink-0" aria-hidden />
+      <p className="min-w-0 break-words">
+        {row.permission ? row.permission.action : row.question?.prompt}
+        <span className={`ml-2 ${bad ? "text-bad" : status === "requested" ? "text-warn" : "text-ok"}`}>
+          {DECISIONS[status] ?? status}
+          {answers && `: ${answers}`}
+        </span>
+        {row.permission?.message && <span className="ml-2 italic">“{row.permission.message}”</span>}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,29 @@
+// What waits is seen from other tabs: a number in the title, and a notification while the page is hidden.
+import { useEffect, useRef } from "react";
+import type { Ask } from "../api/types";
+import { overview } from "./sessions";
+import { useSelected } from "./store";
+
+export function useAttention(): void {
+  const asks = useSelected(overview, (known) => known.asks);
+  const told = useRef<Set<string> | undefined>(undefined);
+  useEffect(() => {
+    document.title = asks.length ? `(${asks.length}) Ostler` : "Ostler";
+    const fresh = told.current ? asks.filter((ask) => !told.current!.has(ask.ask_id)) : [];
+    told.current = new Set(asks.map((ask) => ask.ask_id));
+    if (document.hidden) for (const ask of fresh) notify(ask);
+  }, [asks]);
+}
+
+function notify(ask: Ask): void {
+  if (!("Notification" in window) || Notification.permission !== "granted") return;
+  const session = overview.get().sessions.get(ask.session_id);
+  const note = new Notification(session?.title ?? ask.agent, {
+    body: ask.permission?.action ?? ask.question?.prompt ?? "",
+    tag: ask.ask_id,
+  });
+  note.onclick = () => {
+    window.focus();
+    location.assign(`/sessions/${ask.session_id}`);
+  };
+}

@@ -1,0 +1,49 @@
+// A reader of unified diffs that never throws: whatever is not a diff is shown as it is.
+
+export interface DiffLine {
+  kind: "added" | "removed" | "same" | "hunk" | "meta";
+  text: string;
+  old?: number;
+  new?: number;
+}
+
+const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/;
+const META = /^(diff |index |--- |\+\+\+ |new file|deleted file|similarity|rename |old mode|new mode|\\ )/;
+
+export function readDiff(text: string): DiffLine[] {
+  let old = 0;
+  let fresh = 0;
+  let inHunk = false;
+  const body = text.endsWith("\n") ? text.slice(0, -1) : text;
+  return body.split("\n").map((line): DiffLine => {
+    const hunk = HUNK.exec(line);
+    if (hunk) {
+      [old, fresh, inHunk] = [Number(hunk[1]), Number(hunk[2]), true];
+      return { kind: "hunk", text: line };
+    }
+    if (line.startsWith("\\ ") || ((!inHunk || /^(--- |\+\+\+ |diff )/.test(line)) && META.test(line))) {
+      if (line.startsWith("diff ")) inHunk = false;
+      return { kind: "meta", text: line };
+    }
+    if (line.startsWith("+")) return { kind: "added", text: line.slice(1), new: fresh++ };
+    if (line.startsWith("-")) return { kind: "removed", text: line.slice(1), old: old++ };
+    return { kind: "same", text: line.startsWith(" ") ? line.slice(1) : line, old: old++, new: fresh++ };
+  });
+}
+
+export function countChanges(diff: string | null | undefined): { added: number; removed: number } {
+  let added = 0;
+  let removed = 0;
+  for (const line of diff ? readDiff(diff) : []) {
+    if (line.kind === "added") added++;
+    if (line.kind === "removed") removed++;
+  }
+  return { added, removed };
+}
+
+/** A diff of what an edit tool was told, for agents that do not send one. */
+export function diffOfEdit(before: string, after: string): string {
+  const removed = before ? before.split("\n").map((line) => `-${line}`) : [];
+  const added = after ? after.split("\n").map((line) => `+${line}`) : [];
+  return [`@@ -1,${removed.length} +1,${added.length} @@`, ...removed, ...added].join("\n");
+}

@@ -1,0 +1,337 @@
+// The reducer: folds events, in order, into rows and a summary. It reads no clock, no network and no page.
+import type { Event, EventOf, Item, Part } from "../api/types";
+import { countChanges } from "./diff";
+import type { Row, Summary, TerminalChunk, ToolRow, TurnRow } from "./rows";
+
+/** Terminal output kept for a row; of more, the end counts. */
+export const TERMINAL_LIMIT = 256 * 1024;
+
+export class Fold {
+  /** Sequence of the last event that was folded. */
+  last = 0;
+  order: readonly string[] = [];
+  summary: Summary = {
+    status: "queued",
+    turnCount: 0,
+    asks: [],
+    queue: [],
+    plan: [],
+    cost: {},
+    changes: [],
+    ended: false,
+    unparsed: 0,
+  };
+  readonly rows = new Map<string, Row>();
+  /** Rows that changed since somebody looked; the owner empties it. */
+  readonly dirty = new Set<string>();
+  private readonly toolOf = new Map<string, string>();
+  private newIds: string[] = [];
+  private planRow?: string;
+  private terminalRow?: string;
+  private costBefore: Record<string, number> = {};
+
+  constructor(offset = 0, turnsBefore = 0) {
+    this.last = offset;
+    this.summary.turnCount = turnsBefore;
+  }
+
+  apply(events: Iterable<Event>): void {
+    for (const event of events) {
+      if (event.sequence <= this.last) continue;
+      this.last = event.sequence;
+      if (event.type !== "terminal.output") this.terminalRow = undefined;
+      (HANDLERS[event.type] as ((fold: Fold, event: Event) => void) | undefined)?.(this, event);
+    }
+    if (this.newIds.length) {
+      this.order = [...this.order, ...this.newIds];
+      this.newIds = [];
+    }
+  }
+
+  put(row: Row): void {
+    if (!this.rows.has(row.id)) this.newIds.push(row.id);
+    this.rows.set(row.id, row);
+    this.dirty.add(row.id);
+  }
+
+  tell(change: Partial<Summary>): void {
+    this.summary = { ...this.summary, ...change };
+  }
+
+  // Turns
+
+  beginTurn(event: EventOf<"turn.started">): void {
+    const number = this.summary.turnCount + 1;
+    const turnId = event.data.turn_id ?? String(event.sequence);
+    const turn: TurnRow = { kind: "turn", id: turnId, sequence: event.sequence, at: event.time, turnId, number };
+    this.planRow = undefined;
+    this.costBefore = this.summary.cost;
+    this.tell({ turn, turnCount: number });
+    this.put(turn);
+  }
+
+  endTurn(event: EventOf<"turn.ended">): void {
+    const turn = this.summary.turn;
+    if (turn) this.put({ ...turn, endedAt: event.time, outcome: event.data.outcome });
+    this.tell({ turn: undefined });
+  }
+
+  use(event: EventOf<"usage.updated">): void {
+    const { cost } = event.data;
+    const before = this.costBefore[cost?.currency ?? ""] ?? 0;
+    const usage = { ...this.summary.usage, ...event.data };
+    this.tell({
+      usage,
+      cost: cost ? { ...this.summary.cost, [cost.currency]: before + cost.amount } : this.summary.cost,
+    });
+    if (!this.summary.turn) return;
+    const turn = { ...this.summary.turn, usage: event.data };
+    this.tell({ turn });
+    this.put(turn);
+  }
+
+  // Items
+
+  item(event: EventOf<"item.started"> | EventOf<"item.completed">): void {
+    const { item } = event.data;
+    const isTool = item.kind === "tool_call" || item.kind === "tool_result";
+    if (isTool) this.tool(item, event);
+    else if (item.content.length || item.kind === "message") this.message(item, event);
+  }
+
+  grow(event: EventOf<"item.delta">): void {
+    const { item_id, delta } = event.data;
+    const row = this.rows.get(this.toolOf.get(item_id) ?? item_id);
+    if (row?.kind === "message") this.put({ ...row, item: { ...row.item, content: joined(row.item.content, delta) } });
+    if (row?.kind === "tool") this.growTool(row, item_id, delta);
+  }
+
+  private message(item: Item, event: Event): void {
+    const known = this.rows.get(item.item_id);
+    this.put({
+      kind: "message",
+      id: item.item_id,
+      sequence: known?.sequence ?? event.sequence,
+      at: known?.at ?? event.time,
+      item,
+    });
+  }
+
+  private tool(item: Item, event: Event): void {
+    const row = this.toolRow(item, event);
+    const call = item.content.find((part) => part.type === "tool_call");
+    const isOver = item.status !== "in_progress";
+    const next: ToolRow = item.kind === "tool_call" ? { ...row, call: item } : { ...row, result: item };
+    if (call) [next.name, next.arguments] = [call.name, call.arguments];
+    next.status = worst(next.call?.status, next.result?.status);
+    if (isOver) next.endedAt = event.time;
+    this.put(next);
+  }
+
+  private toolRow(item: Item, event: Event): ToolRow {
+    const callId = item.content.find((part) => part.type === "tool_call" || part.type === "tool_result")?.call_id;
+    const keys = [item.item_id, item.parent_id, callId && `call:${callId}`].filter((key): key is string =>
+      Boolean(key),
+    );
+    const id =
+      (item.kind === "tool_result" ? keys : keys.slice(0, 1)).map((key) => this.toolOf.get(key)).find(Boolean) ??
+      item.item_id;
+    for (const key of item.kind === "tool_call" ? keys.filter((key) => key !== item.parent_id) : [item.item_id])
+      this.toolOf.set(key, id);
+    const known = this.rows.get(id);
+    if (known?.kind === "tool") return known;
+    return {
+      kind: "tool",
+      id,
+      sequence: event.sequence,
+      at: event.time,
+      name: "",
+      arguments: "",
+      status: "in_progress",
+      terminal: [],
+      files: [],
+    };
+  }
+
+  private growTool(row: ToolRow, itemId: string, delta: Part): void {
+    if (delta.type === "tool_call") {
+      this.put({ ...row, name: row.name || delta.name, arguments: row.arguments + delta.arguments });
+      return;
+    }
+    const isCall = row.call?.item_id === itemId;
+    const item = (isCall ? row.call : row.result) ?? {
+      item_id: itemId,
+      kind: "tool_result",
+      status: "in_progress",
+      content: [],
+    };
+    const grown: Item = { ...item, content: joined(item.content, delta) };
+    this.put(isCall ? { ...row, call: grown } : { ...row, result: grown });
+  }
+
+  // Beside items
+
+  terminal(event: EventOf<"terminal.output">): void {
+    const chunk: TerminalChunk = { stream: event.data.stream, text: event.data.data };
+    const tool = this.rows.get(this.toolOf.get(event.data.item_id ?? "") ?? "");
+    if (tool?.kind === "tool") {
+      this.put({ ...tool, terminal: appended(tool.terminal, chunk) });
+      return;
+    }
+    const known = this.rows.get(this.terminalRow ?? "");
+    const id = `term:${event.sequence}`;
+    if (known?.kind === "terminal") this.put({ ...known, chunks: appended(known.chunks, chunk) });
+    else this.put({ kind: "terminal", id, sequence: event.sequence, at: event.time, chunks: [chunk] });
+    this.terminalRow = known?.id ?? id;
+  }
+
+  file(event: EventOf<"file.changed">): void {
+    const change = event.data;
+    const tool = this.rows.get(this.toolOf.get(change.item_id ?? "") ?? "");
+    if (tool?.kind === "tool") this.put({ ...tool, files: [...tool.files, change] });
+    else this.put({ kind: "file", id: `file:${event.sequence}`, sequence: event.sequence, at: event.time, change });
+    const { added, removed } = countChanges(change.diff);
+    const known = this.summary.changes.find((file) => file.path === change.path);
+    const next = {
+      path: change.path,
+      action: known?.action === "created" && change.action === "modified" ? known.action : change.action,
+      added: (known?.added ?? 0) + added,
+      removed: (known?.removed ?? 0) + removed,
+      diffs: [...(known?.diffs ?? []), ...(change.diff ? [change.diff] : [])],
+      sequence: event.sequence,
+    };
+    this.tell({ changes: [...this.summary.changes.filter((file) => file !== known), next] });
+  }
+
+  plan(event: EventOf<"plan.updated">): void {
+    const entries = event.data.entries;
+    const known = this.rows.get(this.planRow ?? "");
+    this.planRow = known?.id ?? `plan:${event.sequence}`;
+    this.put({
+      kind: "plan",
+      id: this.planRow,
+      sequence: known?.sequence ?? event.sequence,
+      at: known?.at ?? event.time,
+      entries,
+    });
+    this.tell({ plan: entries });
+  }
+
+  ask(
+    event: EventOf<"permission.requested" | "permission.resolved" | "question.requested" | "question.resolved">,
+  ): void {
+    const isPermission = event.type.startsWith("permission");
+    const permission = isPermission ? (event.data as EventOf<"permission.requested">["data"]) : undefined;
+    const question = isPermission ? undefined : (event.data as EventOf<"question.requested">["data"]);
+    const askId = permission?.permission_id ?? question?.question_id ?? "";
+    const known = this.rows.get(`ask:${askId}`);
+    const at = known?.at ?? event.time;
+    this.put({
+      kind: "ask",
+      id: `ask:${askId}`,
+      sequence: known?.sequence ?? event.sequence,
+      at,
+      permission,
+      question,
+    });
+    const others = this.summary.asks.filter((ask) => ask.id !== askId);
+    this.tell({
+      asks: event.data.status === "requested" ? [...others, { id: askId, at, permission, question }] : others,
+    });
+  }
+
+  note(event: Event, tone: "info" | "warning" | "error", title: string, text: string, details?: unknown): void {
+    this.put({
+      kind: "note",
+      id: `note:${event.sequence}`,
+      sequence: event.sequence,
+      at: event.time,
+      tone,
+      title,
+      text,
+      details,
+    });
+  }
+}
+
+type Handlers = { [T in Event["type"]]?: (fold: Fold, event: EventOf<T>) => void };
+
+const HANDLERS: Handlers = {
+  "turn.started": (fold, event) => fold.beginTurn(event),
+  "turn.ended": (fold, event) => fold.endTurn(event),
+  "item.started": (fold, event) => fold.item(event),
+  "item.delta": (fold, event) => fold.grow(event),
+  "item.completed": (fold, event) => fold.item(event),
+  "terminal.output": (fold, event) => fold.terminal(event),
+  "file.changed": (fold, event) => fold.file(event),
+  "plan.updated": (fold, event) => fold.plan(event),
+  "usage.updated": (fold, event) => fold.use(event),
+  "permission.requested": (fold, event) => fold.ask(event),
+  "permission.resolved": (fold, event) => fold.ask(event),
+  "question.requested": (fold, event) => fold.ask(event),
+  "question.resolved": (fold, event) => fold.ask(event),
+  "queue.updated": (fold, event) => fold.tell({ queue: event.data.entries }),
+  "session.status": (fold, event) => fold.tell({ status: event.data.status }),
+  "session.info": (fold, { data }) =>
+    fold.tell({
+      title: data.title ?? fold.summary.title,
+      model: data.model ?? fold.summary.model,
+      mode: data.mode ?? fold.summary.mode,
+      variant: data.variant ?? fold.summary.variant,
+      labels: data.labels ?? fold.summary.labels,
+      agentVersion: data.agent_version ?? fold.summary.agentVersion,
+      nativeId: data.native_session_id ?? fold.summary.nativeId,
+    }),
+  "session.ended": (fold, event) => {
+    const { reason, message, stderr } = event.data;
+    const text =
+      message ??
+      { completed: "The agent is done.", terminated: "The session was ended.", error: "Something failed." }[reason];
+    fold.note(event, reason === "error" ? "error" : "info", "Session ended", text, stderr ?? undefined);
+    fold.tell({ ended: true, turn: undefined, asks: [] });
+  },
+  error: (fold, event) =>
+    fold.note(event, "error", event.data.code ?? "Error", event.data.message, event.data.details ?? undefined),
+  notice: (fold, event) => fold.note(event, event.data.severity, "Notice", event.data.message),
+  "agent.unparsed": (fold, event) => {
+    fold.tell({ unparsed: fold.summary.unparsed + 1 });
+    fold.note(event, "warning", "Unreadable message of the agent", `${event.data.error} (${event.data.location})`);
+  },
+};
+
+function worst(...all: (Item["status"] | undefined)[]): Item["status"] {
+  if (all.includes("failed")) return "failed";
+  return all.includes("in_progress") ? "in_progress" : "completed";
+}
+
+/** Adds a delta to the last part if it is of the same kind, else as a new part; as the server folds. */
+function joined(content: readonly Part[], delta: Part): Part[] {
+  const last = content.at(-1);
+  const before = content.slice(0, -1);
+  if (last?.type === "text" && delta.type === "text") return [...before, { ...last, text: last.text + delta.text }];
+  if (last?.type === "reasoning" && delta.type === "reasoning")
+    return [...before, { ...last, text: last.text + delta.text }];
+  if (last?.type === "tool_result" && delta.type === "tool_result")
+    return [...before, { ...last, output: last.output + delta.output }];
+  return [...content, delta];
+}
+
+function appended(chunks: TerminalChunk[], chunk: TerminalChunk): TerminalChunk[] {
+  const last = chunks.at(-1);
+  const next =
+    last?.stream === chunk.stream
+      ? [...chunks.slice(0, -1), { ...last, text: last.text + chunk.text }]
+      : [...chunks, chunk];
+  return trimmed(next);
+}
+
+function trimmed(chunks: TerminalChunk[]): TerminalChunk[] {
+  let over = chunks.reduce((size, chunk) => size + chunk.text.length, 0) - TERMINAL_LIMIT;
+  if (over < TERMINAL_LIMIT / 4) return chunks;
+  const kept = chunks.map((chunk) => {
+    const cut = Math.min(Math.max(over, 0), chunk.text.length);
+    over -= cut;
+    return { ...chunk, text: chunk.text.slice(cut) };
+  });
+  return kept.filter((chunk) => chunk.text);
+}

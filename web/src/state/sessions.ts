@@ -1,0 +1,211 @@
+// All sessions, the open asks of all of them, and how the connection is: loaded once, then kept right by the stream.
+import { api, ApiError } from "../api/client";
+import { followStream, type SseMessage } from "../api/sse";
+import type { Ask, Event, Session } from "../api/types";
+import { createStore } from "./store";
+
+const PER_PAGE = 500;
+/** More than this is found by searching. */
+const MOST = 10_000;
+const POLL_HIDDEN = 15_000;
+const TYPES = [
+  "session.started",
+  "session.status",
+  "session.info",
+  "session.ended",
+  "turn.started",
+  "turn.ended",
+  "permission.requested",
+  "permission.resolved",
+  "question.requested",
+  "question.resolved",
+  "queue.updated",
+  "error",
+];
+
+export interface Overview {
+  sessions: ReadonlyMap<string, Session>;
+  asks: readonly Ask[];
+  total: number;
+  /** Pages are still coming. */
+  loading: boolean;
+  link: "connecting" | "open" | "lost" | "refused";
+  error?: string;
+}
+
+const nothing: Overview = { sessions: new Map(), asks: [], total: 0, loading: true, link: "connecting" };
+export const overview = createStore<Overview>(nothing);
+
+let control = new AbortController();
+let stream: AbortController | undefined;
+let position: number | undefined;
+let poll = 0;
+let releaseTurn: (() => void) | undefined;
+
+export function startOverview(): void {
+  stopOverview();
+  control = new AbortController();
+  position = undefined;
+  overview.set(nothing);
+  document.addEventListener("visibilitychange", onVisibility, { signal: control.signal });
+  follow();
+}
+
+export function stopOverview(): void {
+  control.abort();
+  stream?.abort();
+  clearInterval(poll);
+  releaseTurn?.();
+}
+
+function tell(change: Partial<Overview>): void {
+  overview.update((known) => ({ ...known, ...change }));
+}
+
+function follow(): void {
+  stream?.abort();
+  stream = new AbortController();
+  void followStream({
+    path: `/events?stream=true&types=${TYPES.join(",")}`,
+    signal: stream.signal,
+    resumeFrom: () => position,
+    onMessages: take,
+    onState: onStream,
+  });
+}
+
+function onStream(state: "open" | "lost", error?: ApiError): void {
+  if (state === "open") {
+    const isFirst = overview.get().link === "connecting" || position === undefined;
+    tell({ link: "open", error: undefined });
+    if (isFirst) void loadAll();
+    void refreshAsks();
+    return;
+  }
+  const refused = error !== undefined && error.status >= 400 && error.status < 500;
+  tell({ link: refused ? "refused" : "lost", error: error?.message });
+}
+
+async function loadAll(): Promise<void> {
+  const { signal } = control;
+  tell({ loading: true });
+  try {
+    for await (const { items, total } of pages()) {
+      if (signal.aborted) return;
+      const sessions = new Map(overview.get().sessions);
+      for (const session of items) sessions.set(session.id, newer(sessions.get(session.id), session));
+      tell({ sessions, total });
+    }
+  } catch {
+    // The stream says when the server is back, and everything is loaded again then.
+  }
+  if (!signal.aborted) tell({ loading: false });
+}
+
+/** A small page at once, then all in large ones. */
+async function* pages() {
+  const first = await api.sessions({ page: 1, per_page: 100 });
+  yield first;
+  for (let page = first.next_page && 1; page && page * PER_PAGE <= MOST;) {
+    const list = await api.sessions({ page, per_page: PER_PAGE });
+    yield list;
+    page = list.next_page ?? null;
+  }
+}
+
+function newer(known: Session | undefined, found: Session): Session {
+  return known && known.last_sequence > found.last_sequence ? known : found;
+}
+
+/** Sessions beyond those in memory whose title or key has this text. */
+export async function searchOnServer(text: string): Promise<void> {
+  const { items } = await api.sessions({ q: text, per_page: 100 });
+  const sessions = new Map(overview.get().sessions);
+  for (const session of items) sessions.set(session.id, newer(sessions.get(session.id), session));
+  tell({ sessions });
+}
+
+// What the stream says
+
+const stale = new Set<string>();
+let refreshing = 0;
+
+function take(messages: SseMessage[]): void {
+  for (const { id, data } of messages) {
+    position = Number(id);
+    if (!data) continue;
+    const event = JSON.parse(data) as Event;
+    refresh(event.session_id);
+    if (event.type.startsWith("permission.") || event.type.startsWith("question.")) void refreshAsks();
+  }
+}
+
+/** Ask the server how a session is now; many events of a moment become one question. */
+export function refresh(session: string): void {
+  stale.add(session);
+  if (!refreshing) refreshing = window.setTimeout(() => void refreshStale(), 120);
+}
+
+async function refreshStale(): Promise<void> {
+  const { signal } = control;
+  while (stale.size && !signal.aborted) {
+    const some = [...stale].slice(0, 4);
+    for (const session of some) stale.delete(session);
+    const found = await Promise.all(some.map((session) => fetchOne(session)));
+    if (signal.aborted) break;
+    const sessions = new Map(overview.get().sessions);
+    const before = sessions.size;
+    for (const [session, now] of found) {
+      if (now === "gone") sessions.delete(session);
+      else if (now) sessions.set(session, newer(sessions.get(session), now));
+    }
+    tell({ sessions, total: overview.get().total + sessions.size - before });
+  }
+  refreshing = 0;
+}
+
+async function fetchOne(session: string): Promise<[string, Session | "gone" | undefined]> {
+  try {
+    return [session, await api.session(session)];
+  } catch (error) {
+    return [session, error instanceof ApiError && error.status === 404 ? "gone" : undefined];
+  }
+}
+
+let askingFor = 0;
+
+export async function refreshAsks(): Promise<void> {
+  const mine = ++askingFor;
+  try {
+    const asks = await api.asks();
+    if (mine !== askingFor || control.signal.aborted) return;
+    tell({ asks });
+    for (const ask of asks) if (!overview.get().sessions.has(ask.session_id)) refresh(ask.session_id);
+  } catch {
+    // Asked again when the stream is back.
+  }
+}
+
+// Hidden pages
+
+/** Browsers allow six connections to one server for all tabs together, so of all hidden tabs only one keeps its stream. */
+function onVisibility(): void {
+  clearInterval(poll);
+  releaseTurn?.();
+  releaseTurn = undefined;
+  if (!document.hidden) {
+    if (stream?.signal.aborted) follow();
+    return;
+  }
+  const { signal } = control;
+  const giveUp = () => {
+    if (!document.hidden || signal.aborted) return;
+    stream?.abort();
+    poll = window.setInterval(() => void refreshAsks(), POLL_HIDDEN);
+  };
+  if (!navigator.locks) return giveUp();
+  void navigator.locks.request("ostler-hidden-stream", { ifAvailable: true }, (lock) => {
+    if (!lock) return giveUp();
+    return new Promise<void>((resolve) => (releaseTurn = resolve));
+  });
+}
