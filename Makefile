@@ -22,7 +22,7 @@ test: check web ## run the checks and all tests (ARGS="tests/server -k name" for
 	@$(PYTHON) tools/setup.py browser
 	@$(PYTHON) tools/setup.py clients
 	@echo "test: pytest"
-	@$(BIN)/python -m pytest -q --durations=10 $(ARGS)
+	@$(BIN)/python -m pytest -q --durations=10 -n 3 --dist worksteal $(ARGS)
 
 check: setup ## format, lint, types, architecture, freshness of generated files
 	@echo "check: ruff format, ruff check"
@@ -32,8 +32,9 @@ check: setup ## format, lint, types, architecture, freshness of generated files
 	@echo "check: architecture"
 	@$(BIN)/python -m pytest -q tests/architecture
 
-conformance: setup ## run every agent through the suite, also those that are slow to install
-	@OSTLER_ALL_AGENTS=1 $(BIN)/python -m pytest -q tests/conformance $(ARGS)
+conformance: setup ## run every agent through the whole suite and write what was found (ARGS="codex pi" for some)
+	@$(BIN)/python -m tools.coverage $(ARGS)
+	@$(BIN)/python -m tools.generate
 
 bench: setup ## measure against the peer; writes bench/RESULTS.md
 	@$(BIN)/python bench/run.py $(ARGS)

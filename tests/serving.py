@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,12 +49,14 @@ def wait_until(condition: Callable[[], bool], *, what: str, seconds: float = 30.
 
 
 @contextmanager
-def running_server(state_dir: Path, *args: str, env: Mapping[str, str] | None = None) -> Iterator[RunningServer]:
-    """`ostler serve` on a free port; `args` come last, so `--port N` may choose one."""
+def running_server(
+    state_dir: Path, *args: str, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
+) -> Iterator[RunningServer]:
+    """`ostler serve` on a free port; `args` come last, so `--port N` may choose one. `prefix` is a program to run it."""
     state_dir.mkdir(parents=True, exist_ok=True)
     home = state_dir.with_name(state_dir.name + "-home")
     stdout, stderr = (home.with_name(f"{home.name}-{kind}.log") for kind in ("stdout", "stderr"))
-    command = [*OSTLER, "serve", "--port", "0", "--state-dir", str(state_dir), *args]
+    command = [*prefix, *OSTLER, "serve", "--port", "0", "--state-dir", str(state_dir), *args]
     with stdout.open("wb") as out, stderr.open("wb") as err:
         process = subprocess.Popen(
             command, env=clean_env(home, env), stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=state_dir

@@ -9,13 +9,13 @@ from ostler.agents import ADAPTERS
 from ostler.agents.adapter import Adapter
 from ostler.agents.coverage import FILE, Examined
 from ostler.conformance.matrix import coverage_from
-from ostler.conformance.suite import Result
+from ostler.wire.agents import BehaviourResult
 from tools.agent_cache import Search, cached_agents, pinned
 
 _JOBS = 3
 
 
-async def _examine(adapter: Adapter, search: Search) -> tuple[Examined, list[Result]]:
+async def _examine(adapter: Adapter, search: Search) -> tuple[Examined, list[BehaviourResult]]:
     """One agent, with what it does not claim as well."""
     suite = search.suite(adapter, also_unclaimed=True)
     found = []
@@ -26,7 +26,7 @@ async def _examine(adapter: Adapter, search: Search) -> tuple[Examined, list[Res
     return Examined(version=pinned(adapter), results=results), found
 
 
-def _told(result: Result) -> str:
+def _told(result: BehaviourResult) -> str:
     seconds = f"{result.seconds:.1f} s" if result.seconds else ""
     return f"{seconds} {'' if result.claimed else '(not claimed) '}{result.reason or ''}"
 

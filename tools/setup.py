@@ -1,9 +1,9 @@
 """Set up .venv from the locks, with nothing but Python and its venv module; cheap when nothing changed.
 
 `setup.py runtime` installs what the server needs, `setup.py dev` also what the tests need, `setup.py web` builds the
-web UI, `setup.py browser` finds a browser for its tests, `setup.py clients` installs the npm packages of tests/clients, and
-`setup.py lock` writes the locks anew. Works with an empty HOME and without standard input; package indexes come from
-the PIP_* and UV_* settings of the machine, never from this repository.
+web UI, `setup.py browser` finds a browser for its tests, `setup.py clients` installs the npm packages of
+tests/clients, and `setup.py lock` writes the locks anew. Works with an empty HOME and without standard input; package
+indexes come from the PIP_* and UV_* settings of the machine, never from this repository.
 """
 
 import fcntl
@@ -31,6 +31,7 @@ GROUPS = {
     "dev.txt": ("pyproject.toml", "--group", "pyproject.toml:dev", "--constraints", "requirements/runtime.txt"),
 }
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+DISK_TOOLS = {"mkfs.btrfs": "btrfs-progs", "mkfs.xfs": "xfsprogs"}
 UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
 
 
@@ -42,6 +43,8 @@ def main(argv: list[str]) -> int:
         _lock(argv[1:])
     elif len(argv) == 1 and argv[0] in SETS:
         _install(argv[0])
+        if argv[0] == "dev":
+            _install_disk_tools()
     elif argv == ["web"]:
         _build_web()
     elif argv == ["browser"]:
@@ -165,6 +168,18 @@ def _make_tools_environment() -> None:
         _run(["apt-get", "update", "-qq"], dict(os.environ))
         _run(["apt-get", "install", "-y", "-qq", package], {**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
     _run(command, dict(os.environ))
+
+
+def _install_disk_tools() -> None:
+    """The tools with which tests make file systems of their own; without them, and without root, those are skipped."""
+    missing = [package for program, package in DISK_TOOLS.items() if shutil.which(program) is None]
+    if missing and os.geteuid() == 0 and shutil.which("apt-get"):
+        _say(f"installing {' and '.join(missing)} with apt-get, for tests")
+        env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for words in (["update", "-qq"], ["install", "-y", "-qq", *missing]):
+            subprocess.run(
+                ["apt-get", *words], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False
+            )
 
 
 def _uv_environment() -> dict[str, str]:

@@ -42,10 +42,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {}
 """(module, imported module) -> why; this list only shrinks."""
 
 LATE_IMPORTS: dict[tuple[str, str], str] = {
-    ("ostler.cli.conform", "ostler.conformance.behaviours"): "only two commands need the suite, which needs the runner",
-    ("ostler.cli.conform", "ostler.conformance.programs"): "likewise",
-    ("ostler.cli.conform", "ostler.conformance.recorder"): "likewise",
-    ("ostler.cli.conform", "ostler.conformance.suite"): "likewise; also for its types, at no time at all",
+    ("ostler.cli.conform", "ostler.conformance.command"): "only two commands need the suite, which needs the runner",
     (
         "ostler.cli.credentials",
         "ostler.app",

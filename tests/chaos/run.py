@@ -7,6 +7,7 @@ import signal
 import time
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from ostler.client.aio import AsyncClient
 from tests.chaos.checker import check
@@ -46,6 +47,7 @@ class Run:
         self.client = AsyncClient(self.victim.url)
         self._dice = Random(f"{self.plan.seed} killer")
         self._readers: list[asyncio.Task[None]] = []
+        self._killed: set[str] = set()
 
     async def play(self) -> list[str]:
         """Everything: work, kill, heal, check; gives the violations."""
@@ -65,26 +67,21 @@ class Run:
     def add_people(self) -> None:
         """The usual people; one of them is fickle."""
         for number in range(self.plan.sessions):
-            dice = Random(f"{self.plan.seed} {number}")
-            self.people.append(
-                Person(number, self.caller, self.history, dice, mood="fickle" if number == 0 else "busy")
-            )
+            self._add(number, mood="fickle" if number == 0 else "busy")
 
     def add_agent(self, agent: str, provider: dict[str, str], **more: str) -> None:
         """Somebody who works calmly with a real agent and a scripted model."""
-        number = len(self.people)
-        dice = Random(f"{self.plan.seed} {number}")
         session = {"agent": agent, "provider": provider, "permission_mode": "bypass", **more}
-        self.people.append(
-            Person(number, self.caller, self.history, dice, script=model_script, mood="calm", session=session)
-        )
+        self._add(len(self.people), mood="calm", script=model_script, session=session)
+
+    def _add(self, number: int, **how: Any) -> None:
+        dice = Random(f"{self.plan.seed} {number}")
+        self.people.append(Person(number, self.caller, self.history, dice, watch=self._watch, **how))
 
     # Work and death
 
     async def _work_and_kill(self) -> None:
         await asyncio.gather(*(person.begin() for person in self.people))
-        for person in self.people[1:]:
-            self._watch(person.session)
         over = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             for person in self.people:
@@ -112,8 +109,11 @@ class Run:
         if kind == "server":
             await self._kill_server(agents)
         elif agents:
-            chosen = self._dice.choice(sorted(agents, key=lambda kept: kept.folder))
+            fewest = min(self.history.losses[kept.session] for kept in agents)
+            spared = [kept for kept in agents if self.history.losses[kept.session] == fewest]
+            chosen = self._dice.choice(sorted(spared, key=lambda kept: kept.folder))
             self.history.losses[chosen.session] += 1
+            self._killed.add(chosen.folder)
             os.kill(chosen.pid if kind == "agent" else chosen.keeper, signal.SIGKILL)
 
     async def _kill_server(self, agents: list[Kept]) -> None:
@@ -121,7 +121,7 @@ class Run:
         await asyncio.sleep(self._dice.uniform(0, 0.3))
         assert await self.victim.start(), f"the server did not start again; see {self.victim.stderr}"
         ready = time.monotonic()
-        alive = {kept.session: kept.pid for kept in agents}
+        alive = {kept.session: kept.pid for kept in agents if kept.folder not in self._killed}
         await self._adopted(alive)
         self.history.returned.append(time.monotonic() - ready)
 
@@ -160,7 +160,7 @@ class Run:
         if await person.answer_asks():
             return False
         state = await self.caller.get(f"/sessions/{person.session}")
-        resting = state["activity"] == "idle" and state["queue_length"] == 0
+        resting = state["activity"] == "idle" and (state["queue_length"] == 0 or state["status"] == "failed")
         await asyncio.sleep(0 if resting else 0.02)
         return bool(resting)
 
@@ -176,7 +176,9 @@ class Run:
 
     async def _end_some(self) -> None:
         """Stop every second session: nothing of it may be left while the server runs."""
-        chosen = self.people[::2]
+        states = [await self.caller.get(f"/sessions/{person.session}") for person in self.people[::2]]
+        pairs = zip(self.people[::2], states, strict=True)
+        chosen = [person for person, state in pairs if state["status"] != "failed"]
         await asyncio.gather(*(person.end("stop") for person in chosen))
         await self._readers_catch_up()
         stopped = {person.session for person in chosen}

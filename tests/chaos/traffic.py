@@ -50,13 +50,18 @@ class Person:
         script: Script = mock_script,
         mood: Mood = "busy",
         session: Mapping[str, Any] | None = None,
+        watch: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`fickle`: ends its session now and then and begins another; `calm`: sends one prompt after the other."""
+        """`fickle`: ends its session now and then and begins another; `calm`: sends one prompt after the other.
+
+        `watch` is told of each session.
+        """
         self._caller = caller
         self._history = history
         self._choice = choice
         self._script = script
         self._mood = mood
+        self._watch = watch
         self._body = session or {"agent": "mock"}
         self._tokens = (f"tok{number}x{serial}" for serial in count(1))
         self.session = ""
@@ -68,6 +73,7 @@ class Person:
         assert answer.status_code in {200, 201}, answer.text
         self.session = answer.json()["id"]
         self._history.created[token] = self.session
+        self._watch(self.session)
         return self.session
 
     async def work(self, over: asyncio.Event) -> None:
@@ -81,7 +87,9 @@ class Person:
         await self.answer_asks()
         state = await self._caller.get(f"/sessions/{self.session}")
         roll = self._choice.random()
-        if state["activity"] == "idle" or (roll < 0.3 and state["queue_length"] < _WAITING):
+        if state["status"] == "failed":  # its agent was killed before it was first ready
+            await self.begin()
+        elif state["activity"] == "idle" or (roll < 0.3 and state["queue_length"] < _WAITING):
             await self.prompt("queue")
         elif self._mood == "calm":
             return
@@ -95,11 +103,11 @@ class Person:
             await self.end(self._choice.choice(["stop", "cancel", "delete"]))
             await self.begin()
 
-    async def prompt(self, when_busy: str) -> Prompted:
-        """Send a prompt and note what was promised."""
+    async def prompt(self, when_busy: str, script: str | None = None) -> Prompted:
+        """Send a prompt and note what was promised; {0} in a script is the prompt's token."""
         token = next(self._tokens)
         self._history.tried.add(token)
-        text = self._script(self._choice, token)
+        text = f"mock: say {token}.\n{script.format(token)}" if script else self._script(self._choice, token)
         answer = await self.post("messages", message=text, when_busy=when_busy)
         assert answer.status_code == 202, answer.text
         receipt = answer.json()

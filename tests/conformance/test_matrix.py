@@ -1,5 +1,6 @@
 """What agents declare is what the suite found; the committed results are those of the declared agents."""
 
+import httpx
 import pytest
 
 from ostler.agents import ADAPTERS
@@ -57,3 +58,8 @@ def test_coverage_has_three_values() -> None:
 def test_no_result_is_about_something_that_is_gone() -> None:
     assert set(examined()) <= {adapter.info.id for adapter in ADAPTERS}
     assert {behaviour for found in examined().values() for behaviour in found.results} <= set(BY_ID)
+
+
+def test_the_catalogue_tells_the_coverage(api: httpx.Client) -> None:
+    told = {agent["id"]: agent.get("coverage") for agent in api.get("/agents").json()["items"]}
+    assert told == {adapter.info.id: coverage_of(adapter.info.id) for adapter in ADAPTERS}

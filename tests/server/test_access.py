@@ -43,8 +43,8 @@ def test_every_operation_but_health_needs_the_token(guest: httpx.Client, operati
     assert answer.headers["www-authenticate"].startswith("Bearer ")
 
 
-@pytest.mark.parametrize("path", ["/api/v1/healthz", "/api/v1/readyz", "/healthz", "/readyz", "/"])
-def test_health_and_the_welcome_page_need_no_token(guarded: RunningServer, path: str) -> None:
+@pytest.mark.parametrize("path", ["/api/v1/healthz", "/api/v1/readyz", "/healthz", "/readyz"])
+def test_health_needs_no_token(guarded: RunningServer, path: str) -> None:
     assert httpx.get(guarded.url + path).status_code == 200
 
 

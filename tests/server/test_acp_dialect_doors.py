@@ -5,14 +5,18 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import acp
 import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from tests.server.acp_client import Editor, connected
 from tests.server.http_helpers import assert_problem
 from tests.server.talk import Talk
 from tests.serving import OSTLER, RunningServer, clean_env, running_server
+from tests.tasks.ordering import new_session, say, task_server
+from tests.workspaces.places import make_repository
 
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
 
@@ -123,3 +127,49 @@ def test_the_command_names_the_token_when_it_is_missing(state_dir: Path, tmp_pat
             command, env=clean_env(tmp_path), input="", capture_output=True, text=True, timeout=60, check=False
         )
     assert (done.returncode, "OSTLER_TOKEN" in done.stderr) == (1, True)
+
+
+def test_the_command_ends_with_one_line_when_the_server_stops(state_dir: Path, tmp_path: Path) -> None:
+    with running_server(state_dir) as server:
+        bridge = subprocess.Popen(
+            [*OSTLER, "acp", "--server", server.url],
+            env=clean_env(tmp_path),
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert bridge.stdin is not None
+        assert bridge.stdout is not None
+        bridge.stdin.write(json.dumps(HELLO) + "\n")
+        bridge.stdin.flush()
+        assert json.loads(bridge.stdout.readline())["id"] == 1
+    _, stderr = bridge.communicate(timeout=60)
+    assert (bridge.returncode, stderr) == (3, f"Error: The connection to {server.url} broke: the server stopped.\n")
+
+
+async def test_a_session_is_loaded_after_the_server_was_started_anew(state_dir: Path, tmp_path: Path) -> None:
+    with running_server(state_dir) as server:
+        async with connected(server, "stdio", Editor(), tmp_path / "home") as agent:
+            session = (await agent.new_session(cwd=str(tmp_path), mcp_servers=[])).session_id
+            await agent.prompt(session_id=session, prompt=[acp.text_block("mock: say Hello.")])
+    editor = Editor()
+    with running_server(state_dir) as server:
+        async with connected(server, "stdio", editor, tmp_path / "home") as agent:
+            await agent.load_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
+            await agent.prompt(session_id=session, prompt=[acp.text_block("mock: recall")])
+    assert editor.text().startswith("Hello.")
+    assert "2" in editor.text()
+
+
+async def test_what_a_rewind_took_back_is_not_replayed(state_dir: Path, tmp_path: Path) -> None:
+    editor, repository = Editor(), make_repository(tmp_path / "project")
+    with task_server(state_dir, tmp_path) as (server, api):
+        session = new_session(api, repository)
+        for word in ("one", "two"):
+            say(api, session, f"mock: say {word}")
+        assert api.post(f"/sessions/{session}/rewind", json={"turn": 1}).status_code == 200
+        say(api, session, "mock: say three")
+        async with connected(server, "websocket", editor, tmp_path / "home") as agent:
+            await agent.load_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
+    assert editor.text() == "onethree"

@@ -1,6 +1,7 @@
 """The chat endpoints: sessions are minted, found and branched, answers come in the form that was asked for."""
 
 import base64
+import functools
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -207,6 +208,8 @@ def test_the_whole_conversation_or_only_the_new_message_both_go_on(root: httpx.C
         *(message("mock: say two"), message("two", "assistant")),
     ]
     assert "3 user turns" in content(ask(root, *whole, message("mock: recall"), session=key))
+    lone = [message("Be kind.", "system"), message("mock: recall")]
+    assert "4 user turns" in content(ask(root, *lone, session=key))
 
 
 def test_a_client_that_saw_only_half_of_an_answer_goes_on(root: httpx.Client, key: str) -> None:
@@ -280,6 +283,23 @@ def test_a_message_while_a_turn_runs_waits_for_its_own(root: httpx.Client, key: 
         answer = root.post("/messages", json=envelope(message("mock: say second"), session=key), headers=SSE)
         assert content(first.result()).endswith("w60 ")
     assert [chunk["delta"] for chunk in chunks(answer) if "delta" in chunk] == ["second"]
+
+
+def test_a_conversation_with_messages_that_still_wait_goes_on(root: httpx.Client, key: str) -> None:
+    running, waiting, last = (message(f"mock: stream {number} words 20/s") for number in (20, 2, 3))
+    half = message("w1 w2", "assistant")
+    told = [[running], [running, half, waiting], [running, half, waiting, last]]
+    with ThreadPoolExecutor(3) as pool:
+        for number, messages in enumerate(told):
+            pool.submit(root.post, "/api/chat", json={"id": key, "messages": messages})
+            wait_until(functools.partial(_has_taken, root, key, number + 1), what="it is taken")
+    assert root.get(f"/api/v1/sessions/{key}").json()["turn_count"] == 3
+
+
+def _has_taken(root: httpx.Client, key: str, count: int) -> bool:
+    """Whether a session has so many prompts, also those that wait."""
+    answer = root.get(f"/api/v1/sessions/{key}").json()
+    return int(answer.get("turn_count", 0)) + int(answer.get("queue_length", 0)) >= count
 
 
 def test_a_message_that_is_taken_back_ends_its_stream_with_an_error(root: httpx.Client, key: str) -> None:
@@ -363,6 +383,27 @@ def test_a_repeated_request_with_a_key_is_done_once(root: httpx.Client, key: str
     again = root.post("/api/chat", json=body, headers=headers)
     assert (again.status_code, again.headers["idempotency-replayed"]) == (202, "true")
     assert root.get(f"/api/v1/sessions/{key}").json()["turn_count"] == 1
+
+
+def test_an_approval_that_waits_is_in_the_resumed_stream_until_somebody_decides(root: httpx.Client, key: str) -> None:
+    body = {"id": key, "messages": [message("mock: permission delete x\nmock: say done\nmock: wait 60")]}
+    asked = chunks(root.post("/api/chat?sdk=6", json=body))
+    assert [chunk["type"] for chunk in asked[-3:]] == ["tool-approval-request", "finish-step", "finish"]
+    assert chunks(root.get(f"/api/chat/{key}/stream?sdk=6")) == asked
+    root.post(f"/api/v1/sessions/{key}/permissions/{asked[-3]['approvalId']}/reply", json={"reply": "once"})
+    for version, kinds in {"6": {"data-permission"}, "7": {"tool-approval-request", "tool-approval-response"}}.items():
+        with root.stream("GET", f"/api/chat/{key}/stream", params={"sdk": version}) as resumed:
+            seen = _until(resumed.iter_lines(), "done")
+        assert kinds <= {chunk["type"] for chunk in seen}
+    root.post(f"/api/chat/{key}/stop")
+
+
+def _until(lines: Iterator[str], text: str) -> list[Body]:
+    seen: list[Body] = []
+    while text not in json.dumps(seen[-1:]):
+        line = next(lines)
+        seen += [json.loads(line[6:])] if line.startswith("data: ") else []
+    return seen
 
 
 # Invoke

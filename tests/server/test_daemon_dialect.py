@@ -244,3 +244,13 @@ def test_an_agent_that_cannot_be_installed_is_not_healthy_and_nothing_is_created
 )
 def test_a_bad_message_is_refused(daemon: httpx.Client, body: Any) -> None:
     assert_problem(daemon.post(f"/sessions/{create(daemon)}/messages", json=body), "invalid_request")
+
+
+def test_a_streamed_message_sent_twice_under_one_key_happens_once(v1: httpx.Client) -> None:
+    session, key = create(v1), {"idempotency-key": str(uuid4())}
+    path, body = f"/sessions/{session}/messages/stream", {"message": "mock: say once"}
+    with v1.stream("POST", path, json=body, headers=key) as answer:
+        assert texts(list(parsed(answer))) == "once"
+    assert v1.post(path, json=body, headers=key).headers["idempotency-replayed"] == "true"
+    types = [event["type"] for event in v1.get(f"/sessions/{session}/events").json()["events"]]
+    assert types.count("turn.started") == 1

@@ -1,5 +1,7 @@
 """Other agents use this server through MCP, with the protocol's own client."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,7 @@ import httpx
 from mcp.client import Client
 
 from tests.server.http_helpers import assert_problem
-from tests.serving import RunningServer, running_server
+from tests.serving import RunningServer, clean_env, running_server
 
 
 async def call(mcp: Any, name: str, **arguments: Any) -> Any:
@@ -113,3 +115,10 @@ def test_what_is_no_message_is_refused(server: RunningServer) -> None:
     headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
     answer = httpx.post(f"{server.url}/mcp", content="{", headers=headers, timeout=30)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
+
+
+def test_a_server_without_mcp_clients_does_not_load_its_library(tmp_path: Path) -> None:
+    program = "import sys, ostler.app as app; app.build_app.__globals__['build_openapi'](); print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=clean_env(tmp_path), capture_output=True, text=True, check=True, timeout=60)
+    assert {"mcp", "pydantic"} & set(done.stdout.split()) == set()

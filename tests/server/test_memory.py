@@ -46,11 +46,11 @@ def written_by_user(events: list[dict[str, Any]]) -> list[str]:
 def test_an_agent_that_cannot_load_is_told_what_happened(state_dir: Path) -> None:
     with sleepy_server(state_dir) as api:
         talk = Talk(api, agent="forgetful")
-        talk.turn("My cat is called Ada.")
+        talk.turn("My cat is called Ada.\n/forget it")
         fall_asleep(talk)
         events = talk.turn("What is my cat called?")
     history, question = json.loads(said(events))
-    assert "user: My cat is called Ada." in history
+    assert "user: My cat is called Ada.\n> /forget it" in history
     assert "assistant: " in history
     assert question == "What is my cat called?"
     assert memories(talk) == [None, "replayed"]

@@ -60,7 +60,7 @@ def test_old_sessions_go_on_and_ended_ones_stay_ended(version: int, state_dir: P
         turn = golden.turn("mock: say still here")
         assert turn[-1]["data"]["outcome"] == "completed"
         assert [event["sequence"] for event in golden.events] == list(range(1, len(golden.events) + 1))
-        numbers = [found["number"] for found in golden.get("/turns")["items"]]
+        numbers = [found["number"] for found in golden.get("/turns")["turns"]]
         assert numbers == list(range(1, len(numbers) + 1))
         assert api.get("/sessions/ended").json()["status"] == "stopped"
         assert api.post("/sessions/ended/messages", json={"message": "hi"}).status_code == 409

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
-import { answer, apiOf, openBrowser, openPage, removeFolder, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 const require = createRequire(new URL("../../web/package.json", import.meta.url));
 const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -17,11 +17,8 @@ before(async () => {
   api = apiOf(server, TOKEN);
 });
 after(async () => {
-  const { items } = await api("GET", "/sessions?per_page=500");
-  await Promise.all(items.map((session) => api("DELETE", `/sessions/${session.id}`)));
   await browser?.close();
-  await server?.stop();
-  removeFolder(folder);
+  await endServer(server, api, folder);
 });
 
 async function signedIn(path, options) {

@@ -18,10 +18,6 @@ export function temporaryFolder() {
   return mkdtempSync(join(tmpdir(), "ostler-web-"));
 }
 
-export function removeFolder(folder) {
-  if (folder) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-}
-
 /** `ostler serve` with a scrubbed environment; `kill` ends it as a crash would. */
 export async function startServer(folder, { port = 0, args = [] } = {}) {
   const home = join(folder, "home");
@@ -53,6 +49,19 @@ export function apiOf(server, token) {
     if (!answer.ok) throw new Error(`${method} ${path}: ${await answer.text()}`);
     return answer.status === 204 ? undefined : answer.json();
   };
+}
+
+/** Ends every agent, then the server: agents would otherwise wait for it to come back. */
+export async function endServer(server, api, folder) {
+  const used = [];
+  for (let page = 1; page; ) {
+    const list = await api("GET", `/sessions?per_page=500&page=${page}`);
+    used.push(...list.items.filter((session) => session.turn_count > 0));
+    page = list.next_page;
+  }
+  await Promise.all(used.map((session) => api("DELETE", `/sessions/${session.id}`)));
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 /** A session of the mock agent that has got this prompt. */

@@ -1,7 +1,7 @@
 // Whatever happens to the page or the server, nothing is lost and the page says how it is.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { answer, apiOf, openBrowser, openPage, removeFolder, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 let folder, server, browser, api;
 before(async () => {
@@ -14,10 +14,7 @@ beforeEach(async () => {
   api = apiOf(server);
 });
 afterEach(async () => {
-  const { items } = await api("GET", "/sessions?per_page=500");
-  await Promise.all(items.map((session) => api("DELETE", `/sessions/${session.id}`)));
-  await server.stop();
-  removeFolder(folder);
+  await endServer(server, api, folder);
 });
 
 const words = (text) => text.match(/w\d+/g) ?? [];

@@ -1,7 +1,7 @@
 // A person works with one session in the browser.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { answer, apiOf, openBrowser, openPage, removeFolder, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 let folder, server, browser, api;
 before(async () => {
@@ -12,8 +12,7 @@ before(async () => {
 });
 after(async () => {
   await browser?.close();
-  await server?.stop();
-  removeFolder(folder);
+  await endServer(server, api, folder);
 });
 
 /** The page of a new session that has got this prompt. */

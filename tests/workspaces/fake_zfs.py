@@ -53,8 +53,7 @@ class Pool:
         found["snapshots"].append(mark)
 
     def clones(self, dataset: str) -> dict[str, list[str]]:
-        marks = {f"{dataset}@{mark}": [] for mark in self.dataset(dataset)["snapshots"]}
-        found: dict[str, list[str]] = marks
+        found: dict[str, list[str]] = {f"{dataset}@{mark}": [] for mark in self.dataset(dataset)["snapshots"]}
         for name, other in self.datasets.items():
             if other["origin"] in found:
                 found[other["origin"]].append(name)

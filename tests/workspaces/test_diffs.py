@@ -65,11 +65,8 @@ async def test_names_that_are_no_text_or_look_like_something_else_are_told(
     service: Workspaces, repository: Path
 ) -> None:
     workspace = await service.create(order(repository))
-    await inside(
-        service,
-        workspace,
-        "printf x > \"$(printf 'b\\377ad')\"; printf x > 'new\nline'; printf x > ':(glob)**'; printf x > -rf; printf x > '*'",
-    )
+    odd = ("$(printf 'b\\377ad')", "$(printf 'new\\nline')", ":(glob)**", "-rf", "*")
+    await inside(service, workspace, "; ".join(f'printf x > "{name}"' for name in odd))
     assert summary(await service.diff(workspace.id)) == {
         "*": "added",
         "-rf": "added",

@@ -19,7 +19,19 @@ method. The operations of other protocols are for their own clients: `chat` for 
 [workflow executions](../guides/workflow-executions.md). The same as OpenAPI 3.1:
 [schema/openapi.json](../../schema/openapi.json), which a running server has at `/api/v1/openapi.json`.
 """
-_NOUNS = ("system", "agents", "sessions", "events", "asks", "chat", "daemon", "workflows")
+_NOUNS = (
+    "system",
+    "agents",
+    "sessions",
+    "events",
+    "asks",
+    "tasks",
+    "files",
+    "catalogue",
+    "chat",
+    "daemon",
+    "workflows",
+)
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 

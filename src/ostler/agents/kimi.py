@@ -53,7 +53,7 @@ KIMI = Profile(
         reasoning=True,
         session_lifecycle=True,
         shared_process=False,
-        status=False,
+        status=True,
         steering=False,
         streaming_deltas=True,
         subagents=False,
@@ -65,7 +65,6 @@ KIMI = Profile(
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",
         "plan_mode": "it asks only after the plan was written to a file of its own",
-        "status": "it tells how full the context is only after the turn has ended",
     },
     sources=(
         OnPath(program="kimi"),

@@ -1,8 +1,22 @@
 """Time as an argument: wall clock for records, monotonic clock for waits."""
 
+import functools
 import time
 from datetime import UTC, datetime
 from typing import Protocol
+
+
+def steady_seconds() -> float:
+    """Seconds since 1970 for what is kept for some time: a clock that is set anew does not make it older or younger.
+
+    It begins with what the wall clock says when it is first asked, and goes on by itself.
+    """
+    return _beginning() + time.monotonic()
+
+
+@functools.cache
+def _beginning() -> float:
+    return time.time() - time.monotonic()
 
 
 class Clock(Protocol):

@@ -94,11 +94,25 @@ class TurnNotKept(OstlerError):
     template = "Session '{session}' has no snapshot of turn {turn}; the last one is of turn {last}."
 
 
+class NotInConversation(OstlerError):
+    """A rewind took that turn out of the conversation."""
+
+    code, status, title = "turn_rewound", 409, "Turn was rewound"
+    template = "Turn {turn} of session '{session}' was rewound, so there is no way back to it. Fork it instead."
+
+
 class FileMissing(OstlerError):
     """Nothing has that name in the workspace."""
 
     code, status, title = "file_not_found", 404, "File not found"
     template = "There is no {what} '{path}' in the workspace."
+
+
+class RangeNotSatisfiable(OstlerError):
+    """A file has no such bytes."""
+
+    code, status, title = "range_not_satisfiable", 416, "Range not satisfiable"
+    template = "The range '{range}' lies outside of the file, which has {size} bytes."
 
 
 class PathRefused(OstlerError):
@@ -310,7 +324,7 @@ class StoreUnavailable(OstlerError):
     """Nothing can be written now."""
 
     code, status, title = "store_unavailable", 503, "Cannot write"
-    template = "The event log cannot be written: {reason}. Nothing was changed; try again."
+    template = "The server cannot write: {reason}. Nothing was changed. Make room on its disk, then try again."
 
 
 class Stopping(OstlerError):

@@ -22,8 +22,21 @@ class _Ulids:
             value = self._last = max(fresh, self._last + 1)
         return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -5, -5))
 
+    def follow(self, ulid: str) -> None:
+        value = 0
+        for letter in ulid:
+            value = value << 5 | _ALPHABET.index(letter)
+        with self._lock:
+            self._last = max(self._last, value)
 
-ulid = _Ulids().next
+
+_ulids = _Ulids()
+ulid = _ulids.next
+
+
+def follow(last_id: str) -> None:
+    """Make only ids that sort behind this one, also if the clock was ahead when it was made."""
+    _ulids.follow(last_id.partition("_")[2])
 
 
 def new_id(prefix: str) -> str:

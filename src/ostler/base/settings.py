@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from ostler.base.errors import SettingsError
+from ostler.wire.workspaces import SnapshotProvider
 
 ENV_PREFIX = "OSTLER_"
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -56,6 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cors_methods: Annotated[tuple[str, ...], _about("Methods allowed from those origins.")] = (
         "GET",
         "POST",
+        "PUT",
         "PATCH",
         "DELETE",
     )
@@ -112,7 +114,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tuple[Literal["https", "http", "ssh"], ...], _about("Protocols that repositories may come by.")
     ] = ("https", "ssh")
     snapshot_providers: Annotated[
-        tuple[str, ...], _about("Ways to make workspaces, best first; those that work here by default.")
+        tuple[SnapshotProvider, ...], _about("Ways to make workspaces, best first; by default those that work here.")
     ] = ()
     runtimes: Annotated[
         tuple[Literal["local", "devcontainer", "disabled"], ...],
@@ -133,6 +135,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_frame_bytes: Annotated[
         int, Meta(ge=65536, description="Longest message taken from an agent; a longer one becomes agent.unparsed.")
     ] = 64 * 2**20
+    git_protocols: Annotated[
+        tuple[Literal["https", "http", "ssh"], ...], _about("How repositories of workspaces may be fetched.")
+    ] = ("https", "ssh")
+    git_hosts: Annotated[
+        tuple[str, ...], _about("Hosts that repositories may come from: names, or patterns such as *.example.com.")
+    ] = ("*",)
+    local_repositories: Annotated[
+        tuple[str, ...], _about("Folders of this machine below which workspaces may take repositories and folders.")
+    ] = ()
+    workspace_providers: Annotated[
+        tuple[Literal["zfs", "btrfs", "overlay", "overlay-root", "reflink", "git", "copy"], ...],
+        _about("Snapshot providers to try, best first; empty for the usual order."),
+    ] = ()
+    kept_bases: Annotated[int, Meta(ge=0, description="Base trees kept although no workspace uses them.")] = 8
+    max_unpacked_bytes: Annotated[
+        int, Meta(ge=1024, description="Largest content of an archive that becomes a workspace.")
+    ] = 2 * 2**30
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _about("How much is logged.")] = "info"
     log_format: Annotated[Literal["text", "json"], _about("How it is logged.")] = "text"
 

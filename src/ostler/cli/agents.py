@@ -115,5 +115,6 @@ def _agent_text(agent: Agent) -> str:
             ("models", [model.id for model in agent.models]),
             ("credentials", agent.credentials_available),
             ("can", able),
+            ("only by itself", [name for name, value in agent.coverage.items() if value == "native"]),
         ]
     )

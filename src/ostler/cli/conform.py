@@ -5,16 +5,14 @@ import os
 import shlex
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from ostler.base.settings import load_settings
 from ostler.cli.api import json_option, pairs
 from ostler.cli.output import clean, json_text
-
-if TYPE_CHECKING:
-    from ostler.conformance.suite import Result, Suite
+from ostler.wire.agents import BehaviourResult
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _WORDS = {"passes": "passes", "fails": "fails", "unclaimed": "does not claim it"}
@@ -45,46 +43,57 @@ def _options(command: Command) -> Command:
 
 @click.command()
 @_options
-def conform(agent: str, only: tuple[str, ...], jobs: int, as_json: bool, **how: Any) -> int:
+def conform(**given: Any) -> int:
     """Hold an agent to what it says it can do, against a scripted model on this machine; no server is asked.
 
     An agent that is not in the table must speak ACP; name its program with --command or in the settings.
     """
-    suite = _suite(agent, only, how)
-    return asyncio.run(_told(suite.adapter.info.id, suite.run(only=only, jobs=jobs), as_json))
+    return _examine(None, **given)
 
 
 @click.command()
 @_options
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder for the files.")
-def record(agent: str, only: tuple[str, ...], jobs: int, as_json: bool, out: Path, **how: Any) -> int:
+def record(out: Path, **given: Any) -> int:
     """Run the suite and write a recording of every behaviour that passes, for tests of an adapter.
 
     Paths of this machine are replaced and long texts are cut.
     """
-    from ostler.conformance.recorder import record as recorded  # noqa: PLC0415 - only these commands need the suite
-
-    suite = _suite(agent, only, how)
-    return asyncio.run(_told(suite.adapter.info.id, recorded(suite, out, only=only, jobs=jobs), as_json))
+    return _examine(out, **given)
 
 
-def _suite(agent: str, only: tuple[str, ...], how: dict[str, Any]) -> "Suite":
-    from ostler.conformance.behaviours import BY_ID  # noqa: PLC0415 - only these commands need the suite
-    from ostler.conformance.programs import adapter_of, programs_of  # noqa: PLC0415 - likewise
-    from ostler.conformance.suite import Suite  # noqa: PLC0415 - likewise
+def _examine(
+    out: Path | None,
+    *,
+    agent: str,
+    words: str | None,
+    env: dict[str, str],
+    only: tuple[str, ...],
+    jobs: int,
+    config: str | None,
+    as_json: bool,
+) -> int:
+    from ostler.conformance.command import Order, behaviours, examine  # noqa: PLC0415 - only here is the suite needed
 
-    unknown = [name for name in only if name not in BY_ID]
-    if unknown:
-        raise click.BadParameter(f"'{unknown[0]}' is no behaviour. Possible: {', '.join(BY_ID)}.", param_hint="--only")
-    settings = load_settings(flags={"config": how["config"]}, environ=os.environ)
-    words = shlex.split(how["words"] or "")
-    adapter = adapter_of(agent, settings, words)
-    return Suite.of(adapter, programs_of(adapter, settings, os.environ, words)).with_variables(how["env"])
+    order = Order(agent=agent, command=_words(words), env=env, only=only, jobs=jobs, out=out)
+    if order.unknown:
+        reason = f"'{order.unknown[0]}' is no behaviour. Possible: {', '.join(behaviours())}."
+        raise click.BadParameter(reason, param_hint="--only")
+    results = examine(order, load_settings(flags={"config": config}, environ=os.environ), os.environ)
+    return asyncio.run(_told(agent, results, as_json))
 
 
-async def _told(agent: str, results: "AsyncIterator[Result]", as_json: bool) -> int:
+def _words(command: str | None) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command or ""))
+    except ValueError as error:
+        reason = f"'{command}' cannot be read as a command ({error})."
+        raise click.BadParameter(reason, param_hint="--command") from None
+
+
+async def _told(agent: str, results: AsyncIterator[BehaviourResult], as_json: bool) -> int:
     """Tell each result as it comes; the exit code is 1 if the agent fails in something it claims."""
-    found: list[Result] = []
+    found: list[BehaviourResult] = []
     async for result in results:
         found.append(result)
         if not as_json:
@@ -99,12 +108,12 @@ async def _told(agent: str, results: "AsyncIterator[Result]", as_json: bool) -> 
     return 1 if counts["fails"] else 0
 
 
-def _unparsed(results: "list[Result]") -> None:
+def _unparsed(results: list[BehaviourResult]) -> None:
     errors = [error for result in results for error in result.unparsed]
     if errors:
         click.echo(f"{len(errors)} frames were not understood, such as: {clean(errors[0])}")
 
 
-def _line(result: "Result") -> str:
+def _line(result: BehaviourResult) -> str:
     reason = f"  {clean(result.reason)}" if result.reason else ""
     return f"{_WORDS[result.verdict]:<17}  {result.behaviour:<17}{reason}".rstrip()

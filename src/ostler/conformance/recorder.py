@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,10 +15,12 @@ from ostler.agents.sources import Source
 from ostler.conformance.behaviours import Behaviour
 from ostler.conformance.model import ScriptedModel
 from ostler.conformance.stage import LiveStage
-from ostler.conformance.suite import Result, Suite
+from ostler.conformance.suite import Suite
 from ostler.conformance.world import LiveWorld, World
+from ostler.wire.agents import BehaviourResult
 from ostler.wire.running import AgentSpec, Answer, Prompt
 
+_Value = TypeVar("_Value")
 LONGEST_TEXT = 200
 LONGEST_LIST = 8
 WORKSPACE, HOME = "/workspace", "/home/agent"
@@ -178,7 +180,7 @@ class RecordingWorld(LiveWorld):
         self._found("efforts", sorted(found))
         return found
 
-    def _found(self, what: str, value: Any) -> Any:
+    def _found(self, what: str, value: _Value) -> _Value:
         self._recording.add("note", {"found": what, "value": value})
         return value
 
@@ -196,7 +198,7 @@ class RecordingStage(LiveStage):
         return RecordingWorld(cwd, model, self.recording)
 
 
-async def record(suite: Suite, out: Path, *, only: Sequence[str] = (), jobs: int = 1) -> AsyncIterator[Result]:
+async def record(suite: Suite, out: Path, *, only: Sequence[str] = (), jobs: int = 1) -> AsyncIterator[BehaviourResult]:
     """Run the suite; what passes leaves a file in the folder."""
     stages: dict[str, RecordingStage] = {}
 

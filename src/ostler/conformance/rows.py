@@ -34,7 +34,12 @@ ROWS: dict[str, Row] = {
     "qwen": Row(provider="openai", model="gpt-5.5"),
     "kimi": Row(provider="openai", model="scripted-large"),
     "vibe": Row(provider="openai", model="scripted-large"),
-    "openhands": Row(provider="openai", model="scripted-large"),
+    "openhands": Row(  # all of it share one tmux server
+        provider="openai",
+        model="scripted-large",
+        alone=True,
+        without={"usage": "its counts are for the whole conversation"},
+    ),
 }
 
 

@@ -38,6 +38,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """An effort it offers."""
     script: Callable[[Sequence[str]], str] = scripted
     """How the lines of a script are put into a prompt."""
+    alone: bool = False
+    """Whether several of it at once disturb each other."""
     without: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Behaviours that the suite cannot show with it, each with the reason."""
 

@@ -5,7 +5,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -18,26 +17,12 @@ from ostler.conformance.outcomes import Unmet
 from ostler.conformance.rows import row_of
 from ostler.conformance.sink import PATIENCE
 from ostler.conformance.stage import LiveStage, Programs, Row, Stage
+from ostler.wire.agents import BehaviourResult
 
 log = Log(__name__)
-Verdict = Literal["passes", "fails", "unclaimed"]
 MakeStage = Callable[[Behaviour, Path], Stage]
 _UNCLAIMED_PATIENCE = 30.0
 _REASON_LENGTH = 400
-
-
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """How one behaviour went."""
-
-    behaviour: str
-    claimed: bool
-    """Whether the agent says that it can."""
-    verdict: Verdict
-    """`unclaimed`: the agent does not say that it can, and it was not tried."""
-    seconds: float = 0.0
-    reason: str | None = None
-    unparsed: tuple[str, ...] = ()
-    """What was wrong with frames that nobody understood."""
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,9 +51,9 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
 
     async def run(
         self, *, only: Sequence[str] = (), jobs: int = 1, make_stage: MakeStage | None = None
-    ) -> AsyncIterator[Result]:
+    ) -> AsyncIterator[BehaviourResult]:
         """The results in the order of the manifest, some at the same time."""
-        gate = asyncio.Semaphore(jobs)
+        gate = asyncio.Semaphore(1 if self.row.alone else jobs)
         chosen = [behaviour for behaviour in BEHAVIOURS if not only or behaviour.id in only]
         tasks = [asyncio.create_task(self._one(behaviour, gate, make_stage or self.stage)) for behaviour in chosen]
         try:
@@ -79,18 +64,18 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _one(self, behaviour: Behaviour, gate: asyncio.Semaphore, make_stage: MakeStage) -> Result:
+    async def _one(self, behaviour: Behaviour, gate: asyncio.Semaphore, make_stage: MakeStage) -> BehaviourResult:
         claimed = self.claims(behaviour)
         excuse = self.row.without.get(behaviour.id)
         if excuse is not None or not (claimed or self.also_unclaimed):
             why = excuse or f"it has no {behaviour.capability.replace('_', ' ')}"
-            return Result(behaviour=behaviour.id, claimed=claimed, verdict="unclaimed", reason=why)
+            return BehaviourResult(behaviour=behaviour.id, claimed=claimed, verdict="unclaimed", reason=why)
         async with gate:
             started = time.monotonic()
             with tempfile.TemporaryDirectory(prefix="ostler-", ignore_cleanup_errors=True) as folder:
                 stage = make_stage(behaviour, Path(folder))
                 reason = await play(behaviour, stage)
-            return Result(
+            return BehaviourResult(
                 behaviour=behaviour.id,
                 claimed=claimed,
                 verdict="passes" if reason is None else "fails",

@@ -40,6 +40,9 @@ class Workspaces(Protocol):
     async def get(self, workspace: str) -> Workspace:
         """One workspace; raises WorkspaceNotFound."""
 
+    async def entry(self, workspace: str) -> tuple[str, ...]:
+        """The words before a command that run it inside the workspace."""
+
     async def devcontainer(self, workspace: str) -> Devcontainer | None:
         """The container it is used in, if there is one."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ostler.agents.adapter import Launch, Ready, Translator, TurnDone
+from ostler.base.disk import is_full
 from ostler.base.errors import AgentExited, AgentStartFailed, SessionBusy, StoreUnavailable, TimedOut
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
@@ -148,6 +149,8 @@ class AgentConnection:
             await asyncio.to_thread(self._prepare, launch)
             return await Process.start(nursery, command, self._folder, self._wake.set, patience=self._limits.patience)
         except (CannotStart, OSError) as error:
+            if is_full(error):
+                raise StoreUnavailable(reason=f"the agent's folder: {error}") from error
             raise AgentStartFailed(agent=self._spec.agent, reason=str(error), exit_code=None, stderr=None) from error
 
     def _prepare(self, launch: Launch) -> None:
@@ -167,6 +170,7 @@ class AgentConnection:
         for entry in entries:
             await self._feed_upto(process, entry.at)
             self._repeat(process, entry)
+        await self._feed_known(process)
         self._clock.catch_up()
         if self._ending is not None:
             self._end_by_force_later(process)
@@ -175,6 +179,13 @@ class AgentConnection:
 
     async def _feed_upto(self, process: Process, offset: int) -> None:
         while process.offset < offset and (chunk := process.read(offset - process.offset)):
+            self._dialogue.feed(chunk)
+            self._act(process)
+            await asyncio.sleep(0)
+
+    async def _feed_known(self, process: Process) -> None:
+        """Come to where the log is, so that the session sees which asks the agent waits for."""
+        while self._dialogue.steps < self._dialogue.known and (chunk := process.read()):
             self._dialogue.feed(chunk)
             self._act(process)
             await asyncio.sleep(0)

@@ -95,6 +95,10 @@ class LocalWorkspaces:
         """One workspace."""
         return _told(self._library.get(workspace), wire.Workspace)
 
+    async def entry(self, workspace: str) -> tuple[str, ...]:
+        """The words before a command."""
+        return (await self._library.entry(workspace)).prefix
+
     async def devcontainer(self, workspace: str) -> wire.Devcontainer | None:
         """None: agents run on this machine itself."""
         return None

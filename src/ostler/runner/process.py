@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
+from ostler.base.errors import StoreUnavailable
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.runner.nursery import NurseryHandle
@@ -132,6 +133,8 @@ class Process:
         if not await finished(self._started, ANSWER_SECONDS):
             raise CannotStart(f"its keeper did not answer within {ANSWER_SECONDS:g} seconds.")
         if problem := self._started.result():
+            if problem.startswith("folder:"):
+                raise StoreUnavailable(reason=f"the agent's spool: {problem.removeprefix('folder:')}")
             raise CannotStart(_explained(problem, command))
         failpoint("spawn.after")
         return self.pid != 0
@@ -383,6 +386,4 @@ def _explained(problem: str, command: Command) -> str:
     what, _, message = problem.partition(":")
     if what == "cwd":
         return f"its folder {command.cwd} cannot be entered ({message})."
-    if what == "folder":
-        return f"nothing can be written to its spool ({message})."
     return f"{command.argv[0]} cannot be started ({message})."

@@ -35,6 +35,24 @@ Coverage = Literal["converted", "native", "none"]
 """Of a capability: the agent has it and Ostler converts it; the agent has it but Ostler does not; the agent has not."""
 
 
+Verdict = Literal["passes", "fails", "unclaimed"]
+"""`unclaimed`: the agent does not say that it can, or the suite cannot show it, and it was not tried."""
+
+
+class BehaviourResult(Wire, frozen=True, kw_only=True):
+    """How one behaviour of the conformance suite went with one agent."""
+
+    behaviour: str
+    claimed: bool
+    """Whether the agent says that it can."""
+    verdict: Verdict
+    seconds: float = 0.0
+    reason: str | None = None
+    """Why it fails or is unclaimed."""
+    unparsed: tuple[str, ...] = ()
+    """What was wrong with frames that nobody understood."""
+
+
 class Mode(Wire, frozen=True, kw_only=True):
     """A way of working that the agent offers."""
 

@@ -149,8 +149,8 @@ class Turn(Wire, frozen=True, kw_only=True):
     last_sequence: int | None = None
     outcome: TurnOutcome | None = None
     stop_reason: str | None = None
-    after: int = 0
-    """The turn it goes on from; another one than the last if the session was rewound. 0 is the beginning."""
+    after: int | None = None
+    """The turn it goes on from, if that is not the one before it because the session was rewound; 0 is the beginning."""
     rewound: bool = False
     """Whether a rewind took it out of the conversation."""
 

@@ -22,6 +22,7 @@ export function ConnectPage({ reason, onDone }: { reason?: string; onDone(): voi
       connectTo(to);
       onDone();
     } catch (failure) {
+      await new Promise((resolve) => setTimeout(resolve, 50)); // the browser tells of a forbidden call a moment later
       setError(
         blocked.current
           ? `This page may only talk to the server it came from. Open ${to.endpoint} in the browser instead.`

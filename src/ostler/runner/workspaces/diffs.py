@@ -2,7 +2,8 @@
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
@@ -35,8 +36,8 @@ def difference(
     """Compare two trees; `names` is what the caller calls them."""
     changes = _summary(git, repository, old, new)
     shown = changes[: limits.files]
-    texts = _texts(git, repository, old, new, limits) if text and shown else iter(())
-    files = tuple(_file(change, next(texts, (b"", False))) for change in shown)
+    with closing(_texts(git, repository, old, new, limits if text and shown else None)) as texts:
+        files = tuple(_file(change, next(texts, (b"", False))) for change in shown)
     return Difference(
         old=names[0],
         new=names[1],
@@ -110,8 +111,12 @@ def printable(path: str) -> str:
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
-def _texts(git: Git, repository: Path, old: str, new: str, limits: DiffLimits) -> Iterator[tuple[bytes, bool]]:
-    """The text of each file in the order of the summary, and whether it was cut; nothing is read twice or kept."""
+def _texts(
+    git: Git, repository: Path, old: str, new: str, limits: DiffLimits | None
+) -> Generator[tuple[bytes, bool], None, None]:
+    """The text of each file in the order of the summary, and whether it was cut; without limits there is none."""
+    if limits is None:
+        return
     command = ("diff-tree", "-r", "-p", "-M", "--full-index", f"-U{limits.context}", *_PLAIN, old, new)
     left = limits.total_bytes
     with git.started(*command, repository=repository) as output:

@@ -24,6 +24,7 @@ LOCAL_SECONDS = 600.0
 REMOTE_SECONDS = 3600.0
 _OFF = {
     "core.hooksPath": "/dev/null",
+    "core.fsyncMethod": "batch",
     "core.fsmonitor": "false",
     "core.attributesFile": "/dev/null",
     "core.excludesFile": "/dev/null",

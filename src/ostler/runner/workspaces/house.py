@@ -12,6 +12,7 @@ import msgspec
 from ostler.base.clock import Clock
 from ostler.base.errors import SettingsError, SnapshotNotFound, Unprocessable, WorkspaceBusy, WorkspaceNotFound
 from ostler.base.ids import new_id
+from ostler.base.settings import Settings
 from ostler.runner.workspaces.bases import Base, Bases
 from ostler.runner.workspaces.beneath import folder
 from ostler.runner.workspaces.builder import Builder
@@ -62,6 +63,19 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     zfs_command: tuple[str, ...] = ("zfs",)
 
 
+def options_from(settings: Settings) -> Options:
+    """What the settings of a server say about workspaces."""
+    return Options(
+        policy=Policy(
+            protocols=settings.git_protocols, hosts=settings.git_hosts, folders=tuple(settings.local_repositories)
+        ),
+        providers=settings.workspace_providers,
+        kept_bases=settings.kept_bases,
+        max_upload_bytes=settings.max_upload_bytes,
+        unpacking=UnpackLimits(total_bytes=settings.max_unpacked_bytes),
+    )
+
+
 class House:
     """One root folder with everything in it; a lock keeps a second runner out."""
 
@@ -81,7 +95,7 @@ class House:
         self.mirrors = Mirrors(self.git, root / "mirrors", options.policy)
         self.uploads = Uploads(root / "uploads", max_bytes=options.max_upload_bytes)
         self._trash = Trash(root / "trash", self.providers)
-        self._recorder = Recorder(self.git, root / "incoming")
+        self._recorder = Recorder(self.git, root / "incoming", lambda place: self._trash.throw(place, "copy"))
         self._bases = Bases(root / "bases", self._trash.throw)
         self._builder = Builder(
             self.git,

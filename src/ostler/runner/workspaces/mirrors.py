@@ -44,6 +44,8 @@ class Mirrors:
         self._root = root
         self._policy = policy
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
+        self._whole: dict[tuple[str, str | None, str], Fetched] = {}
+        """What a whole commit id stands for, which never changes."""
 
     def refs(self, source: GitSource) -> Refs:
         """What a remote offers, without fetching it."""
@@ -66,6 +68,8 @@ class Mirrors:
         wanted = checked_commit(source.commit) if source.commit is not None else None
         key = hashlib.sha256(f"{scope}\0{address.url}".encode()).hexdigest()[:32]
         with self._locks[key]:
+            if wanted and (known := self._whole.get((key, source.branch, wanted))):
+                return known
             mirror = self._mirror(key)
             commit = self._commit(mirror, wanted) if wanted else None
             try:
@@ -76,7 +80,9 @@ class Mirrors:
                 raise RepositoryFailed(url=shown(address.url), reason=str(error)) from error
         if commit is None:
             raise RepositoryFailed(url=shown(address.url), reason=_missing(source))
-        return Fetched(mirror=mirror, url=shown(address.url), commit=commit, branch=self._branch(mirror, source))
+        fetched = Fetched(mirror=mirror, url=shown(address.url), commit=commit, branch=self._branch(mirror, source))
+        self._whole[key, source.branch, commit] = fetched
+        return fetched
 
     def _mirror(self, key: str) -> Path:
         mirror = self._root / key

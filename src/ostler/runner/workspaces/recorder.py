@@ -7,7 +7,7 @@ filter, nested repository or link of the agent is ever seen by git, while attrib
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -18,7 +18,7 @@ import msgspec
 from ostler.base.ids import new_id
 from ostler.runner.workspaces.beneath import folder, make_folders, open_beneath, opened
 from ostler.runner.workspaces.git import Git
-from ostler.runner.workspaces.trees import Found, copy_content, open_file, remove_tree, walk
+from ostler.runner.workspaces.trees import Found, copy_content, open_file, walk
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _IGNORE_FILE = ".gitignore"
@@ -93,9 +93,10 @@ def changed_since(root: int, contents: Contents, since: int) -> Changes:
 class Recorder:
     """Records trees into repositories of ours; `scratch` is a folder on the same file system as the trees."""
 
-    def __init__(self, git: Git, scratch: Path) -> None:
+    def __init__(self, git: Git, scratch: Path, throw_away: Callable[[Path], None]) -> None:
         self._git = git
         self._scratch = scratch
+        self._throw_away = throw_away
         self._lock = Lock()
         self._known: dict[str, Contents] = {}
 
@@ -146,7 +147,7 @@ class Recorder:
         try:
             yield place / "files", place / "index"
         finally:
-            remove_tree(place)
+            self._throw_away(place)
 
 
 class _Orders:

@@ -8,6 +8,8 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.spec import License, Tag
+from litestar.plugins import PluginProtocol
+from litestar.plugins.core import MsgspecDIPlugin
 
 from ostler import __version__
 from ostler.server.api import openapi, problems
@@ -21,15 +23,19 @@ from ostler.server.api.routes import (
     agui,
     ai_sdk,
     asks,
+    catalogue,
     conversation,
     daemon,
+    delivery,
     events,
+    files,
     mcp,
     sessions,
     snapshots,
     system,
     tasks,
     workflow,
+    workspaces,
 )
 from ostler.server.api.services import DEFAULT_PROJECT, Services
 from ostler.server.api.sse import Streams
@@ -63,10 +69,31 @@ def build_app(services: Services) -> App:
     return Ui(Gate(inner, posts, services.settings, services.counters))
 
 
+class _Application(Litestar):
+    """Litestar without its plugins for libraries that only the MCP door needs: they would cost every server 10 MB."""
+
+    @staticmethod
+    def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:
+        return [*plugins, MsgspecDIPlugin()]
+
+
 def _litestar(services: Services | None) -> Litestar:
-    groups = (agents, sessions, conversation, events, asks, snapshots, tasks, ai_sdk)
+    groups = (
+        agents,
+        sessions,
+        conversation,
+        events,
+        asks,
+        snapshots,
+        workspaces,
+        files,
+        delivery,
+        tasks,
+        catalogue,
+        ai_sdk,
+    )
     router = Router(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS])
-    return Litestar(
+    return _Application(
         route_handlers=[
             router,
             *ai_sdk.ROOT_HANDLERS,

@@ -17,7 +17,11 @@ from ostler.server.api.services import Counters
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _OPEN = frozenset({"/healthz", "/readyz", "/api/v1/healthz", "/api/v1/readyz"})
-_UPLOADS = re.compile(r"/api/v1/sessions/[^/]+/messages|(/api/v1)?/(messages|invoke)|/api/chat")
+_UPLOADS = re.compile(
+    r"/api/v1/sessions/[^/]+/(messages|files/content)|/api/v1/uploads/[^/]+|(/api/v1)?/(messages|invoke)|/api/chat"
+)
+_TICKET = re.compile(r"/api/v1/uploads/upt_[A-Za-z0-9_-]{43}")
+"""An address that is its own permission; whether it was given out is for the application to say."""
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SLOWEST_UPLOAD = 64 * 1024
@@ -102,7 +106,7 @@ class Gate:
             return
         if self._counters.stopping:
             raise Stopping
-        if self._token:
+        if self._token and not (scope.get("method") == "PUT" and _TICKET.fullmatch(scope["path"])):
             self._check_token(headers.get(b"authorization"))
 
     def _check_token(self, header: str | None) -> None:

@@ -3,10 +3,10 @@
 import asyncio
 import functools
 import hashlib
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ostler.base.clock import steady_seconds
 from ostler.base.errors import IdempotencyConflict, InvalidRequest
 from ostler.server.api.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.gate import refuse
@@ -64,7 +64,7 @@ class Idempotency:
         self, place: tuple[str, str], fingerprint: str, status: int, headers: Headers, body: bytes
     ) -> None:
         response = StoredResponse(fingerprint=fingerprint, status=status, headers=headers, body=body)
-        await self._store.write(statements.insert_response, *place, response, time.time())
+        await self._store.write(statements.insert_response, *place, response, steady_seconds())
         self._release(place, self._running[place])  # a stream may go on for long; repetitions need not wait for it
 
     def _release(self, place: tuple[str, str], running: asyncio.Event) -> None:

@@ -7,12 +7,14 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 
+from ostler.base.disk import is_full
 from ostler.base.errors import (
     InternalError,
     InvalidRequest,
     MethodNotAllowed,
     NotFound,
     OstlerError,
+    StoreUnavailable,
 )
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
@@ -85,6 +87,8 @@ def _ours(request: Request[Any, Any, Any], error: Exception) -> OstlerError:
         return _invalid(error)
     if isinstance(error, HTTPException):
         return _of_status(request, error)
+    if isinstance(error, OSError) and is_full(error):
+        return StoreUnavailable(reason=str(error.strerror))
     reference = new_id("err")
     log.error("request.crashed", path=request.url.path, reference=reference, exc_info=error)
     return InternalError(reference=reference)

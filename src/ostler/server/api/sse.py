@@ -73,7 +73,7 @@ class Cursor:
     def _joined(self, frames: list[bytes]) -> bytes:
         if self._keep is None:
             return b"".join(frames)
-        kept = b"".join(filter(self._keep, frames))
+        kept = b"".join(found for found in frames if self._keep(found))
         return kept or b"id: %d\n\n" % self._offset  # moves the client's place past what it did not want
 
 

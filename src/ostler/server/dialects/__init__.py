@@ -17,7 +17,9 @@ PROJECTIONS: dict[str, Format] = {
         about="session updates of the Agent Client Protocol", begin=AcpUpdates, tag="sessionUpdate", kinds=acp.KINDS
     ),
     "agui": Format(about="AG-UI events", begin=AguiProjection, tag="type", kinds=agui.KINDS, spans=agui.SPANS),
-    "flat": Format(about="status and log lines of the tasks API", begin=FlatProjection, tag="type", kinds=flat.KINDS),
+    "flat": Format(
+        about="status, log, moment and delivery of the tasks API", begin=FlatProjection, tag="type", kinds=flat.KINDS
+    ),
     "workflow": Format(
         about="messages of a workflow execution", begin=WorkflowProjection, tag="event", kinds=workflow.KINDS
     ),

@@ -7,12 +7,13 @@ from ostler.base.ids import is_key, new_id
 from ostler.base.paths import is_folder
 from ostler.server.sessions import drafts
 from ostler.server.store.records import NewSession, SessionSpec
-from ostler.wire.events import QueueEntry, WorkspaceCreatedData
+from ostler.wire.events import QueueEntry
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Draft
 from ostler.wire.sessions import CreateSession
 from ostler.wire.tasks import TaskSpec
+from ostler.wire.workspace_events import WorkspaceCreatedData
 from ostler.wire.workspaces import Repo, Runtime, WorkspaceOrder
 
 
@@ -24,14 +25,15 @@ def new_session(
     return NewSession(
         id=session_id,
         project=project,
-        key=_checked_key(wanted.key) or session_id,
+        key=checked_key(wanted.key) or session_id,
         agent=wanted.agent,
         created_at=created_at,
         spec=_spec_of(project, wanted, folder / session_id / "workspace", task),
     )
 
 
-def _checked_key(key: str | None) -> str | None:
+def checked_key(key: str | None) -> str | None:
+    """A key that a client chose, or None."""
     if key is not None and not is_key(key):
         reason = "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : - and not '.' or '..'"
         raise InvalidRequest(reason=f"key '{key[:150]}' {reason}.", errors={"key": [reason]})
@@ -142,7 +144,8 @@ def first_events(new: NewSession, wanted: CreateSession) -> list[Draft]:
         for name in ("agent", "model", "variant", "mode", "permission_mode")
         if (value := getattr(wanted, name)) is not None
     }
-    events = [drafts.started({**metadata, "key": new.key, "cwd": new.spec.cwd})]
+    where = {"cwd": new.spec.cwd} if new.spec.workspace is None else {"repo": new.spec.workspace.repo.mode}
+    events = [drafts.started({**metadata, "key": new.key, **where})]
     if wanted.title is not None or wanted.labels:
         events.append(drafts.info(title=wanted.title, labels=wanted.labels or None))
     if new.spec.workspace is None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from ostler.base.errors import OstlerError
 from ostler.wire.events import (
-    DeliveryCompletedData,
     ErrorData,
     ItemCompletedData,
     ItemStartedData,
@@ -16,23 +15,27 @@ from ostler.wire.events import (
     QueueEntry,
     QueueUpdatedData,
     SessionEndedData,
-    SessionForkedData,
     SessionInfoData,
-    SessionRewoundData,
     SessionStartedData,
     SessionStatus,
     SessionStatusData,
-    SnapshotCreatedData,
     StderrOutput,
     TurnEndedData,
     TurnOutcome,
     TurnStartedData,
-    WorkspaceCreatedData,
 )
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart
 from ostler.wire.running import Draft
 from ostler.wire.sessions import Ask
+from ostler.wire.workspace_events import (
+    DeliveryCompletedData,
+    SessionForkedData,
+    SessionRewoundData,
+    SnapshotCreatedData,
+    WorkspaceCreatedData,
+    WorkspaceRestoredData,
+)
 
 
 def _draft(kind: str, data: object) -> Draft:
@@ -82,6 +85,11 @@ def delivery(data: DeliveryCompletedData) -> Draft:
 def rewound(data: SessionRewoundData) -> Draft:
     """The session went back."""
     return _draft("session.rewound", data)
+
+
+def restored(data: WorkspaceRestoredData) -> Draft:
+    """The files are what they were."""
+    return _draft("workspace.restored", data)
 
 
 def forked(data: SessionForkedData) -> Draft:

@@ -46,7 +46,12 @@ def retold(prompt: Prompt, transcript: Transcript) -> Prompt:
 
 def _lines(items: Iterable[Item]) -> list[str]:
     said = ((item, _said(item.content)) for item in items)
-    return [f"{item.role or item.kind}: {text}" for item, text in said if text]
+    return [f"{item.role or item.kind}: {_quoted(text)}" for item, text in said if text]
+
+
+def _quoted(text: str) -> str:
+    """No line begins as it did: an agent that obeys certain lines must not take what is old for an order."""
+    return "\n> ".join(text.splitlines())
 
 
 def _said(content: Iterable[ContentPart]) -> str:

@@ -257,7 +257,7 @@ class LiveSession:
             *self._dropped_asks("agent"),
             drafts.turn_ended(turn_id, "failed", error.code),
         ]
-        if self.log.state.starts == 0:
+        if self.log.state.starts == 0 and not isinstance(error, StoreUnavailable):
             written += [drafts.status("failed", str(error)), drafts.ended_by_error(error)]
         await self._append_patiently(written)
         await self.begin_next()

@@ -1,6 +1,7 @@
 """What the API can ask of sessions: finds them, creates them, keeps one live object for each that is in use."""
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,13 +16,14 @@ from ostler.base.errors import (
     SessionAlreadyExists,
     SessionBusy,
     SessionNotFound,
+    StoreUnavailable,
 )
-from ostler.base.ids import new_id
+from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.attachments import prompt_parts
-from ostler.server.sessions.creation import agent_spec, first_events, make_workspace, new_session
+from ostler.server.sessions.creation import agent_spec, checked_key, first_events, make_workspace, new_session
 from ostler.server.sessions.feed import Feed
 from ostler.server.sessions.history import pages, transcript_of
 from ostler.server.sessions.live import LiveSession
@@ -35,7 +37,7 @@ from ostler.server.store.claims import next_claim
 from ostler.server.store.records import Done, NewSession, SessionFilter, SessionRecord, StoredEvent
 from ostler.server.store.store import Store
 from ostler.wire.parts import PromptPart
-from ostler.wire.running import KeptProcess
+from ostler.wire.running import Draft, KeptProcess
 from ostler.wire.sessions import (
     Ask,
     CreateSession,
@@ -114,7 +116,8 @@ class Sessions:
         session_log = self._log_of(record.id, record.agent, state, record.last_sequence, record.updated_at)
         return self._register(record, session_log)
 
-    def _home(self, session_id: str) -> str:
+    def home(self, session_id: str) -> str:
+        """The folder of the home of a session's agent."""
         return str(self._folder / session_id / "home")
 
     def _register(self, record: SessionRecord, session_log: SessionLog) -> LiveSession:
@@ -123,7 +126,7 @@ class Sessions:
             session_log=session_log,
             runner=self._runner,
             work=self._work,
-            home=self._home(record.id),
+            home=self.home(record.id),
             idle_seconds=self._idle_seconds,
         )
         self._live[record.id] = live
@@ -167,7 +170,7 @@ class Sessions:
         if (known_id := self._done(claim)) is not None:
             return await self.live(project, known_id.decode()), True
         new = new_session(project, wanted, folder=self._folder, created_at=self._clock.now(), task=task)
-        agent = await self._runner.validate(agent_spec(new.id, new.agent, new.spec, home=self._home(new.id)))
+        agent = await self._runner.validate(agent_spec(new.id, new.agent, new.spec, home=self.home(new.id)))
         spec = new.spec
         if spec.workspace is not None:
             spec = msgspec.structs.replace(spec, workspace=await self._work.checked(spec.workspace))
@@ -191,11 +194,44 @@ class Sessions:
         try:
             await session_log.commit(first, self.store.write(statements.insert_session, new, first))
         except sqlite3.IntegrityError:  # another client created the same key a moment ago
+            self._forget(new.id)
             known = await self.live(new.project, new.key)
             return self._same_agent(known.record, new), False
+        except StoreUnavailable:
+            self._forget(new.id)
+            raise
         live = await self.live(new.project, new.id)  # another client may have it in use already
         await live.go_on()
         return live, True
+
+    def _forget(self, session_id: str) -> None:
+        """Remove the folder of a session that never came to be."""
+        shutil.rmtree(self._folder / session_id, ignore_errors=True)
+
+    def sibling(self, live: LiveSession, key: str | None) -> NewSession:
+        """A session like another one, without its task; raises if the key is taken."""
+        session_id = new_id("ses")
+        checked = checked_key(key)
+        if checked and (known := self.store.read_now(queries.find_session, live.record.project, checked)):
+            raise SessionAlreadyExists(key=checked, agent=known.agent)
+        return NewSession(
+            id=session_id,
+            project=live.record.project,
+            key=checked or session_id,
+            agent=live.record.agent,
+            created_at=self._clock.now(),
+            spec=msgspec.structs.replace(live.record.spec, task=None),
+        )
+
+    async def insert(self, new: NewSession, begun: list[Draft]) -> LiveSession:
+        """Store a session that begins with these events; raises if its key was taken meanwhile."""
+        session_log = self._log_of(new.id, new.agent, SessionState(), 0, new.created_at)
+        first = session_log.prepare(begun)
+        try:
+            await session_log.commit(first, self.store.write(statements.insert_session, new, first))
+        except sqlite3.IntegrityError:
+            raise SessionAlreadyExists(key=new.key, agent=new.agent) from None
+        return await self.live(new.project, new.id)
 
     async def update(self, project: str, id_or_key: str, wanted: UpdateSession) -> LiveSession:
         """Change title or labels."""
@@ -211,7 +247,7 @@ class Sessions:
             raise SessionBusy(session=live.id, turn=turn.turn_id)
         changes = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not None}
         spec = msgspec.structs.replace(live.record.spec, **changes)
-        await self._runner.validate(agent_spec(live.id, live.record.agent, spec, home=self._home(live.id)))
+        await self._runner.validate(agent_spec(live.id, live.record.agent, spec, home=self.home(live.id)))
         await self.store.write(statements.update_spec, live.id, spec)
         live.record = msgspec.structs.replace(live.record, spec=spec)
         if live.log.state.turn is None:
@@ -320,6 +356,9 @@ class Sessions:
     async def recover(self) -> None:
         """Go on where an earlier server stopped: with the agents that are still there, and with what was begun."""
         self._trash.empty()
+        await self._remove_strays()
+        if newest := await self.store.read(queries.newest_session):
+            follow(newest)  # the list is sorted by id, and the clock may have been set back since
         await self._work.tidy(await self.store.read(queries.workspaces_in_use))
         kept = {process.session_id: process for process in await self._runner.kept()}
 
@@ -329,6 +368,13 @@ class Sessions:
         wanted = await self.store.read(queries.unfinished_sessions, tuple(TERMINAL), is_wanted)
         await asyncio.gather(*(self._recover(self._enliven(record), kept.pop(record.id, None)) for record in wanted))
         await asyncio.gather(*map(self._runner.discard, kept.values()))
+
+    async def _remove_strays(self) -> None:
+        """Remove folders of sessions that an earlier server had not yet created, or had just deleted."""
+        known = await self.store.read(queries.session_ids)
+        for path in self._folder.glob("ses_*"):
+            if path.name not in known:
+                self._trash.take(path)
 
     async def _recover(self, live: LiveSession, kept: KeptProcess | None) -> None:
         connection = await self._adopt(live, kept) if kept is not None else None

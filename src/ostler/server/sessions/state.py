@@ -1,6 +1,6 @@
 """What a session's log adds up to: a pure fold over events, and the table of allowed status changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,17 +12,19 @@ from ostler.wire.events import (
     QuestionData,
     QueueEntry,
     QueueUpdatedData,
-    SessionForkedData,
     SessionInfoData,
-    SessionRewoundData,
     SessionStatus,
     SessionStatusData,
-    SnapshotCreatedData,
     TurnEndedData,
     TurnStartedData,
-    WorkspaceCreatedData,
 )
 from ostler.wire.sessions import Activity, Ask, Turn
+from ostler.wire.workspace_events import (
+    SessionForkedData,
+    SessionRewoundData,
+    SnapshotCreatedData,
+    WorkspaceCreatedData,
+)
 from ostler.wire.workspaces import Snapshot
 
 TERMINAL: frozenset[SessionStatus] = frozenset({"stopped", "completed", "failed", "cancelled"})
@@ -63,13 +65,15 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     variant: str | None = None
     error: str | None = None
     ended_at: str | None = None
-    head: int = 0
-    """The turn that the conversation stands at."""
+    head: int | None = None
+    """The turn that the conversation stands at, if that is not the last one because the session was rewound."""
     last_turn: Turn | None = None
     """The one that ended last."""
     workspace: WorkspaceCreatedData | None = None
     settled: int = -1
     """Up to which turn the files are kept in snapshots."""
+    restoring: SessionRewoundData | None = None
+    """A rewind whose files are not back yet."""
     delivered: bool = False
     forked_from: str | None = None
 
@@ -79,6 +83,11 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         if self.asks:
             return "waiting"
         return "working" if self.turn else "idle"
+
+    @property
+    def stands_at(self) -> int:
+        """The turn that the conversation stands at; 0 is the beginning."""
+        return self.turn_count if self.head is None else self.head
 
     @property
     def ended(self) -> bool:
@@ -135,7 +144,7 @@ def _turn_started(state: SessionState, event: Happened) -> SessionState:
         first_sequence=event.sequence,
         after=state.head,
     )
-    return replace(state, turn=turn, turn_count=number, head=number)
+    return replace(state, turn=turn, turn_count=number, head=None)
 
 
 def _turn_ended(state: SessionState, event: Happened) -> SessionState:
@@ -186,7 +195,11 @@ def _delivery(state: SessionState, _: Happened) -> SessionState:
 
 def _rewound(state: SessionState, event: Happened) -> SessionState:
     data: SessionRewoundData = event.data
-    return replace(state, head=data.turn, native_session_id=data.native_session_id, error=None)
+    return replace(state, head=data.turn, native_session_id=data.native_session_id, restoring=data, error=None)
+
+
+def _restored(state: SessionState, _: Happened) -> SessionState:
+    return replace(state, restoring=None)
 
 
 def _forked(state: SessionState, event: Happened) -> SessionState:
@@ -209,6 +222,7 @@ CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "snapshot.created": _snapshot,
     "delivery.completed": _delivery,
     "session.rewound": _rewound,
+    "workspace.restored": _restored,
     "session.forked": _forked,
 }
 
@@ -232,6 +246,21 @@ def ask_of(state: SessionState, event: Happened) -> Ask:
         permission=permission,
         question=question,
     )
+
+
+def turn_before(turn: Turn) -> int:
+    """The number of the turn that a turn goes on from; 0 is the beginning."""
+    return turn.number - 1 if turn.after is None else turn.after
+
+
+def turns_in_conversation(turns: Sequence[Turn], head: int) -> set[int]:
+    """The numbers of the turns that lead to the head; a rewind leaves the others behind."""
+    before = {turn.number: turn_before(turn) for turn in turns}
+    found: set[int] = set()
+    while head in before and head not in found:
+        found.add(head)
+        head = before[head]
+    return found
 
 
 def snapshot_of(event: Happened) -> Snapshot:

@@ -43,6 +43,9 @@ class Work(Protocol):
     async def settle(self, session: Worked) -> None:
         """Keep what the last turn left, and hand it over if the session was made for that."""
 
+    async def restore(self, session: Worked) -> None:
+        """Bring the files back that a rewind is about."""
+
     async def dispose(self, session: Worked) -> None:
         """The session is being deleted: remove its workspace."""
 
@@ -54,7 +57,8 @@ def is_due(state: SessionState) -> bool:
     """Whether the log says that something is to be done before the next turn."""
     if state.workspace is None:
         return state.status in _PREPARED
-    return state.turn is None and state.status == "running" and state.settled < state.turn_count
+    waits = state.restoring is not None or state.settled < state.turn_count
+    return state.turn is None and state.status == "running" and waits
 
 
 class Chores:
@@ -79,7 +83,7 @@ class Chores:
         """Whether there is something to do."""
         state = self._session.log.state
         waits = is_due(state) and self._session.record.spec.workspace is not None and not self._is_over
-        return waits and not (state.workspace is not None and self._tried == state.turn_count)
+        return waits and (state.workspace is None or state.restoring is not None or self._tried != state.turn_count)
 
     async def do(self) -> None:
         """Do what is due; whoever comes meanwhile waits for it."""
@@ -91,6 +95,10 @@ class Chores:
         """Do something else while no turn can begin; it is done to its end even if the caller gives up."""
         async with self._lock:
             return await self._watched(work)
+
+    async def finish_rewind(self) -> None:
+        """The second half of a rewind; for work that is alone already."""
+        await self._work.restore(self._session)
 
     async def stop(self) -> None:
         """Break off what is being done, and begin nothing more."""
@@ -104,15 +112,18 @@ class Chores:
         await self._work.dispose(self._session)
 
     async def _due(self) -> None:
-        if self._session.log.state.workspace is None:
+        state = self._session.log.state
+        if state.workspace is None:
             await self._work.prepare(self._session)
+        elif state.restoring is not None:
+            await self._work.restore(self._session)
         else:
             self._tried = self._session.log.state.turn_count
             await self._work.settle(self._session)
 
     async def _watched(self, work: Callable[[], Awaitable[T]]) -> T:
         task = asyncio.ensure_future(work())
-        self._current = task  # type: ignore[assignment]  # a coroutine becomes a task
+        self._current = task
         try:
             return await asyncio.shield(task)
         finally:

@@ -126,6 +126,12 @@ def _unpacked(rows: sqlite3.Cursor, offset: int, limit: int) -> list[StoredEvent
     return events[:limit]
 
 
+def newest_session(connection: sqlite3.Connection) -> str | None:
+    """The id that sorts last."""
+    (newest,) = connection.execute("SELECT MAX(id) FROM sessions").fetchone()
+    return newest if newest is None else str(newest)
+
+
 def last_position(connection: sqlite3.Connection) -> int:
     """The position of the newest event of all sessions."""
     (value,) = connection.execute("SELECT value FROM counters WHERE name = 'position'").fetchone()
@@ -149,9 +155,14 @@ def workspaces_in_use(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT workspace FROM sessions WHERE workspace IS NOT NULL")}
 
 
-def count_by_project(connection: sqlite3.Connection) -> dict[str, int]:
-    """How many sessions each project has."""
-    return dict(connection.execute("SELECT project, COUNT(*) FROM sessions GROUP BY project").fetchall())
+def count_by_project(connection: sqlite3.Connection, project: str) -> dict[str, int]:
+    """How many sessions there are by what their tasks call their project."""
+    rows = connection.execute(
+        "SELECT coalesce(json_extract(CAST(spec AS TEXT), '$.task.project_id'), project) AS name, COUNT(*) "
+        "FROM sessions WHERE project = ? GROUP BY name",
+        (project,),
+    )
+    return {project: 0, **dict(rows.fetchall())}
 
 
 def list_asks(connection: sqlite3.Connection, project: str, session_id: str | None, only_open: bool) -> list[Ask]:
@@ -178,6 +189,11 @@ def find_response(connection: sqlite3.Connection, scope: str, key: str) -> Store
         return None
     headers = msgspec.msgpack.decode(row[2], type=list[tuple[bytes, bytes]])
     return StoredResponse(fingerprint=row[0], status=row[1], headers=headers, body=row[3])
+
+
+def session_ids(connection: sqlite3.Connection) -> set[str]:
+    """Every session there is."""
+    return {id_ for (id_,) in connection.execute("SELECT id FROM sessions")}
 
 
 def find_done(connection: sqlite3.Connection, claim: str) -> bytes | None:

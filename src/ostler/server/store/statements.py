@@ -1,11 +1,11 @@
 """Every SQL statement that writes, as functions of a connection; they run inside the writer's transaction."""
 
 import sqlite3
-import time
 from typing import Any
 
 import msgspec
 
+from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store.records import DONE, Append, Done, NewSession, SessionSpec, StoredResponse, encode
 
@@ -112,7 +112,7 @@ def _upsert_projections(connection: sqlite3.Connection, append: Append) -> None:
 
 def _insert_done(connection: sqlite3.Connection, done: Done) -> None:
     response = StoredResponse(fingerprint="", status=0, headers=[], body=done.result)
-    insert_response(connection, DONE, done.claim, response, time.time())
+    insert_response(connection, DONE, done.claim, response, steady_seconds())
 
 
 def delete_session(connection: sqlite3.Connection, session_id: str, deleted_at: str) -> None:

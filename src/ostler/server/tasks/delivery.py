@@ -3,7 +3,7 @@
 import re
 
 from ostler.server.sessions.work import Worked
-from ostler.wire.events import DeliveryCompletedData
+from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import Deliver, DeliveryOrder, DeliveryResult
 
 _TITLE_LENGTH = 72

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed
+from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed, WorkspaceBusy
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.link.workspaces import SetupOutcome, Workspaces
@@ -17,14 +17,16 @@ from ostler.server.sessions.work import Worked
 from ostler.server.tasks.delivery import delivered, delivery_order
 from ostler.server.tasks.progress import ProgressLog
 from ostler.server.tasks.uploads import Uploads
-from ostler.wire.events import SnapshotCreatedData, WorkspaceCreatedData
 from ostler.wire.running import Draft
 from ostler.wire.tasks import TaskSpec
+from ostler.wire.workspace_events import SnapshotCreatedData, WorkspaceCreatedData, WorkspaceRestoredData
 from ostler.wire.workspaces import FrozenState, Workspace, WorkspaceOrder
 
 log = Log(__name__)
 _BY_A_PERSON = "interrupted"
 _BEGINNING = "beginning"
+_TRIES = 20
+_PAUSE_SECONDS = 0.25
 
 
 class Pipeline:
@@ -71,11 +73,51 @@ class Pipeline:
             await asyncio.shield(self._workspaces.destroy(made.id))
             raise
         notes = _notes_on(order)
-        ready = [drafts.workspace(created(made, setup)), drafts.snapshot(_kept(session, state, 0, _BEGINNING))]
+        ready = [drafts.workspace(created(made, setup)), drafts.snapshot(kept(session, state, 0, _BEGINNING))]
         await session.note([*notes, *ready, drafts.status("running")])
 
     async def _frozen(self, session: Worked, workspace: str, note: str) -> FrozenState:
         return await self._workspaces.snapshot(workspace, note, agent=session.record.agent, home=session.home)
+
+    # Going back
+
+    async def restore(self, session: Worked) -> None:
+        """Bring back the files that a rewind is about, and the agent's memory with them."""
+        await _failed_with(session, lambda: self._restore(session))
+
+    async def _restore(self, session: Worked) -> None:
+        wanted, made = session.log.state.restoring, session.log.state.workspace
+        if wanted is None or made is None:
+            return
+        with_memory = wanted.native_session_id is not None
+        swapped: list[Draft] = []
+        if wanted.workspace_id == made.workspace_id:
+            await self._patiently(
+                lambda: self._workspaces.restore(
+                    made.workspace_id, wanted.snapshot_id, home=session.home, with_memory=with_memory
+                )
+            )
+        else:  # the turn is a parent's: the session goes on in a workspace that begins as it was there
+            fresh = await self._workspaces.fork(wanted.snapshot_id, home=session.home, with_memory=with_memory)
+            state = await self._frozen(session, fresh.id, _BEGINNING)
+            swapped = [drafts.workspace(created(fresh)), drafts.snapshot(kept(session, state, wanted.turn, _BEGINNING))]
+        now = fresh.id if swapped else made.workspace_id
+        restored = WorkspaceRestoredData(workspace_id=now, snapshot_id=wanted.snapshot_id)
+        await session.note([*swapped, drafts.restored(restored)])
+        if swapped:
+            await self._workspaces.destroy(made.workspace_id)
+
+    async def _patiently(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Try again while the last processes of an agent that was ended leave the workspace."""
+        for left in reversed(range(_TRIES)):
+            try:
+                await work()
+            except WorkspaceBusy:
+                if not left:
+                    raise
+                await asyncio.sleep(_PAUSE_SECONDS)
+            else:
+                return
 
     # After a turn
 
@@ -89,7 +131,7 @@ class Pipeline:
             return
         turn = state.turn_count
         frozen = await self._frozen(session, state.workspace.workspace_id, f"after turn {turn}")
-        written = [drafts.snapshot(_kept(session, frozen, turn, f"after turn {turn}"))]
+        written = [drafts.snapshot(kept(session, frozen, turn, f"after turn {turn}"))]
         if (task := session.record.spec.task) is not None:
             written += await self._finished(session, task, frozen)
         await session.note(written)
@@ -138,7 +180,8 @@ def created(made: Workspace, setup: SetupOutcome = None) -> WorkspaceCreatedData
     )
 
 
-def _kept(session: Worked, frozen: FrozenState, turn: int, note: str) -> SnapshotCreatedData:
+def kept(session: Worked, frozen: FrozenState, turn: int, note: str) -> SnapshotCreatedData:
+    """A snapshot as the log tells it."""
     last = session.log.state.last_turn
     return SnapshotCreatedData(
         snapshot_id=frozen.id,
@@ -175,7 +218,7 @@ async def _failed_with(session: Worked, work: Callable[[], Coroutine[Any, Any, N
 
 
 def _given_up(session: Worked, error: OstlerError) -> list[Draft]:
-    """Without a workspace there is no session; without a snapshot there is only no way back to this turn."""
-    if session.log.state.workspace is None:
+    """Without its files there is no session; without a snapshot there is only no way back to this turn."""
+    if session.log.state.workspace is None or session.log.state.restoring is not None:
         return drafts.failed(error)
     return [drafts.warning(f"The files of this turn were not kept: {error}", "snapshot_failed")]

@@ -2,6 +2,8 @@
 
 from ostler.base.errors import InvalidRequest, NoWorkspace, TurnNotKept
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.state import turn_before
+from ostler.wire.sessions import Turn
 from ostler.wire.workspaces import Snapshot
 
 NOW, BASE = "now", "base"
@@ -25,7 +27,9 @@ def kept_at(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
     return found[-1]
 
 
-def between(session: str, snapshots: list[Snapshot], turn: int | None, old: str, new: str) -> tuple[str, str]:
+def between(
+    session: str, snapshots: list[Snapshot], turns: list[Turn], turn: int | None, old: str, new: str
+) -> tuple[str, str]:
     """The two states to compare: those around a turn, or the ones that were named."""
     if turn is None:
         return old, new
@@ -33,4 +37,6 @@ def between(session: str, snapshots: list[Snapshot], turn: int | None, old: str,
         raise InvalidRequest(reason="turn cannot be combined with old or new.", errors={"turn": ["stands alone"]})
     if turn < 1:
         raise InvalidRequest(reason="turn: the first turn is 1.", errors={"turn": ["must be at least 1"]})
-    return kept_at(session, snapshots, turn - 1).snapshot_id, kept_at(session, snapshots, turn).snapshot_id
+    last = kept_at(session, snapshots, turn).snapshot_id
+    before = next((turn_before(found) for found in turns if found.number == turn), 0)
+    return kept_at(session, snapshots, before).snapshot_id, last

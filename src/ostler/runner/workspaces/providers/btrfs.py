@@ -1,8 +1,9 @@
 """btrfs: every tree is a subvolume, and a new workspace or snapshot is a snapshot of one."""
 
+from contextlib import suppress
 from pathlib import Path
 
-from ostler.runner.workspaces.commands import run_tool
+from ostler.runner.workspaces.commands import ToolFailed, run_tool
 from ostler.runner.workspaces.model import ProviderKind
 from ostler.runner.workspaces.providers.plain import Copy
 from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Store
@@ -30,9 +31,9 @@ class Btrfs(Copy):
     def discard(self, tree: Path) -> None:
         """Delete a subvolume, which takes no time."""
         if tree.exists() and tree.stat().st_ino == _SUBVOLUME:
-            run_tool(["btrfs", "subvolume", "delete", "--", str(tree)])
-        elif tree.exists():
-            remove_tree(tree)
+            with suppress(ToolFailed):  # then it is an ordinary folder after all
+                run_tool(["btrfs", "subvolume", "delete", "--", str(tree)])
+        remove_tree(tree)
 
     def purge(self, folder: Path) -> None:
         """Delete the subvolumes, then the rest."""

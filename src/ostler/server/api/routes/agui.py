@@ -3,11 +3,13 @@
 import functools
 from typing import Annotated, Any
 
+import msgspec
 from litestar import Response, post
 from litestar.params import Parameter
 
 from ostler.base.errors import InvalidRequest
 from ostler.base.ids import is_key
+from ostler.server.api.idempotency import RECEIPT_HEADER
 from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
@@ -27,13 +29,15 @@ async def run_agent(
     if not is_key(data.thread_id):
         reason = "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : -"
         raise InvalidRequest(reason=f"threadId '{data.thread_id[:150]}' {reason}.", errors={"threadId": [reason]})
+    headers = {RECEIPT_HEADER.decode(): msgspec.json.encode({"runId": data.run_id}).decode()}
     chosen = functools.partial(_agent, services, agent, data.forwarded_props)
     try:
         run = await begin_run(services.sessions, project, data, chosen)
     except RunRefused as refused:
-        return EventStream(ShortStream(refused), Feed(last=0, limit_bytes=0), services.counters, holds=None)
+        nothing = Feed(last=0, limit_bytes=0)
+        return EventStream(ShortStream(refused), nothing, services.counters, holds=None, headers=headers)
     stream = RunStream(services.sessions, run, data, services.settings.heartbeat_seconds)
-    return EventStream(stream, run.live.log.feed, services.counters, holds=run.live)
+    return EventStream(stream, run.live.log.feed, services.counters, holds=run.live, headers=headers)
 
 
 async def _agent(services: Services, query: str | None, props: Any) -> str:

@@ -9,6 +9,7 @@ from litestar.params import Parameter
 from ostler.server.api.idempotency import RECEIPT_HEADER
 from ostler.server.api.routes.events import session_stream, wants_stream
 from ostler.server.api.services import Services
+from ostler.server.sessions.state import turns_in_conversation
 from ostler.wire.sessions import MessageList, PromptReceipt, Queue, SendMessage, TurnList
 
 _TAGS = ["conversation"]
@@ -84,7 +85,10 @@ async def clear_queue(session: str, services: Services, project: str) -> None:
 async def list_turns(session: str, services: Services, project: str) -> TurnList:
     """All turns with their outcome."""
     record = await services.sessions.find(project, session)
-    return TurnList(turns=tuple(await services.sessions.turns(record.id)))
+    turns = await services.sessions.turns(record.id)
+    kept = turns_in_conversation(turns, services.sessions.state_of(record)[0].stands_at)
+    marked = (turn if turn.number in kept else msgspec.structs.replace(turn, rewound=True) for turn in turns)
+    return TurnList(turns=tuple(marked))
 
 
 HANDLERS = (send_message, list_messages, get_queue, delete_queued, clear_queue, list_turns)

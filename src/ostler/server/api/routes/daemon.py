@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import msgspec
 from litestar import MediaType, Request, Response, Router, get, post
 
 from ostler.base.errors import AgentNotInstalled, InstallFailed, SessionAlreadyExists
+from ostler.server.api.idempotency import RECEIPT_HEADER
 from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.routes.events import IncludeRaw, Limit, Offset, resume_from
 from ostler.server.api.services import Services
@@ -124,17 +126,25 @@ async def send_and_stream(
     live = await services.sessions.live(project, session)
     before = live.log.last
     receipt = await services.sessions.send(live, translation.prompt(data))
-    return _stream(services, live, offset=before, raw=include_raw, turn=PromptTurn(receipt, after=before))
+    headers = {RECEIPT_HEADER.decode(): msgspec.json.encode(receipt).decode()}
+    turn = PromptTurn(receipt, after=before)
+    return _stream(services, live, offset=before, raw=include_raw, turn=turn, headers=headers)
 
 
 def _stream(
-    services: Services, live: LiveSession, *, offset: int, raw: bool, turn: PromptTurn | None = None
+    services: Services,
+    live: LiveSession,
+    *,
+    offset: int,
+    raw: bool,
+    turn: PromptTurn | None = None,
+    headers: dict[str, str] | None = None,
 ) -> EventStream:
     stream = DaemonStream(live.id, live.record.key, turn)
     follower = Follower(services.sessions, live, offset=offset, raw=raw)
     heartbeat = services.settings.heartbeat_seconds
     chunks = Rendering(follower, stream.render, heartbeat=heartbeat, is_over=stream.is_over)
-    return EventStream(chunks, live.log.feed, services.counters, holds=live)
+    return EventStream(chunks, live.log.feed, services.counters, holds=live, headers=headers)
 
 
 @get("/sessions/{session:str}/events", operation_id="daemon.events", tags=_TAGS)

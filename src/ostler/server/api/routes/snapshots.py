@@ -1,14 +1,18 @@
-"""Snapshots of a session's workspace, and what changed between them."""
+"""Snapshots of a session's workspace: what changed between them, and the ways back to them."""
 
 from typing import Annotated
 
-from litestar import get
+from litestar import Response, get, post
 from litestar.params import Parameter
 from litestar.response import Stream
 
 from ostler.server.api.services import Services
+from ostler.server.api.views import live_view
+from ostler.server.sessions.live import LiveSession
 from ostler.server.tasks.states import BASE, NOW, between, workspace_of
-from ostler.wire.workspaces import Difference, SnapshotList
+from ostler.server.tasks.travel import Travel
+from ostler.wire.sessions import Session
+from ostler.wire.workspaces import Difference, ForkSession, RewindSession, SnapshotList
 
 _TAGS = ["workspaces"]
 _STATE = "`base`, `now` or the id of a snapshot."
@@ -25,6 +29,11 @@ async def list_snapshots(session: str, services: Services, project: str) -> Snap
     return SnapshotList(snapshots=tuple(await services.sessions.snapshots(live.id)))
 
 
+async def _states(services: Services, live: LiveSession, turn: int | None, old: str, new: str) -> tuple[str, str]:
+    snapshots = await services.sessions.snapshots(live.id)
+    return between(live.id, snapshots, await services.sessions.turns(live.id), turn, old, new)
+
+
 @get("/sessions/{session:str}/diff", operation_id="sessions.diff", tags=_TAGS)
 async def show_diff(
     session: str,
@@ -39,7 +48,7 @@ async def show_diff(
     """The changed files with their unified diffs: since the beginning, between two states, or of one turn."""
     live = await services.sessions.live(project, session)
     workspace = workspace_of(live)
-    first, last = between(live.id, await services.sessions.snapshots(live.id), turn, old, new)
+    first, last = await _states(services, live, turn, old, new)
     return await services.workspaces.diff(workspace, old=first, new=last, context=context, text=not summary)
 
 
@@ -50,11 +59,30 @@ async def show_patch(
     """The changes as a patch that `git apply` takes; never cut, and empty if there are none."""
     live = await services.sessions.live(project, session)
     workspace = workspace_of(live)
-    first, last = between(live.id, await services.sessions.snapshots(live.id), turn, old, new)
+    first, last = await _states(services, live, turn, old, new)
     size, pieces = await services.workspaces.patch(workspace, old=first, new=last)
     name = f'attachment; filename="{live.id}.patch"'
     headers = {"content-length": str(size), "content-disposition": name}
     return Stream(pieces, media_type="text/x-diff", headers=headers)
 
 
-HANDLERS = (list_snapshots, show_diff, show_patch)
+@post("/sessions/{session:str}/rewind", operation_id="sessions.rewind", tags=_TAGS, status_code=200)
+async def rewind_session(session: str, services: Services, project: str, data: RewindSession) -> Session:
+    """Go back to the end of a turn: files, conversation and the agent's memory; later turns no longer count."""
+    live = await services.sessions.live(project, session)
+    await Travel(services.sessions, services.workspaces).rewind(live, data.turn)
+    return live_view(live)
+
+
+@post("/sessions/{session:str}/fork", operation_id="sessions.fork", tags=_TAGS)
+async def fork_session(
+    session: str, services: Services, project: str, data: ForkSession | None = None
+) -> Response[Session]:
+    """A new session that begins as this one was at the end of a turn; this one stays as it is."""
+    live = await services.sessions.live(project, session)
+    forked = await Travel(services.sessions, services.workspaces).fork(live, data or ForkSession())
+    view = live_view(forked)
+    return Response(view, status_code=201, headers={"location": view.links["self"]})
+
+
+HANDLERS = (list_snapshots, show_diff, show_patch, rewind_session, fork_session)

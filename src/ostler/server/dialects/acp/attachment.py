@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -55,7 +55,9 @@ class Asked(msgspec.Struct, kw_only=True):
 class Attachment:
     """Gives the messages of one session to whoever reads them; nothing is kept for a client that does not read."""
 
-    def __init__(self, sessions: Sessions, live: LiveSession, *, quiet_until: int, forms: bool) -> None:
+    def __init__(
+        self, sessions: Sessions, live: LiveSession, *, quiet_until: int, forms: bool, undone: Sequence[range] = ()
+    ) -> None:
         self.live = live
         self.lock = asyncio.Lock()
         """Held while a prompt is sent, so that its events are not told before it is known whose it is."""
@@ -63,6 +65,7 @@ class Attachment:
         self._updates = AcpUpdates(Subject(session_id=live.id, key=live.record.key, agent=live.record.agent))
         self._follower = Follower(sessions, live, offset=0)
         self._quiet_until = quiet_until
+        self._undone = undone
         self._forms = forms
         self._prompts: dict[RequestId, PromptTurn] = {}
         self._own_items: set[str] = set()
@@ -131,7 +134,7 @@ class Attachment:
 
     def _messages(self, event: AnyEvent | UnknownEvent) -> Iterator[Json]:
         for update in self._updates.feed(event):
-            if event.sequence > self._quiet_until and update.get("messageId") not in self._own_items:
+            if self._is_news(event.sequence) and update.get("messageId") not in self._own_items:
                 yield notification("session/update", {"sessionId": self.live.id, "update": update})
         yield from self._about_asks(event)
         match event:
@@ -140,6 +143,9 @@ class Attachment:
             case ErrorRaised():
                 self._error = event.data.message
         yield from self._finished_prompts(event)
+
+    def _is_news(self, sequence: int) -> bool:
+        return sequence > self._quiet_until and not any(sequence in span for span in self._undone)
 
     # Asks
 

@@ -177,7 +177,9 @@ class Refusal(Exception):
 
 def refusal_of(error: OstlerError) -> Refusal:
     """One of our errors as the protocol says it."""
-    code = {400: INVALID_PARAMS, 404: NOT_FOUND, 422: INVALID_PARAMS}.get(error.status, INTERNAL_ERROR)
+    code = {400: INVALID_PARAMS, 404: NOT_FOUND, 409: INVALID_REQUEST, 422: INVALID_PARAMS}.get(
+        error.status, INTERNAL_ERROR
+    )
     data: Json = {"code": error.code}
     return Refusal(code, str(error), {**data, "errors": error.errors} if error.errors else data)
 

@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from ostler.base.clock import Clock
+from ostler.base.logs import Log
 from ostler.server.dialects.acp.attachment import Attachment
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.connection import AcpConnection, Backing
 
+log = Log(__name__)
 _POLL_SECONDS = 30.0
 _IDLE_SECONDS = 3600.0
 _HEARTBEAT = b": still here\n\n"
@@ -51,6 +53,8 @@ class Channel:
                     await self.send(message)
             for message in attachment.lost():
                 await self.send(message)
+        except Exception as error:  # noqa: BLE001 - the edge of a background task: most often the client is gone
+            log.info("acp.channel_broken", session_id=attachment.live.id, reason=repr(error))
         finally:
             feed.unwatch()
 
@@ -93,7 +97,12 @@ class HttpClient:
         """Handle a message after its request was answered."""
         task = asyncio.ensure_future(handling)
         self._handling.add(task)
-        task.add_done_callback(self._handling.discard)
+        task.add_done_callback(self._handled)
+
+    def _handled(self, task: "asyncio.Task[None]") -> None:
+        self._handling.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("acp.message_failed", connection=self.connection.id, exc_info=error)
 
     async def close(self) -> None:
         """The client said goodbye."""

@@ -1,1 +1,1 @@
-"""The flat taxonomy of the tasks API: status and log lines, for people who watch many sessions."""
+"""The flat taxonomy of the tasks API: status, log, moment and delivery, for people who watch many sessions."""

@@ -1,24 +1,24 @@
 """The log as flat lines; everything that is said between a person and an agent is left out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ostler.server.dialects.formats import Subject
 from ostler.wire.events import (
     AnyEvent,
+    DeliveryCompleted,
     ErrorRaised,
     Log,
-    LogData,
     Notice,
-    NoticeData,
     SessionStatusChanged,
+    SnapshotCreated,
     TurnEnded,
     TurnStarted,
     UnknownEvent,
 )
 
 Json = dict[str, Any]
-KINDS = frozenset({"status", "log"})
+KINDS = frozenset({"status", "log", "moment", "delivery"})
 
 
 class FlatProjection:
@@ -29,26 +29,35 @@ class FlatProjection:
 
     def feed(self, event: AnyEvent | UnknownEvent) -> Sequence[Json]:
         """What this event becomes."""
-        line = _line(event)
-        return [] if line is None else [{**line, "ts": event.time}]
-
-
-def _line(event: AnyEvent | UnknownEvent) -> Json | None:
-    match event:
-        case SessionStatusChanged():
-            reason = {"reason": event.data.reason} if event.data.reason else {}
-            return {"type": "status", "status": event.data.status, **reason}
-        case Log(data=LogData(level=level, message=text)) | Notice(data=NoticeData(severity=level, message=text)):
-            return _log(level, text)
-        case ErrorRaised():
-            return _log("error", event.data.message)
-        case TurnStarted():
-            return _log("info", f"turn {event.data.turn_id} began")
-        case TurnEnded():
-            return _log("info", f"turn {event.data.turn_id} ended: {event.data.outcome}")
-        case _:
-            return None
+        line = _LINES.get(type(event))
+        return [] if line is None else [{**line(event), "ts": event.time}]
 
 
 def _log(level: str, message: str) -> Json:
     return {"type": "log", "level": level, "message": message}
+
+
+def _status(event: SessionStatusChanged) -> Json:
+    reason = {"reason": event.data.reason} if event.data.reason else {}
+    return {"type": "status", "status": event.data.status, **reason}
+
+
+def _moment(event: SnapshotCreated) -> Json:
+    note = event.data.note or f"after turn {event.data.turn}"
+    return {"type": "moment", "snapshotId": event.data.snapshot_id, "note": note}
+
+
+def _delivery(event: DeliveryCompleted) -> Json:
+    return {"type": "delivery", "mode": event.data.mode, "url": event.data.url}
+
+
+_LINES: dict[type, Callable[[Any], Json]] = {
+    SessionStatusChanged: _status,
+    SnapshotCreated: _moment,
+    DeliveryCompleted: _delivery,
+    Log: lambda event: _log(event.data.level, event.data.message),
+    Notice: lambda event: _log(event.data.severity, event.data.message),
+    ErrorRaised: lambda event: _log("error", event.data.message),
+    TurnStarted: lambda event: _log("info", f"turn {event.data.turn_id} began"),
+    TurnEnded: lambda event: _log("info", f"turn {event.data.turn_id} ended: {event.data.outcome}"),
+}

@@ -1,0 +1,146 @@
+"""What workspaces cost: create, snapshot, diff, fork, restore and destroy, for every provider that works here.
+
+    python -m bench.workspaces [--files 10000 100000] [--providers overlay copy] [--rounds 3]
+
+As root, btrfs and reflink are measured on file systems in a file, the others where the work folder is.
+"""
+
+import argparse
+import asyncio
+import os
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from ostler.runner.workspaces.files import Files
+from ostler.runner.workspaces.house import Options
+from ostler.runner.workspaces.model import GitSource, Order, ProviderKind
+from ostler.runner.workspaces.policy import Policy
+from ostler.runner.workspaces.service import Workspaces
+
+WORK = Path(__file__).resolve().parent / ".work" / "workspaces"
+KINDS: tuple[ProviderKind, ...] = ("overlay", "overlay-root", "btrfs", "reflink", "git", "copy")
+DISKS = {"btrfs": "btrfs", "reflink": "xfs"}
+STEPS = ("first", "create", "snapshot", "diff", "fork", "restore", "destroy")
+CHANGED = 100
+_DISK_BYTES = 8 * 2**30
+_Result = TypeVar("_Result")
+
+
+def make_repository(folder: Path, files: int) -> Path:
+    """A repository with that many files of 1 to 4 kB."""
+    if (folder / "HEAD").exists():
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    _run("git", "init", "-q", "--bare", "-b", "main", str(folder))
+    stream = bytearray()
+    for number in range(64):
+        text = (f"line {number}\n" * (90 + 5 * number)).encode()
+        stream += b"blob\nmark :%d\ndata %d\n%s\n" % (number + 1, len(text), text)
+    stream += b"commit refs/heads/main\ncommitter A <a@b> 1700000000 +0000\ndata 3\none\n"
+    for number in range(files):
+        stream += b"M 100644 :%d d%d/e%d/f%d.txt\n" % (number % 64 + 1, number % 97, number % 11, number)
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=folder, input=bytes(stream), check=True)
+    return folder
+
+
+@contextmanager
+def disk(kind: str) -> Iterator[Path]:
+    """A file system of that kind, mounted for the length of the block."""
+    image, mount = WORK / f"{kind}.img", WORK / kind
+    with image.open("wb") as file:
+        file.truncate(_DISK_BYTES)
+    _run(f"mkfs.{kind}", "-q", str(image))
+    mount.mkdir(exist_ok=True)
+    _run("mount", "-o", "loop", str(image), str(mount))
+    try:
+        yield mount
+    finally:
+        _run("umount", "-l", str(mount))
+        image.unlink()
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+async def measure(root: Path, project: Path, kind: ProviderKind, rounds: int) -> dict[str, float]:
+    """The median of each step in milliseconds; `first` also lays out the base."""
+    options = Options(policy=Policy(folders=(str(WORK),)))
+    service = await Workspaces.open(root, environ=os.environ, options=options)
+    times: dict[str, list[float]] = {step: [] for step in STEPS}
+    try:
+        order = Order(source=GitSource(url=str(project), branch="main"), providers=(kind,), strict=True)
+        first = await _timed(times["first"], service.create(order))
+        source = GitSource(url=str(project), branch="main", commit=first.commit)
+        order = Order(source=source, providers=(kind,), strict=True)
+        for _ in range(rounds):
+            await _round(service, order, times)
+    finally:
+        await service.close()
+    return {step: statistics.median(values) for step, values in times.items()}
+
+
+async def _round(service: Workspaces, order: Order, times: dict[str, list[float]]) -> None:
+    made = await _timed(times["create"], service.create(order))
+    await service.use_files(made.id, _change)
+    snapshot = await _timed(times["snapshot"], service.snapshot(made.id))
+    await _timed(times["diff"], service.diff(made.id))
+    fork = await _timed(times["fork"], service.fork(snapshot.id))
+    await _timed(times["restore"], service.restore(made.id, snapshot.id))
+    await _timed(times["destroy"], service.destroy(fork.id))
+    await service.destroy(made.id)
+
+
+def _change(files: Files) -> None:
+    for number in range(CHANGED):
+        files.write(f"d{number % 97}/new{number}", b"new\n")
+
+
+async def _timed(times: list[float], work: Awaitable[_Result]) -> _Result:
+    began = time.perf_counter()
+    result = await work
+    times.append((time.perf_counter() - began) * 1000)
+    return result
+
+
+def row(name: str, cells: "Callable[[str], str]") -> str:
+    """One line of the table."""
+    return f"{name:24}" + "".join(f"{cells(step):>11}" for step in STEPS)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--providers", nargs="+", default=KINDS, choices=KINDS)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    print(f"milliseconds, median of {arguments.rounds}, {CHANGED} files changed; first also lays out the base")
+    print(row("files provider", lambda step: step))
+    for files in arguments.files:
+        project = make_repository(WORK / f"repository-{files}", files)
+        for kind in arguments.providers:
+            print(row(f"{files} {kind}", _measured(project, kind, arguments.rounds)), flush=True)
+
+
+def _measured(project: Path, kind: ProviderKind, rounds: int) -> Callable[[str], str]:
+    needs = DISKS.get(kind)
+    if (needs or kind == "overlay-root") and (os.geteuid() != 0 or (needs and not shutil.which(f"mkfs.{needs}"))):
+        return lambda _: "-"
+    with ExitStack() as stack:
+        root = stack.enter_context(disk(needs)) / "state" if needs else WORK / "state"
+        stack.callback(shutil.rmtree, root, ignore_errors=True)
+        times = asyncio.run(measure(root, project, kind, rounds))
+    return lambda step: f"{times[step]:.1f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""What tasks can be ordered with: runtimes, runners, projects, branches of a repository, uploads."""
+
+import platform
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from litestar import Request, get, post, put
+from litestar.params import Parameter
+
+from ostler.server.api.services import Services
+from ostler.server.store import queries
+from ostler.server.tasks.views import RUNNER
+from ostler.wire.tasks import (
+    ProjectInfo,
+    ProjectList,
+    RunnerInfo,
+    RunnerList,
+    RuntimeInfo,
+    RuntimeList,
+    UploadTicket,
+)
+from ostler.wire.workspaces import GitRefs, Repo, Upload
+
+_TAGS = ["catalogue"]
+_DEVCONTAINER_PATHS = (".devcontainer/devcontainer.json", ".devcontainer.json")
+_NO_ENGINE = "Neither docker nor podman answers on the runner."
+
+
+@get("/runtimes", operation_id="catalogue.runtimes", tags=_TAGS)
+async def list_runtimes(services: Services) -> RuntimeList:
+    """What agents can run in."""
+    allowed = services.settings.runtimes
+    engine = await services.workspaces.container_engine()
+    profiles = tuple(name for name in ("default", "disabled") if name == "default" or "disabled" in allowed)
+    items: list[RuntimeInfo] = []
+    if "devcontainer" in allowed:
+        why_not = None if engine else _NO_ENGINE
+        items.append(
+            RuntimeInfo(
+                type="devcontainer",
+                available=engine is not None,
+                images=(),
+                paths=_DEVCONTAINER_PATHS,
+                why_not=why_not,
+            )
+        )
+    if "local" in allowed:
+        items.append(RuntimeInfo(type="local", available=True, sandbox_profiles=profiles))
+    if "disabled" in allowed:
+        items.append(RuntimeInfo(type="disabled", available=True))
+    return RuntimeList(items=tuple(items))
+
+
+@get("/runners", operation_id="catalogue.runners", tags=_TAGS)
+async def list_runners(services: Services) -> RunnerList:
+    """The machines that run agents, and how they make workspaces."""
+    verdicts = await services.workspaces.providers()
+    runner = RunnerInfo(
+        id=RUNNER,
+        os=platform.system().lower(),
+        arch=platform.machine(),
+        snapshot_capabilities=tuple(verdict.provider for verdict in verdicts if verdict.works),
+        health="ok",
+        notes={verdict.provider: verdict.why_not for verdict in verdicts if verdict.why_not is not None},
+    )
+    return RunnerList(items=(runner,))
+
+
+@get("/git/refs", operation_id="catalogue.refs", tags=_TAGS)
+async def list_refs(
+    services: Services, url: Annotated[str, Parameter(description="The repository.", max_length=4096)]
+) -> GitRefs:
+    """The branches and tags of a repository, at most a minute old."""
+    return await services.workspaces.refs(Repo(url=url))
+
+
+@get("/projects", operation_id="catalogue.projects", tags=_TAGS)
+async def list_projects(services: Services, project: str) -> ProjectList:
+    """The projects that tasks have named, with the number of their sessions."""
+    counted = await services.sessions.store.read(queries.count_by_project, project)
+    return ProjectList(items=tuple(ProjectInfo(id=name, sessions=count) for name, count in sorted(counted.items())))
+
+
+@post("/uploads", operation_id="catalogue.upload", tags=_TAGS)
+async def create_upload(services: Services) -> UploadTicket:
+    """An address to send an archive to; its token then goes into repo.upload."""
+    token, expires = services.uploads.issue()
+    return UploadTicket(
+        token=token,
+        url=f"/api/v1/uploads/{token}",
+        method="PUT",
+        expires_at=datetime.fromtimestamp(expires, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        max_bytes=services.settings.max_upload_bytes,
+    )
+
+
+@put("/uploads/{ticket:str}", operation_id="catalogue.send-upload", tags=_TAGS, status_code=200)
+async def send_upload(ticket: str, services: Services, request: Request[Any, Any, Any]) -> Upload:
+    """Send a tar or zip archive as the body; the address is the permission, no token is needed."""
+    services.uploads.check(ticket)
+    upload = await services.workspaces.upload(request.stream())
+    services.uploads.fill(ticket, upload)
+    return upload
+
+
+HANDLERS = (list_runtimes, list_runners, list_refs, list_projects, create_upload, send_upload)

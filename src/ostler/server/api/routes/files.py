@@ -1,0 +1,165 @@
+"""The files of a session's workspace, as its agent sees them."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from litestar import Request, delete, get, put
+from litestar.params import Parameter
+from litestar.response import Stream
+
+from ostler.base.errors import RangeNotSatisfiable
+from ostler.server.api.services import Services
+from ostler.server.tasks.artifacts import artifacts_of
+from ostler.server.tasks.states import workspace_of
+from ostler.wire.workspaces import (
+    ArchiveForm,
+    ArtifactList,
+    FileContent,
+    FileEntry,
+    FileListing,
+    FileMatches,
+    FileQuery,
+)
+
+_TAGS = ["files"]
+_MEDIA = "application/octet-stream"
+_PIECE = 2**20
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_SAFE = {"x-content-type-options": "nosniff", "content-security-policy": "sandbox", "accept-ranges": "bytes"}
+"""What an agent wrote must never run in a browser as if it were ours."""
+FilePath = Annotated[str, Parameter(description="Relative to the workspace, such as src/main.py.", max_length=4000)]
+
+
+async def _workspace(services: Services, project: str, session: str) -> str:
+    return workspace_of(await services.sessions.live(project, session))
+
+
+@get("/sessions/{session:str}/files", operation_id="files.list", tags=_TAGS)
+async def list_files(
+    session: str,
+    services: Services,
+    project: str,
+    path: FilePath = "",
+    limit: Annotated[int, Parameter(ge=1, le=10_000)] = 1000,
+) -> FileListing:
+    """What is in a folder."""
+    return await services.workspaces.list_files(await _workspace(services, project, session), path, limit)
+
+
+@get("/sessions/{session:str}/files/stat", operation_id="files.stat", tags=_TAGS)
+async def stat_file(session: str, services: Services, project: str, path: FilePath) -> FileEntry:
+    """What a name is."""
+    return await services.workspaces.stat_file(await _workspace(services, project, session), path)
+
+
+@get("/sessions/{session:str}/files/content", operation_id="files.read", tags=_TAGS, media_type=_MEDIA)
+async def read_file(
+    session: str, services: Services, project: str, request: Request[Any, Any, Any], path: FilePath
+) -> Stream:
+    """The content of a file, or with a `Range` header a piece of it."""
+    workspace = await _workspace(services, project, session)
+    wanted = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    first = await services.workspaces.read_file(workspace, path, offset=0, length=0 if wanted else _PIECE)
+    if wanted is None or not any(wanted.groups()):
+        headers = {**_SAFE, "content-length": str(first.size)}
+        return Stream(_rest(services, workspace, first, first.size), media_type=_MEDIA, headers=headers)
+    begin, end = _span(wanted, first.size)
+    piece = await services.workspaces.read_file(workspace, path, offset=begin, length=min(_PIECE, end - begin))
+    headers = {
+        **_SAFE,
+        "content-length": str(end - begin),
+        "content-range": f"bytes {begin}-{end - 1}/{first.size}",
+    }
+    return Stream(_rest(services, workspace, piece, end), media_type=_MEDIA, headers=headers, status_code=206)
+
+
+def _span(wanted: re.Match[str], size: int) -> tuple[int, int]:
+    """Where a range begins, and where it has ended."""
+    begin, end = wanted[1], wanted[2]
+    if not begin:  # the last so many bytes
+        first, last = max(0, size - int(end)), size
+    else:
+        first, last = int(begin), min(size, int(end) + 1) if end else size
+    if first >= last:
+        raise RangeNotSatisfiable(range=wanted[0], size=size)
+    return first, last
+
+
+async def _rest(services: Services, workspace: str, piece: FileContent, end: int) -> AsyncIterator[bytes]:
+    """A file piece by piece, up to `end`."""
+    at = piece.offset
+    while piece.data:
+        yield piece.data
+        at += len(piece.data)
+        if at >= end:
+            return
+        piece = await services.workspaces.read_file(workspace, piece.path, offset=at, length=min(_PIECE, end - at))
+
+
+@put("/sessions/{session:str}/files/content", operation_id="files.write", tags=_TAGS, status_code=200)
+async def write_file(
+    session: str,
+    services: Services,
+    project: str,
+    request: Request[Any, Any, Any],
+    path: FilePath,
+    executable: Annotated[bool | None, Parameter(description="Whether it can be run; by default as before.")] = None,
+) -> FileEntry:
+    """Write a file whole; the body is its content, and folders are made."""
+    workspace = await _workspace(services, project, session)
+    return await services.workspaces.write_file(workspace, path, await request.body(), executable=executable)
+
+
+@delete("/sessions/{session:str}/files/content", operation_id="files.remove", tags=_TAGS)
+async def remove_file(session: str, services: Services, project: str, path: FilePath) -> None:
+    """Remove a file or an empty folder."""
+    await services.workspaces.remove_file(await _workspace(services, project, session), path)
+
+
+@get("/sessions/{session:str}/files/search", operation_id="files.search", tags=_TAGS)
+async def search_files(
+    session: str,
+    services: Services,
+    project: str,
+    text: Annotated[str, Parameter(description="Taken as it is; empty to look for names.", max_length=1000)] = "",
+    name: Annotated[str, Parameter(description="A pattern for the path, such as src/*.py.", max_length=1000)] = "*",
+    ignore_case: Annotated[bool, Parameter(description="Whether large and small letters are alike.")] = False,
+    limit: Annotated[int, Parameter(ge=1, le=5000)] = 200,
+) -> FileMatches:
+    """Lines that hold a text, in bounded time."""
+    query = FileQuery(text=text, name=name, ignore_case=ignore_case, matches=limit)
+    return await services.workspaces.search_files(await _workspace(services, project, session), query)
+
+
+@get("/sessions/{session:str}/files/archive", operation_id="files.archive", tags=_TAGS, media_type=_MEDIA)
+async def archive_files(
+    session: str,
+    services: Services,
+    project: str,
+    form: Annotated[ArchiveForm, Parameter(description="The kind of archive.")] = "tar",
+) -> Stream:
+    """The whole workspace without its .git."""
+    workspace = await _workspace(services, project, session)
+    pieces = await services.workspaces.archive(workspace, form)
+    headers = {**_SAFE, "content-disposition": f'attachment; filename="{workspace}.{form}"'}
+    return Stream(pieces, media_type="application/x-tar" if form == "tar" else "application/zip", headers=headers)
+
+
+@get("/sessions/{session:str}/artifacts", operation_id="files.artifacts", tags=_TAGS)
+async def list_artifacts(session: str, services: Services, project: str) -> ArtifactList:
+    """The files that the agent wrote or edited with its tools."""
+    record = await services.sessions.find(project, session)
+    return await artifacts_of(services.sessions, services.workspaces, record)
+
+
+HANDLERS = (
+    list_files,
+    stat_file,
+    read_file,
+    write_file,
+    remove_file,
+    search_files,
+    archive_files,
+    list_artifacts,
+)

@@ -1,0 +1,40 @@
+"""Where a session's workspace is, and how to open it in an editor."""
+
+from litestar import get, post
+
+from ostler.server.api.services import Services
+from ostler.server.tasks.editors import open_commands
+from ostler.server.tasks.states import workspace_of
+from ostler.server.tasks.views import RUNNER
+from ostler.wire.workspaces import IdeCommands, MountPaths, OpenIde, WorkspaceInfo
+
+_TAGS = ["workspaces"]
+
+
+@get("/sessions/{session:str}/workspace", operation_id="sessions.workspace", tags=_TAGS)
+async def show_workspace(session: str, services: Services, project: str) -> WorkspaceInfo:
+    """Where the workspace is on the host and in a container, and what made it."""
+    live = await services.sessions.live(project, session)
+    made = await services.workspaces.get(workspace_of(live))
+    container = await services.workspaces.devcontainer(made.id)
+    inside = container.workspace_folder if container is not None else None
+    return WorkspaceInfo(
+        session_id=live.id,
+        workspace=made,
+        provider=made.provider,
+        mount_paths=MountPaths(host=made.path, container=inside),
+        host=RUNNER,
+        devcontainer=container,
+    )
+
+
+@post("/sessions/{session:str}/open/ide", operation_id="sessions.open-ide", tags=_TAGS, status_code=200)
+async def open_ide(session: str, services: Services, project: str, data: OpenIde) -> IdeCommands:
+    """The commands that open the workspace in an editor; nothing is started here."""
+    workspace = workspace_of(await services.sessions.live(project, session))
+    made = await services.workspaces.get(workspace)
+    entry = await services.workspaces.entry(workspace)
+    return open_commands(data.ide, made, entry, await services.workspaces.devcontainer(workspace))
+
+
+HANDLERS = (show_workspace, open_ide)

@@ -1,0 +1,35 @@
+"""Delivery that a client asks for: of what the workspace holds now, between two turns or after the end."""
+
+from ostler.base.errors import SessionBusy
+from ostler.link.workspaces import Workspaces
+from ostler.server.sessions import drafts
+from ostler.server.sessions.live import LiveSession
+from ostler.server.tasks.delivery import delivered, delivery_order
+from ostler.server.tasks.pipeline import kept
+from ostler.server.tasks.states import workspace_of
+from ostler.wire.workspace_events import DeliveryCompletedData
+from ostler.wire.workspaces import Deliver
+
+_NOTE = "delivery"
+
+
+async def hand_over(workspaces: Workspaces, live: LiveSession, wanted: Deliver) -> DeliveryCompletedData:
+    """Keep the files as they are, deliver that, and write it down unless the session is over."""
+    workspace_of(live)
+    await live.chores.do()
+    result = await live.chores.alone(lambda: _hand_over(workspaces, live, wanted))
+    await live.go_on()
+    return result
+
+
+async def _hand_over(workspaces: Workspaces, live: LiveSession, wanted: Deliver) -> DeliveryCompletedData:
+    if (turn := live.log.state.turn) is not None:
+        raise SessionBusy(session=live.id, turn=turn.turn_id)
+    workspace = workspace_of(live)
+    frozen = await workspaces.snapshot(workspace, _NOTE, agent=live.record.agent, home=live.home)
+    order = delivery_order(live, wanted, frozen.id)
+    done = delivered(live.id, order, await workspaces.deliver(order))
+    if not live.log.state.ended:
+        snapshot = kept(live, frozen, live.log.state.turn_count, _NOTE)
+        await live.note([drafts.snapshot(snapshot), drafts.delivery(done)])
+    return done

@@ -1,0 +1,167 @@
+"""Going back to a turn, in the same session or in a new one: files, conversation and the agent's memory together."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from ostler.base.errors import InvalidTransition, NotInConversation, SessionBusy
+from ostler.link.workspaces import Workspaces
+from ostler.server.sessions import drafts
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.state import turn_before, turns_in_conversation
+from ostler.server.store.records import NewSession, StoredEvent
+from ostler.server.tasks.pipeline import created
+from ostler.server.tasks.states import kept_at, workspace_of
+from ostler.wire.events import EventSource, SessionRewound, SnapshotCreated, TurnStarted, decode_event
+from ostler.wire.running import Draft
+from ostler.wire.workspace_events import SessionForkedData, SessionRewoundData, SnapshotCreatedData
+from ostler.wire.workspaces import ForkSession, FrozenState, Snapshot, Workspace
+
+_COPIED = frozenset(
+    {
+        "session.info",
+        "turn.started",
+        "turn.ended",
+        "item.started",
+        "item.completed",
+        "permission.requested",
+        "permission.resolved",
+        "question.requested",
+        "question.resolved",
+        "error",
+        "plan.updated",
+        "usage.updated",
+        "file.changed",
+        "artifact.created",
+        "notice",
+        "snapshot.created",
+    }
+)
+"""What a fork has in common with its parent; deltas are in the items that they became."""
+
+
+class Travel:
+    """Rewinds and forks sessions."""
+
+    def __init__(self, sessions: Sessions, workspaces: Workspaces) -> None:
+        self._sessions = sessions
+        self._workspaces = workspaces
+
+    async def rewind(self, live: LiveSession, turn: int) -> None:
+        """Make the session what it was at the end of a turn; later turns stay in the log but no longer count."""
+        live.refuse_if_over("rewinds")
+        workspace_of(live)
+        await live.chores.do()
+        await live.chores.alone(lambda: self._rewind(live, turn))
+        await live.go_on()
+
+    async def _rewind(self, live: LiveSession, turn: int) -> None:
+        state = live.log.state
+        if state.turn is not None:
+            raise SessionBusy(session=live.id, turn=state.turn.turn_id)
+        if state.status != "running":
+            raise InvalidTransition(session=live.id, status=state.status, verb="be rewound")
+        kept = kept_at(live.id, await self._sessions.snapshots(live.id), turn)
+        sequence = await self._end_of(live, turn)
+        await live.disconnect(force=False)
+        data = SessionRewoundData(
+            turn=turn,
+            sequence=sequence,
+            snapshot_id=kept.snapshot_id,
+            workspace_id=kept.workspace_id,
+            turn_id=kept.turn_id,
+            native_session_id=_memory(kept),
+        )
+        await live.note([drafts.rewound(data)])
+        await live.chores.finish_rewind()
+
+    async def _end_of(self, live: LiveSession, turn: int) -> int:
+        """The last sequence of a turn, which must lead to where the conversation stands."""
+        turns = await self._sessions.turns(live.id)
+        if turn == 0:
+            return turns[0].first_sequence - 1 if turns else live.log.last
+        if turn not in turns_in_conversation(turns, live.log.state.stands_at):
+            raise NotInConversation(session=live.id, turn=turn)
+        return next(found.last_sequence or found.first_sequence for found in turns if found.number == turn)
+
+    async def fork(self, live: LiveSession, wanted: ForkSession) -> LiveSession:
+        """A new session that begins as this one was; this one does not notice."""
+        workspace_of(live)
+        state = live.log.state
+        head = turn_before(state.turn) if state.turn is not None else state.stands_at
+        turn = head if wanted.turn is None else wanted.turn
+        kept = kept_at(live.id, await self._sessions.snapshots(live.id), turn)
+        new = self._sessions.sibling(live, wanted.key)
+        home = self._sessions.home(new.id)
+        made = await self._workspaces.fork(kept.snapshot_id, home=home, with_memory=_memory(kept) is not None)
+        try:
+            frozen = await self._workspaces.snapshot(made.id, f"fork of turn {turn}", agent=new.agent, home=home)
+            begun = await self._beginning(live, new, wanted, kept, made, frozen)
+            return await self._sessions.insert(new, begun)
+        except BaseException:
+            await self._workspaces.destroy(made.id)
+            raise
+
+    async def _beginning(
+        self,
+        live: LiveSession,
+        new: NewSession,
+        wanted: ForkSession,
+        kept: Snapshot,
+        made: Workspace,
+        frozen: FrozenState,
+    ) -> list[Draft]:
+        copied = await _copied(self._sessions.pages(live.id, 0), kept.sequence)
+        turns = sum(draft.type == "turn.started" for draft in copied)
+        own = SnapshotCreatedData(
+            snapshot_id=frozen.id,
+            workspace_id=made.id,
+            turn=turns,
+            tree=frozen.tree,
+            turn_id=kept.turn_id,
+            note=f"fork of turn {kept.turn}",
+            native_session_id=kept.native_session_id,
+            memory_kept=frozen.memory_kept and _memory(kept) is not None,
+        )
+        origin = SessionForkedData(
+            parent_id=live.id, turn=kept.turn, snapshot_id=kept.snapshot_id, native_session_id=_memory(kept)
+        )
+        title = wanted.title or (f"{live.log.state.title} (fork)" if live.log.state.title else None)
+        return [
+            drafts.started({"agent": new.agent, "key": new.key, "forked_from": live.id, "turn": kept.turn}),
+            *copied,
+            drafts.info(title=title, labels=live.log.state.labels or None),
+            drafts.workspace(created(made)),
+            drafts.snapshot(own),
+            drafts.forked(origin),
+            drafts.status("running"),
+        ]
+
+
+def _memory(kept: Snapshot) -> str | None:
+    """The conversation that the agent's own memory goes on with, if it was kept."""
+    return kept.native_session_id if kept.memory_kept else None
+
+
+async def _copied(pages: AsyncIterator[list[StoredEvent]], last: int) -> list[Draft]:
+    """The events up to one that a fork begins with; what was rewound is left out, so that its turns are in a row."""
+    kept: list[tuple[int, Draft]] = []
+    turns = 0
+    async for page in pages:
+        for stored in page:
+            if stored.number > last:
+                return [draft for _, draft in kept]
+            event = decode_event(stored.body)
+            if isinstance(event, SessionRewound):
+                kept = [(number, draft) for number, draft in kept if number <= event.data.sequence]
+                turns = sum(draft.type == "turn.started" for _, draft in kept)
+            elif event.type in _COPIED:
+                turns += isinstance(event, TurnStarted)
+                data = event.data
+                if isinstance(event, SnapshotCreated):
+                    data = msgspec.structs.replace(event.data, turn=turns)
+                source: EventSource = "agent" if event.source == "agent" else "daemon"
+                draft = Draft(event.type, data, source=source, synthetic=event.synthetic, time=event.time)
+                kept.append((stored.number, draft))
+    return [draft for _, draft in kept]

@@ -1,0 +1,87 @@
+"""What events tell about workspaces, snapshots, delivery and going back."""
+
+from typing import Literal
+
+from ostler.wire.struct import Wire
+
+
+class WorkspaceCreatedData(Wire, frozen=True, kw_only=True):
+    """The session has files of its own."""
+
+    workspace_id: str
+    provider: str
+    path: str
+    """Where the agent finds them."""
+    visible: bool
+    """Whether other processes of the machine find them there too."""
+    url: str | None = None
+    branch: str | None = None
+    commit: str | None = None
+    forked_from: str | None = None
+    """The snapshot they began as."""
+    setup: Literal["run", "cached"] | None = None
+    """Whether the setup command was run, or its kept result was used."""
+
+
+class SnapshotCreatedData(Wire, frozen=True, kw_only=True):
+    """The state of the files was kept."""
+
+    snapshot_id: str
+    workspace_id: str
+    turn: int
+    """How many turns had ended."""
+    tree: str
+    """The git tree of the files, without ignored ones."""
+    turn_id: str | None = None
+    note: str | None = None
+    native_session_id: str | None = None
+    memory_kept: bool = False
+    """Whether the agent's own memory of that moment is kept with it."""
+
+
+class DeliveryCompletedData(Wire, frozen=True, kw_only=True):
+    """The result was handed over; `url` is the pull request, the repository, or where the patch is."""
+
+    mode: Literal["patch", "branch", "pr"]
+    snapshot_id: str
+    url: str | None = None
+    branch: str | None = None
+    commit: str | None = None
+    target: str | None = None
+    number: int | None = None
+    created: bool = True
+    """False for a pull request that was open already."""
+    size: int | None = None
+    """Of a patch, in bytes."""
+
+
+class SessionRewoundData(Wire, frozen=True, kw_only=True):
+    """The session is again what it was at the end of a turn; items that began after `sequence` no longer count."""
+
+    turn: int
+    sequence: int
+    """The last event of that turn."""
+    snapshot_id: str
+    workspace_id: str
+    """Whose snapshot it is; another workspace's if the turn was taken from a parent."""
+    turn_id: str | None = None
+    native_session_id: str | None = None
+    """What the agent's own memory goes on with; absent when it is told the conversation."""
+
+
+class WorkspaceRestoredData(Wire, frozen=True, kw_only=True):
+    """The files are those of a snapshot again."""
+
+    workspace_id: str
+    snapshot_id: str
+
+
+class SessionForkedData(Wire, frozen=True, kw_only=True):
+    """The session begins as another one was at the end of a turn; the events before this one are taken from there."""
+
+    parent_id: str
+    turn: int
+    """In the parent's own count."""
+    snapshot_id: str
+    native_session_id: str | None = None
+    """What the agent's own memory goes on with; absent when it is told the conversation."""

@@ -1,0 +1,39 @@
+"""A server that dies at any of its delicate moments goes on as if nothing had happened."""
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+
+from ostler.base.failpoints import NAMES
+from tests.architecture.house import modules, tree
+from tests.chaos.sweep import Sweep
+from tests.chaos.victim import Victim
+
+TIMES = {"commit": (1, 2, 4, 7), "journal": (1, 3, 5), "input": (1, 3), "deliver": (1, 5), "answer": (1, 3, 6)}
+"""Which passings of a failpoint are tried; the first one, if nothing is said here."""
+
+
+def chosen() -> list[str]:
+    """Every failpoint, or those that a variable names; a server meets them in this order."""
+    if given := os.environ.get("OSTLER_CHAOS_FAILPOINTS"):
+        return given.split(",")
+    return [f"{name}:kill:{nth}" for name in NAMES for nth in TIMES.get(name.partition(".")[0], (1,))]
+
+
+def called_names() -> set[str]:
+    calls = (node for file in modules().values() for node in ast.walk(tree(file)) if isinstance(node, ast.Call))
+    own = (call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "failpoint")
+    return {str(ast.literal_eval(call.args[0])) for call in own}
+
+
+def test_every_failpoint_of_the_table_stands_somewhere() -> None:
+    assert called_names() == set(NAMES)
+
+
+@pytest.mark.timeout(600)
+async def test_a_server_killed_at_any_failpoint_breaks_no_promise(tmp_path: Path) -> None:
+    sweep = Sweep(Victim(tmp_path), chosen())
+    assert await sweep.play() == []
+    assert sweep.fired == chosen()

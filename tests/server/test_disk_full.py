@@ -1,0 +1,141 @@
+"""A full disk refuses what is new, keeps what is there, and makes agents wait until there is room again."""
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.server.small_disk import SmallDisk
+from tests.server.talk import Talk
+from tests.serving import wait_until
+
+CAN_MOUNT = os.geteuid() == 0 and shutil.which("unshare") is not None and shutil.which("nsenter") is not None
+pytestmark = pytest.mark.skipif(not CAN_MOUNT, reason="only root can mount a disk that is full")
+
+
+@pytest.fixture
+def disk(state_dir: Path) -> Iterator[SmallDisk]:
+    small = SmallDisk(state_dir)
+    yield small
+    small.close()
+
+
+def assert_refused(answer: httpx.Response) -> None:
+    problem = answer.json()
+    assert (answer.status_code, problem["status"], problem["code"]) == (503, 503, "store_unavailable")
+    assert problem["detail"].endswith("Nothing was changed. Make room on its disk, then try again.")
+    assert answer.headers["retry-after"] == "1"
+
+
+def words(events: list[dict[str, Any]]) -> list[str]:
+    deltas = [event["data"]["delta"] for event in events if event["type"] == "item.delta"]
+    return "".join(delta["text"] for delta in deltas if delta["type"] == "text").split()
+
+
+def assert_whole(talk: Talk) -> None:
+    assert [event["sequence"] for event in talk.events] == list(range(1, len(talk.events) + 1))
+    stored = talk.get("/events?limit=10000")["events"]
+    assert stored == talk.events
+
+
+def refused_at_last(api: httpx.Client, session: str) -> None:
+    """A write-ahead log has some room of its own; use it up."""
+    title = {"title": "x" * 10_000}
+    wait_until(
+        lambda: api.patch(f"/sessions/{session}", json=title).status_code == 503, what="a full disk took everything"
+    )
+
+
+def test_writes_are_refused_and_reads_go_on(disk: SmallDisk) -> None:
+    with disk.server() as (_, api):
+        talk = Talk(api)
+        talk.turn("mock: say before")
+        disk.fill()
+        refused_at_last(api, talk.id)
+        before = talk.get("/events?limit=10000")
+        assert_refused(talk.post("/messages", message="mock: say during"))
+        assert_refused(api.post("/sessions", json={"agent": "mock", "key": "new"}))
+        assert_refused(api.post("/sessions", json={"agent": "mock"}, headers={"idempotency-key": "one"}))
+        assert_refused(api.patch(f"/sessions/{talk.id}", json={"title": "y"}))
+        assert talk.get("/events?limit=10000") == before
+        assert api.get("/sessions").json()["total"] == 1
+        assert api.get("/sessions/new").status_code == 404
+        assert api.get("/healthz").status_code == 200
+        disk.make_room()
+        assert talk.turn("mock: say after")[-1]["data"]["outcome"] == "completed"
+        created = api.post("/sessions", json={"agent": "mock"}, headers={"idempotency-key": "one"})
+        assert created.status_code == 201
+        talk.until(lambda event: event["sequence"] == talk.get()["last_sequence"])
+        assert_whole(talk)
+        folders = {folder.name for folder in disk.seen_from_here("sessions").iterdir()}
+        assert folders == {talk.id, created.json()["id"]}
+
+
+def test_an_agent_at_work_waits_and_nothing_it_said_is_lost(disk: SmallDisk) -> None:
+    with disk.server() as (server, api), ThreadPoolExecutor(1) as pool:
+        talk = Talk(api)
+        talk.send("mock: stream 6000 words 1500/s")
+        talk.until_type("item.delta")
+        disk.fill()
+        reading = pool.submit(talk.until_type, "turn.ended")
+        wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
+        assert not reading.done()
+        disk.make_room()
+        assert reading.result(60)["data"]["outcome"] == "completed"
+        assert words(talk.events) == [f"w{number}" for number in range(1, 6001)]
+        assert_whole(talk)
+
+
+def test_an_ask_stays_open_until_its_answer_can_be_kept(disk: SmallDisk) -> None:
+    with disk.server() as (_, api):
+        talk = Talk(api)
+        talk.send("mock: permission go on\nmock: say done")
+        ask = talk.until_type("permission.requested")["data"]["permission_id"]
+        disk.fill()
+        refused_at_last(api, talk.id)
+        assert_refused(talk.post(f"/permissions/{ask}/reply", reply="once"))
+        assert talk.get()["activity"] == "waiting"
+        disk.make_room()
+        assert talk.post(f"/permissions/{ask}/reply", reply="once").status_code == 200
+        assert talk.until_type("turn.ended")["data"]["outcome"] == "completed"
+        assert_whole(talk)
+
+
+def test_a_session_whose_agent_finds_no_room_to_start_goes_on_later(disk: SmallDisk) -> None:
+    with disk.server() as (_, api):
+        talk = Talk(api)
+        disk.fill_names()
+        events = talk.turn("mock: say hello")
+        (error,) = [event["data"] for event in events if event["type"] == "error"]
+        assert error["code"] == "store_unavailable"
+        assert "No space left on device" in error["message"]
+        assert (events[-1]["data"]["outcome"], events[-1]["data"]["stop_reason"]) == ("failed", "store_unavailable")
+        assert talk.get()["status"] == "running"
+        disk.make_room()
+        assert talk.turn("mock: say hello")[-1]["data"]["outcome"] == "completed"
+        assert list(disk.seen_from_here("keepers").glob(f"{talk.id}.*/spec.new")) == []
+        assert_whole(talk)
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_what_was_acknowledged_is_there_after_a_restart_on_a_full_disk(disk: SmallDisk, end: signal.Signals) -> None:
+    with disk.server() as (server, api):
+        talk = Talk(api)
+        talk.send("mock: stream 6000 words 1500/s")
+        talk.until_type("item.delta")
+        disk.fill()
+        wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
+        server.process.send_signal(end)
+        server.process.wait(60)
+    disk.make_room()
+    with disk.server() as (_, api):
+        talk.api = api
+        assert talk.until_type("turn.ended")["data"]["outcome"] == "completed"
+        assert words(talk.events) == [f"w{number}" for number in range(1, 6001)]
+        assert_whole(talk)

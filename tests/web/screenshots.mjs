@@ -1,0 +1,99 @@
+// Pictures of every screen for the documentation: `node tests/web/screenshots.mjs [folder]`.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+
+const OUT = process.argv[2] ?? fileURLToPath(new URL("../../docs/images", import.meta.url));
+const DEVICES = { desktop: { width: 1280, height: 800 }, phone: { width: 375, height: 760 } };
+const WORK = [
+  "mock: think The notes mention two formats. I should look at the parser before I change anything.",
+  "mock: plan Read the parser | Accept both formats | Add a test",
+  "mock: say I will look at the parser first.",
+  'mock: tool grep {"pattern": "def parse"} -> src/parser.py:12: def parse(text: str) -> Note:\\nsrc/parser.py:31: def parse_date(text: str) -> date:',
+  "mock: write src/parser.py def parse(text):\\n    return Note(text.strip())\\n",
+  "mock: edit src/parser.py text.strip() -> text.strip(), format=detect(text)",
+  "mock: run printf 'tests/test_parser.py \\033[32m....\\033[0m\\n\\033[32m4 passed\\033[0m in 0.31s\\n'",
+  "mock: usage 18400 1250 0.084",
+  "mock: say Both formats are **accepted now**, and the tests pass:\\n\\n| format | example | tested |\\n|---|---|---|\\n| ISO | `2026-05-04` | yes |\\n| short | `4 May` | yes |\\n\\n```python\\ndef parse(text: str) -> Note:\\n    return Note(text.strip(), format=detect(text))\\n```\\n\\nOne thing is left: the old notes are still in the folder.",
+];
+
+async function fill(api) {
+  const sessions = {
+    asking: await startSession(api, [...WORK, "mock: permission Delete the old notes in archive/", "mock: wait 900"].join("\n"), { title: "Accept both date formats", labels: { team: "notes" } }),
+    question: await startSession(api, "mock: question Which database should the tests use? | SQLite in memory | PostgreSQL in a container\nmock: wait 900", { title: "Speed up the integration tests" }),
+    working: await startSession(api, `${WORK.slice(0, 4).join("\n")}\nmock: run for i in 1 2 3 4 5 6; do echo "compiling unit $i"; done; sleep 900`, { title: "Update the build to the new compiler" }),
+    failed: await startSession(api, "mock: say I will try.\nmock: error The model is overloaded", { title: "Translate the error messages" }),
+  };
+  for (const title of ["Explain the retry logic", "Remove the unused flags", "Draft the release notes"]) {
+    await startSession(api, "mock: write notes.md # Notes\\nA line\\nAnother\\nmock: usage 900 200 0.01\nmock: say Done.", { title });
+  }
+  const done = await startSession(api, "mock: say Done.", { title: "Fix the flaky login test" });
+  const count = async (activity) => (await api("GET", "/sessions")).items.filter((session) => session.activity === activity).length;
+  await until(async () => (await count("waiting")) === 2 && (await count("working")) === 1, "the sessions are where they should be");
+  await api("POST", `/sessions/${done}/stop`);
+  return sessions;
+}
+
+const SCREENS = (sessions) => [
+  ["sessions", "/", async (page) => page.getByText("$0.084").waitFor()],
+  ["new", "/new", async (page) => page.getByRole("radio", { name: /^Mock/ }).waitFor()],
+  ["session", `/sessions/${sessions.asking}`, async (page) => page.getByRole("button", { name: "Allow once" }).waitFor()],
+  ["working", `/sessions/${sessions.working}`, async (page) => page.getByText("compiling unit 6").last().waitFor()],
+  ["changes", `/sessions/${sessions.asking}`, async (page) => (await answer(page, "One thing").waitFor(), page.locator("body").press("p"))],
+  ["events", `/sessions/${sessions.asking}`, events],
+  ["inbox", "/inbox", async (page) => page.getByText("Which database").waitFor()],
+  ["agents", "/agents", async (page) => page.getByText("What each can do").waitFor()],
+  ["palette", "/", async (page) => (await page.locator("a[data-session]").first().waitFor(), page.keyboard.press("Control+k"))],
+  ["keyboard", "/", async (page) => (await page.locator("a[data-session]").first().waitFor(), page.keyboard.press("?"))],
+];
+
+async function events(page) {
+  await answer(page, "One thing").waitFor();
+  await page.locator("body").press("p");
+  await page.getByRole("tab", { name: "Events" }).click();
+  await page.getByRole("button", { name: /permission\.requested/ }).click();
+}
+
+async function takeAll(browser, server, sessions, take) {
+  for (const [device, viewport] of Object.entries(DEVICES)) {
+    for (const colorScheme of ["light", "dark"]) {
+      for (const [name, path, ready] of SCREENS(sessions)) {
+        const page = await openPage(browser, server.url + path, { viewport, colorScheme, reducedMotion: "reduce" });
+        await ready(page);
+        await take(page, `${name}-${device}-${colorScheme}`);
+      }
+    }
+  }
+}
+
+async function takeConnect(browser, take) {
+  const folder = temporaryFolder();
+  const server = await startServer(folder, { args: ["--token", "secret"] });
+  for (const [device, viewport] of Object.entries(DEVICES)) {
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await openPage(browser, server.url, { viewport, colorScheme });
+      await page.getByText("How to start a server").click();
+      await take(page, `connect-${device}-${colorScheme}`);
+    }
+  }
+  await endServer(server, apiOf(server, "secret"), folder);
+}
+
+mkdirSync(OUT, { recursive: true });
+const folder = temporaryFolder();
+const server = await startServer(folder);
+const browser = await openBrowser();
+const api = apiOf(server);
+const take = async (page, name) => {
+  await page.waitForTimeout(400); // fonts, colours of code and the tallies of the list settle
+  await page.screenshot({ path: join(OUT, `${name}.png`) });
+  await page.context().close();
+};
+try {
+  await takeAll(browser, server, await fill(api), take);
+  await takeConnect(browser, take);
+} finally {
+  await browser.close();
+  await endServer(server, api, folder);
+}
