@@ -16,7 +16,7 @@ from tests.chaos.log_rules import Event, broken, completed
 
 _TOKEN = re.compile(r"\btok\d+x\d+\b")
 _SAID = re.compile(r"\b(tok\d+x\d+)\.(?:\s|$)")
-_DECIDED = re.compile(r"(?:Allowed|Rejected): (tok\d+x\d+)-permission|(tok\d+x\d+)-question You answered:")
+_DECIDED = re.compile(r"(?:Allowed|Rejected): (tok\d+x\d+-permission)|(tok\d+x\d+-question) You answered:")
 _RESOLVED = {"permission.resolved": "permission_id", "question.resolved": "question_id"}
 
 
@@ -150,13 +150,18 @@ def _decisions(session: Stored) -> list[str]:
         if item.get("role") == "assistant" and item["kind"] == "message"
         for part in item["content"]
     ]
-    if any(event["data"].get("memory") == "replayed" for event in session.events):
-        return []  # an agent that was told the history may follow it again
+    if _was_retold(session):
+        return []
     said = Counter(token for text in spoken for token in _SAID.findall(text))
     heard = Counter(first or second for text in spoken for first, second in _DECIDED.findall(text))
     twice = [f"I8: {token} was said {times} times" for token, times in said.items() if times > 1]
     again = [f"I8: the decision of {token} was heard {times} times" for token, times in heard.items() if times > 1]
     return [f"{session.id}: {problem}" for problem in twice + again]
+
+
+def _was_retold(session: Stored) -> bool:
+    """Whether an agent was told the history: it may follow the scripts in it again."""
+    return any(event["data"].get("memory") == "replayed" for event in session.events)
 
 
 def _starts(session: Stored, history: History) -> list[str]:
@@ -168,6 +173,8 @@ def _starts(session: Stored, history: History) -> list[str]:
 
 def _memory(state_dir: Path, session: Stored) -> list[str]:
     """The mock agent writes down every prompt it hears."""
+    if _was_retold(session):
+        return []
     files = (state_dir / "sessions" / session.id / "home" / ".mock-agent").glob("*.json")
     prompts = [text for file in files for text in json.loads(file.read_bytes())["turns"]]
     heard = Counter(found[0] for text in prompts if (found := _TOKEN.search(text)))

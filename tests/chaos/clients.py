@@ -34,9 +34,10 @@ class Caller:
         return await self._call("POST", path, json=body, headers={"idempotency-key": uuid.uuid4().hex})
 
     async def get(self, path: str, **params: Any) -> Any:
-        """Read something; None if it is not there."""
+        """Read something that is there."""
         answer = await self._call("GET", path, params=params)
-        return answer.json() if answer.status_code == 200 else None
+        assert answer.status_code == 200, f"GET {path}: {answer.status_code} {answer.text}"
+        return answer.json()
 
     async def delete(self, path: str) -> httpx.Response:
         """Remove something."""
@@ -58,19 +59,19 @@ class Caller:
             await asyncio.sleep(_PAUSE)
 
 
-async def read_plainly(url: str, reading: Reading) -> None:
+async def read_plainly(url: str, reading: Reading, too_late: int = 0) -> None:
     """Read a session's stream over bare HTTP with Last-Event-ID, for ever."""
     path = f"{url}/api/v1/sessions/{reading.session}/events/sse"
     async with httpx.AsyncClient(timeout=30, trust_env=False) as http:
         while True:
             with suppress(httpx.TransportError):
-                await _read_once(http, path, reading)
+                await _read_once(http, path, reading, reading.last + too_late if reading.last else 0)
             await asyncio.sleep(_PAUSE)
 
 
-async def _read_once(http: httpx.AsyncClient, path: str, reading: Reading) -> None:
+async def _read_once(http: httpx.AsyncClient, path: str, reading: Reading, offset: int) -> None:
     parser = SseParser()
-    async with http.stream("GET", path, headers={"last-event-id": str(reading.last)}) as answer:
+    async with http.stream("GET", path, headers={"last-event-id": str(offset)}) as answer:
         if answer.status_code == 200:
             async for chunk in answer.aiter_bytes():
                 reading.seen += [(int(message.id), message.data) for message in parser.feed(chunk)]

@@ -60,7 +60,7 @@ class Person:
         self._history = history
         self._choice = choice
         self._script = script
-        self._mood = mood
+        self.mood = mood
         self._watch = watch
         self._body = session or {"agent": "mock"}
         self._tokens = (f"tok{number}x{serial}" for serial in count(1))
@@ -91,7 +91,7 @@ class Person:
             await self.begin()
         elif state["activity"] == "idle" or (roll < 0.3 and state["queue_length"] < _WAITING):
             await self.prompt("queue")
-        elif self._mood == "calm":
+        elif self.mood == "calm":
             return
         elif roll < 0.4:
             await self.prompt("steer")
@@ -99,7 +99,7 @@ class Person:
             await self.prompt("interrupt")
         elif roll < 0.5:
             await self.post("interrupt")
-        elif roll < 0.6 and self._mood == "fickle":
+        elif roll < 0.6 and self.mood == "fickle":
             await self.end(self._choice.choice(["stop", "cancel", "delete"]))
             await self.begin()
 

@@ -99,9 +99,17 @@ class Victim:
             self._process.send_signal(signal.SIGINT)
         await until(lambda: self.exit is not None, "the end of the server", _STOP_SECONDS)
 
+    @property
+    def seen_dir(self) -> Path:
+        """The state folder as the server sees it."""
+        return self.state_dir
+
+    async def settle(self) -> None:
+        """The last server has ended; the checker comes next."""
+
     def agents(self) -> list[Kept]:
         """The agents that are alive, with their keepers."""
-        found = [_noted(path) for path in (self.state_dir / "keepers").glob("*/running")]
+        found = [_noted(path) for path in (self.seen_dir / "keepers").glob("*/running")]
         return [kept for kept in found if kept is not None and is_alive(kept.pid) and is_alive(kept.keeper)]
 
 

@@ -68,6 +68,13 @@ def test_a_command_on_the_command_line_makes_an_agent_too(agents: Agents) -> Non
     assert [(result["behaviour"], result["verdict"]) for result in found["results"]] == [("text", "passes")]
 
 
+def test_an_agent_that_refuses_the_handshake_fails_at_once_with_its_own_words(agents: Agents) -> None:
+    done = agents("conform", "other", "--command", f"{sys.executable} {TINY} stranger", "--only", "text")
+    assert done.returncode == 1
+    assert verdicts(done.stdout) == {"text": "fails"}
+    assert "Agent 'other' did not start: it refused to start: I do not know you." in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -1,4 +1,7 @@
-"""A coding agent of a hundred lines that speaks ACP and has one tool; its model is found by OPENAI_BASE_URL."""
+"""A coding agent of a hundred lines that speaks ACP and has one tool; its model is found by OPENAI_BASE_URL.
+
+With the argument `stranger` it refuses every session.
+"""
 
 import json
 import os
@@ -88,6 +91,9 @@ def main() -> None:
         match message.get("method"):
             case "initialize":
                 result: dict[str, Any] = {"protocolVersion": 1, "agentCapabilities": {}}
+            case "session/new" if "stranger" in sys.argv:
+                send(id=message["id"], error={"code": -32000, "message": "I do not know you."})
+                continue
             case "session/new":
                 result = {"sessionId": "tiny"}
             case "session/prompt":

@@ -10,8 +10,7 @@ import httpx
 import pytest
 
 from tests.server.acp_client import DOORS, Editor, connected
-from tests.server.http_helpers import wait_idle
-from tests.server.talk import Talk
+from tests.server.talk import Talk, stream
 from tests.serving import RunningServer
 
 SECONDS = 30.0
@@ -239,5 +238,10 @@ async def test_a_client_that_leaves_does_not_stop_the_turn(
         running = asyncio.create_task(prompt(agent, session, "mock: say begun\nmock: wait 0.5\nmock: say finished"))
         await until(lambda: "begun" in editor.text())
         running.cancel()
-    await asyncio.to_thread(wait_idle, api, session, turns=1)
-    assert api.get(f"/sessions/{session}/turns").json()["turns"][0]["outcome"] == "completed"
+    ended = await asyncio.to_thread(_turn_end, api, session)
+    assert ended["data"]["outcome"] == "completed"
+
+
+def _turn_end(api: httpx.Client, session: str) -> dict[str, Any]:
+    events = stream(api, f"/sessions/{session}/events/sse")
+    return next(event for event in events if event["type"] == "turn.ended")

@@ -41,7 +41,7 @@ def _restarted_result(state: Path, folder: Path, session: str) -> Json:
         return {**found, "events": events(api, session), "deliveries": events(api, session, "delivery.completed")}
 
 
-@pytest.mark.parametrize("commit", [2, 3, 4, 5, 6, 8, 10, 12])
+@pytest.mark.parametrize("commit", [2, 4, 6, 9])
 def test_a_task_is_done_once_wherever_the_server_is_killed(commit: int, tmp_path: Path, state_dir: Path) -> None:
     project = make_repository(tmp_path / "project")
     before = tree_hash(project)
@@ -82,7 +82,7 @@ def test_a_setup_that_is_cut_off_is_begun_again(tmp_path: Path, state_dir: Path)
     body = task("mock: say hello", project, workspace={"setup": slow})
     with task_server(state_dir, tmp_path) as (server, api):
         session = order(api, body)
-        wait_until(lambda: (tmp_path / "setups").exists(), what="the setup has begun")
+        wait_until((tmp_path / "setups").exists, what="the setup has begun")
         _kill(server)
     (tmp_path / "go").touch()
     assert _restarted_result(state_dir, tmp_path, session)["status"] == "completed"

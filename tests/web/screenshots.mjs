@@ -26,7 +26,7 @@ async function fill(api) {
     failed: await startSession(api, "mock: say I will try.\nmock: error The model is overloaded", { title: "Translate the error messages" }),
   };
   for (const title of ["Explain the retry logic", "Remove the unused flags", "Draft the release notes"]) {
-    await startSession(api, "mock: write notes.md # Notes\\nA line\\nAnother\\nmock: usage 900 200 0.01\nmock: say Done.", { title });
+    await startSession(api, "mock: write notes.md # Notes\\nA line\\nAnother\\n\nmock: usage 900 200 0.01\nmock: say Done.", { title });
   }
   const done = await startSession(api, "mock: say Done.", { title: "Fix the flaky login test" });
   const count = async (activity) => (await api("GET", "/sessions")).items.filter((session) => session.activity === activity).length;
@@ -36,7 +36,7 @@ async function fill(api) {
 }
 
 const SCREENS = (sessions) => [
-  ["sessions", "/", async (page) => page.getByText("$0.084").waitFor()],
+  ["sessions", "/", async (page) => page.getByText("$0.084").waitFor({ state: "attached" })],
   ["new", "/new", async (page) => page.getByRole("radio", { name: /^Mock/ }).waitFor()],
   ["session", `/sessions/${sessions.asking}`, async (page) => page.getByRole("button", { name: "Allow once" }).waitFor()],
   ["working", `/sessions/${sessions.working}`, async (page) => page.getByText("compiling unit 6").last().waitFor()],

@@ -9,6 +9,7 @@ import click
 
 from ostler.cli.api import pairs
 from ostler.wire.sessions import PermissionMode
+from ostler.wire.workspaces import Repo
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -27,6 +28,9 @@ _OPTIONS = (
     ),
     click.option("--env", multiple=True, callback=pairs, metavar="NAME=VALUE", help="Variable for the agent."),
     click.option("--cwd", metavar="FOLDER", help="Folder to work in; a new empty one by default."),
+    click.option("--repo", metavar="URL", help="Git repository for a workspace of its own, instead of --cwd."),
+    click.option("--branch", help="Branch or tag of the repository."),
+    click.option("--setup", metavar="COMMAND", help="Shell command that makes the workspace ready."),
     click.option("--label", "labels", multiple=True, callback=pairs, metavar="NAME=VALUE", help="Label to find it by."),
     click.option("--turn-timeout", "turn_timeout_seconds", type=float, metavar="SECONDS", help="Longest turn."),
 )
@@ -45,6 +49,8 @@ class Arguments(TypedDict):
     cwd: str | None
     labels: dict[str, str]
     turn_timeout_seconds: float | None
+    repo: Repo | None
+    setup: str | None
 
 
 def session_options(command: Command) -> Command:
@@ -57,7 +63,14 @@ def session_options(command: Command) -> Command:
 def session_arguments(given: dict[str, Any]) -> Arguments:
     """The options as `sessions.create` takes them; a relative folder counts from here."""
     cwd = None if given["cwd"] is None else str(Path(given["cwd"]).expanduser().absolute())
-    return cast(Arguments, {**given, "cwd": cwd})
+    repo = None if given["repo"] is None else Repo(url=_address(given["repo"]), branch=given["branch"])
+    rest = {name: value for name, value in given.items() if name != "branch"}
+    return cast(Arguments, {**rest, "cwd": cwd, "repo": repo})
+
+
+def _address(repo: str) -> str:
+    here = Path(repo).expanduser()
+    return str(here.absolute()) if here.is_dir() else repo
 
 
 def prompt_text(prompt: str) -> str:

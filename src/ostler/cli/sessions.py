@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from ostler.cli.api import Noun, connect, json_option, pairs
+from ostler.cli.changes import COMMANDS
 from ostler.cli.options import prompt_text, session_arguments, session_options
 from ostler.cli.output import cell, facts, show, table
 from ostler.cli.root import Target
@@ -240,6 +241,10 @@ def turns(target: Target, session: str, as_json: bool) -> None:
         (turn.number, turn.turn_id, turn.outcome or "running", turn.started_at, turn.ended_at) for turn in found.turns
     ]
     show(found, as_json, lambda: table(("TURN", "ID", "OUTCOME", "STARTED", "ENDED"), rows, "No turns yet."))
+
+
+for _each in COMMANDS:
+    command.add_command(_each)
 
 
 def _changed(session: Session, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from weakref import WeakSet
 import httpx
 
 from ostler.client import operations as op
+from ostler.client import work
 from ostler.client.calls import Call, answer, api_error, headers_of
 from ostler.client.errors import ClientError
 from ostler.client.events import Cursor, SessionEvent, Stream, check_stream, closed, project_stream, session_stream
@@ -150,6 +151,18 @@ def _own(build: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate[
     return run
 
 
+def _other(
+    build: Callable[Concatenate[str, P], Call[Session]],
+) -> Callable[Concatenate["AsyncSession", P], Async["AsyncSession"]]:
+    """For what makes another session out of this one."""
+
+    @functools.wraps(build)
+    async def run(session: "AsyncSession", /, *args: P.args, **kwargs: P.kwargs) -> "AsyncSession":
+        return AsyncSession(session._transport, await session._transport.run(build(session.id, *args, **kwargs)))
+
+    return run
+
+
 class AsyncSystem(AsyncGroup):
     """The server itself."""
 
@@ -191,6 +204,46 @@ class AsyncSessions(AsyncGroup):
     unqueue = _verb(op.unqueue_prompt)
     clear_queue = _verb(op.clear_queue)
     turns = _verb(op.list_turns)
+    workspace = _verb(work.get_workspace)
+    open_ide = _verb(work.open_ide)
+    snapshots = _verb(work.list_snapshots)
+    diff = _verb(work.get_diff)
+    patch = _verb(work.get_patch)
+    rewind = _verb(work.rewind_session)
+    fork = _opening(work.fork_session)
+    deliver = _verb(work.deliver_session)
+
+
+class AsyncTasks(AsyncGroup):
+    """Work on repositories."""
+
+    create = _verb(work.create_task)
+    list = _verb(work.list_tasks)
+    get = _verb(work.get_task)
+
+
+class AsyncFiles(AsyncGroup):
+    """The files of sessions' workspaces."""
+
+    list = _verb(work.list_files)
+    stat = _verb(work.stat_file)
+    read = _verb(work.read_file)
+    write = _verb(work.write_file)
+    remove = _verb(work.remove_file)
+    search = _verb(work.search_files)
+    archive = _verb(work.archive_files)
+    artifacts = _verb(work.list_artifacts)
+
+
+class AsyncCatalogue(AsyncGroup):
+    """What tasks can be ordered with."""
+
+    runtimes = _verb(work.list_runtimes)
+    runners = _verb(work.list_runners)
+    refs = _verb(work.list_refs)
+    projects = _verb(work.list_projects)
+    upload = _verb(work.create_upload)
+    send_upload = _verb(work.send_upload)
 
 
 class AsyncEvents(AsyncGroup):
@@ -260,6 +313,17 @@ class AsyncSession:
     unqueue = _own(op.unqueue_prompt)
     clear_queue = _own(op.clear_queue)
     turns = _own(op.list_turns)
+    workspace = _own(work.get_workspace)
+    open_ide = _own(work.open_ide)
+    snapshots = _own(work.list_snapshots)
+    diff = _own(work.get_diff)
+    patch = _own(work.get_patch)
+    rewind = _own(work.rewind_session)
+    fork = _other(work.fork_session)
+    deliver = _own(work.deliver_session)
+    files = _own(work.list_files)
+    read_file = _own(work.read_file)
+    write_file = _own(work.write_file)
     logs = _own(op.list_logs)
     reply = _own(op.reply_permission)
     answer = _own(op.answer_question)
@@ -291,6 +355,9 @@ class AsyncClient:
         self.sessions = AsyncSessions(self._transport)
         self.events = AsyncEvents(self._transport)
         self.asks = AsyncAsks(self._transport)
+        self.tasks = AsyncTasks(self._transport)
+        self.files = AsyncFiles(self._transport)
+        self.catalogue = AsyncCatalogue(self._transport)
 
     async def close(self) -> None:
         """Give the connections back."""

@@ -12,7 +12,7 @@ from ostler.client.errors import BadAnswer, BadName, OstlerApiError
 from ostler.wire.problems import Problem
 
 API = "/api/v1"
-Method = Literal["GET", "POST", "PATCH", "DELETE"]
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Value = str | int | bool | None | tuple[str, ...]
 T = TypeVar("T")
 _problem = msgspec.json.Decoder(Problem)
@@ -30,6 +30,8 @@ class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """Statuses that carry the answer although they say that something is wrong."""
     timeout: float | None = None
     """Seconds, when the client's own limit does not fit."""
+    media_type: str = "application/json"
+    """What the body is."""
 
     @property
     def repeatable(self) -> bool:
@@ -54,6 +56,18 @@ def patch(path: str, decode: Callable[[bytes], T], body: msgspec.Struct) -> Call
     return Call(method="PATCH", path=API + path, decode=decode, body=_json(body))
 
 
+def put(path: str, decode: Callable[[bytes], T], content: bytes, **params: Value) -> Call[T]:
+    """Send bytes as they are."""
+    return Call(
+        method="PUT",
+        path=API + path,
+        decode=decode,
+        params=_params(params),
+        body=content,
+        media_type="application/octet-stream",
+    )
+
+
 def delete(path: str) -> Call[None]:
     """Remove something."""
     return Call(method="DELETE", path=API + path, decode=_nothing)
@@ -74,7 +88,7 @@ def headers(token: str | None) -> dict[str, str]:
 
 def headers_of(call: Call[T]) -> dict[str, str]:
     """What this request carries besides; asked once per call, so that a retry keeps its key."""
-    given = {} if call.body is None else {"content-type": "application/json"}
+    given = {} if call.body is None else {"content-type": call.media_type}
     return {**given, "idempotency-key": new_id("idem")} if call.method == "POST" else given
 
 

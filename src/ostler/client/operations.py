@@ -31,6 +31,7 @@ from ostler.wire.sessions import (
     WhenBusy,
 )
 from ostler.wire.system import Health, Ready, Version
+from ostler.wire.workspaces import Repo, Runtime, WorkspaceWish
 
 _INSTALL_SECONDS = 1800.0
 
@@ -124,6 +125,10 @@ def create_session(
     cwd: str | None = None,
     labels: Mapping[str, str] | None = None,
     turn_timeout_seconds: float | None = None,
+    repo: Repo | None = None,
+    runtime: Runtime | None = None,
+    workspace: WorkspaceWish | None = None,
+    setup: str | None = None,
 ) -> Call[Session]:
     """Create a session; a key that already names one of the same agent gives that one."""
     body = CreateSession(
@@ -138,6 +143,10 @@ def create_session(
         cwd=cwd,
         labels=dict(labels or {}),
         turn_timeout_seconds=turn_timeout_seconds,
+        repo=repo,
+        runtime=runtime,
+        workspace=workspace,
+        setup=setup,
     )
     return post("/sessions", _session, body)
 

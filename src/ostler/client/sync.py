@@ -10,6 +10,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 import httpx
 
 from ostler.client import operations as op
+from ostler.client import work
 from ostler.client.calls import Call, answer, api_error, headers_of
 from ostler.client.errors import ClientError
 from ostler.client.events import Cursor, SessionEvent, Stream, check_stream, closed, project_stream, session_stream
@@ -128,6 +129,18 @@ def _own(build: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate[
     return run
 
 
+def _other(
+    build: Callable[Concatenate[str, P], Call[Session]],
+) -> Callable[Concatenate["SyncSession", P], "SyncSession"]:
+    """For what makes another session out of this one."""
+
+    @functools.wraps(build)
+    def run(session: "SyncSession", /, *args: P.args, **kwargs: P.kwargs) -> "SyncSession":
+        return SyncSession(session._transport, session._transport.run(build(session.id, *args, **kwargs)))
+
+    return run
+
+
 class SyncSystem(SyncGroup):
     """The server itself."""
 
@@ -169,6 +182,46 @@ class SyncSessions(SyncGroup):
     unqueue = _verb(op.unqueue_prompt)
     clear_queue = _verb(op.clear_queue)
     turns = _verb(op.list_turns)
+    workspace = _verb(work.get_workspace)
+    open_ide = _verb(work.open_ide)
+    snapshots = _verb(work.list_snapshots)
+    diff = _verb(work.get_diff)
+    patch = _verb(work.get_patch)
+    rewind = _verb(work.rewind_session)
+    fork = _opening(work.fork_session)
+    deliver = _verb(work.deliver_session)
+
+
+class SyncTasks(SyncGroup):
+    """Work on repositories."""
+
+    create = _verb(work.create_task)
+    list = _verb(work.list_tasks)
+    get = _verb(work.get_task)
+
+
+class SyncFiles(SyncGroup):
+    """The files of sessions' workspaces."""
+
+    list = _verb(work.list_files)
+    stat = _verb(work.stat_file)
+    read = _verb(work.read_file)
+    write = _verb(work.write_file)
+    remove = _verb(work.remove_file)
+    search = _verb(work.search_files)
+    archive = _verb(work.archive_files)
+    artifacts = _verb(work.list_artifacts)
+
+
+class SyncCatalogue(SyncGroup):
+    """What tasks can be ordered with."""
+
+    runtimes = _verb(work.list_runtimes)
+    runners = _verb(work.list_runners)
+    refs = _verb(work.list_refs)
+    projects = _verb(work.list_projects)
+    upload = _verb(work.create_upload)
+    send_upload = _verb(work.send_upload)
 
 
 class SyncEvents(SyncGroup):
@@ -238,6 +291,17 @@ class SyncSession:
     unqueue = _own(op.unqueue_prompt)
     clear_queue = _own(op.clear_queue)
     turns = _own(op.list_turns)
+    workspace = _own(work.get_workspace)
+    open_ide = _own(work.open_ide)
+    snapshots = _own(work.list_snapshots)
+    diff = _own(work.get_diff)
+    patch = _own(work.get_patch)
+    rewind = _own(work.rewind_session)
+    fork = _other(work.fork_session)
+    deliver = _own(work.deliver_session)
+    files = _own(work.list_files)
+    read_file = _own(work.read_file)
+    write_file = _own(work.write_file)
     logs = _own(op.list_logs)
     reply = _own(op.reply_permission)
     answer = _own(op.answer_question)
@@ -269,6 +333,9 @@ class Client:
         self.sessions = SyncSessions(self._transport)
         self.events = SyncEvents(self._transport)
         self.asks = SyncAsks(self._transport)
+        self.tasks = SyncTasks(self._transport)
+        self.files = SyncFiles(self._transport)
+        self.catalogue = SyncCatalogue(self._transport)
 
     def close(self) -> None:
         """Give the connections back."""

@@ -28,6 +28,7 @@ _BODY = "data"
 """Litestar's name for the body: the handlers' parameter."""
 _STATUS_PATHS = re.compile(r"(/api/v1)?/(messages|load-session|invoke)")
 """The chat protocol fixes another shape for errors: an object `status`."""
+_MISSING = re.compile(r"Missing required \w+ parameter '([^']+)'")
 _ABOUT_A_FIELD = {
     re.compile(r"unknown field `([^`]*)`"): "is not a known field",
     re.compile(r"missing required field `([^`]*)`"): "is required",
@@ -111,6 +112,8 @@ def _invalid(error: ValidationException) -> InvalidRequest:
     for found in extra:
         field, message = _field_and_message(found if isinstance(found, dict) else {"message": str(found)})
         errors.setdefault(field, []).append(message)
+    if not errors and (missing := _MISSING.match(error.detail)):
+        errors = {missing[1]: ["is required"]}
     told = "; ".join(f"{field}: {', '.join(messages)}" for field, messages in errors.items())
     return InvalidRequest(reason=f"{told or error.detail}.", errors=errors or None)
 

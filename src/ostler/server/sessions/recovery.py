@@ -58,7 +58,8 @@ async def _go_on_with_turn(
     if connection is not None and (prompt is None or connection.has_heard(prompt.prompt_id)):
         return
     if lost or state.asks or _has_answered(transcript):
-        await live.log.append(_given_up(state, transcript.open_items()))
+        if given_up := _given_up(state, transcript.open_items()):
+            await live.log.append(given_up)
     elif prompt is not None:
         live.begin_turn(prompt)  # the agent never heard of it
 

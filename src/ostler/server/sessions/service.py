@@ -377,6 +377,12 @@ class Sessions:
                 self._trash.take(path)
 
     async def _recover(self, live: LiveSession, kept: KeptProcess | None) -> None:
+        try:
+            await self._go_on(live, kept)
+        except Exception as error:  # one session must not keep all others from their server
+            log.error("session.not_recovered", session_id=live.id, exc_info=error)
+
+    async def _go_on(self, live: LiveSession, kept: KeptProcess | None) -> None:
         connection = await self._adopt(live, kept) if kept is not None else None
         turn = live.log.state.turn
         transcript = await transcript_of(self.store, live.id, turn.first_sequence - 1 if turn else live.log.last)

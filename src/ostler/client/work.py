@@ -1,0 +1,253 @@
+"""The operations on tasks, workspaces and files; `operations.py` has the others."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from ostler.client.calls import Call, delete, get, post, put, segment
+from ostler.wire.sessions import Session
+from ostler.wire.tasks import (
+    CreateTask,
+    ProjectList,
+    RunnerList,
+    RuntimeList,
+    TaskCreated,
+    TaskPage,
+    TaskSession,
+    UploadTicket,
+)
+from ostler.wire.workspace_events import DeliveryCompletedData
+from ostler.wire.workspaces import (
+    ArchiveForm,
+    ArtifactList,
+    Deliver,
+    DeliveryMode,
+    Difference,
+    FileEntry,
+    FileListing,
+    FileMatches,
+    ForgeKind,
+    ForkSession,
+    GitRefs,
+    Ide,
+    IdeCommands,
+    OpenIde,
+    RepoCredential,
+    RewindSession,
+    SnapshotList,
+    Upload,
+    WorkspaceInfo,
+)
+
+T = TypeVar("T")
+_LONG_SECONDS = 600.0
+"""For what moves many files or waits for another server."""
+_session = msgspec.json.Decoder(Session).decode
+
+
+def _reads(kind: type[T]) -> Callable[[bytes], T]:
+    return msgspec.json.Decoder(kind).decode
+
+
+def _place(session: str, rest: str) -> str:
+    return f"/sessions/{segment(session)}/{rest}"
+
+
+def _patient(call: Call[T]) -> Call[T]:
+    return msgspec.structs.replace(call, timeout=_LONG_SECONDS)
+
+
+# Tasks
+
+
+def create_task(task: CreateTask | Mapping[str, Any]) -> Call[TaskCreated]:
+    """Order work; the body as the tasks API has it, as a struct or as plain data."""
+    body = task if isinstance(task, CreateTask) else msgspec.convert(task, CreateTask)
+    return post("/tasks", _reads(TaskCreated), body)
+
+
+def list_tasks(
+    *,
+    status: str | None = None,
+    agent: str | None = None,
+    project_id: str | None = None,
+    page: int | None = None,
+    per_page: int | None = None,
+) -> Call[TaskPage]:
+    """One page of the sessions that tasks started, newest first."""
+    return get(
+        "/tasks",
+        _reads(TaskPage),
+        status=status,
+        agent=agent,
+        project_id=project_id,
+        page=page,
+        per_page=per_page,
+    )
+
+
+def get_task(session: str) -> Call[TaskSession]:
+    """One session, as the tasks API shows it."""
+    return get(f"/tasks/{segment(session)}", _reads(TaskSession))
+
+
+# Workspaces
+
+
+def get_workspace(session: str) -> Call[WorkspaceInfo]:
+    """Where the workspace of a session is, and what made it."""
+    return get(_place(session, "workspace"), _reads(WorkspaceInfo))
+
+
+def open_ide(session: str, ide: Ide) -> Call[IdeCommands]:
+    """The commands that open the workspace in an editor."""
+    return post(_place(session, "open/ide"), _reads(IdeCommands), OpenIde(ide=ide))
+
+
+def list_snapshots(session: str) -> Call[SnapshotList]:
+    """What was kept of the workspace: its beginning, and its state after every turn."""
+    return get(_place(session, "snapshots"), _reads(SnapshotList))
+
+
+def get_diff(
+    session: str,
+    *,
+    old: str | None = None,
+    new: str | None = None,
+    turn: int | None = None,
+    context: int | None = None,
+    summary: bool = False,
+) -> Call[Difference]:
+    """The changed files: since the beginning, between two states, or of one turn."""
+    decode = _reads(Difference)
+    call = get(_place(session, "diff"), decode, old=old, new=new, turn=turn, context=context, summary=summary)
+    return _patient(call)
+
+
+def get_patch(session: str, *, old: str | None = None, new: str | None = None, turn: int | None = None) -> Call[bytes]:
+    """The changes as a patch that `git apply` takes."""
+    return _patient(get(_place(session, "patch"), bytes, old=old, new=new, turn=turn))
+
+
+def rewind_session(session: str, turn: int) -> Call[Session]:
+    """Go back to the end of a turn: files, conversation and the agent's memory."""
+    return _patient(post(_place(session, "rewind"), _session, RewindSession(turn=turn)))
+
+
+def fork_session(
+    session: str, *, turn: int | None = None, key: str | None = None, title: str | None = None
+) -> Call[Session]:
+    """A new session that begins as this one was at the end of a turn."""
+    return _patient(post(_place(session, "fork"), _session, ForkSession(turn=turn, key=key, title=title)))
+
+
+def deliver_session(
+    session: str,
+    mode: DeliveryMode,
+    *,
+    branch: str | None = None,
+    target_branch: str | None = None,
+    title: str | None = None,
+    body: str | None = None,
+    message: str | None = None,
+    draft: bool = False,
+    token: str | None = None,
+    forge: ForgeKind | None = None,
+    api_url: str | None = None,
+) -> Call[DeliveryCompletedData]:
+    """Hand over what the workspace holds now: as a patch, a branch or a pull request."""
+    wanted = Deliver(
+        mode=mode,
+        branch=branch,
+        target_branch=target_branch,
+        title=title,
+        body=body,
+        message=message,
+        draft=draft,
+        credential=RepoCredential(token=token) if token is not None else None,
+        forge=forge,
+        api_url=api_url,
+    )
+    return _patient(post(_place(session, "deliver"), _reads(DeliveryCompletedData), wanted))
+
+
+# Files
+
+
+def list_files(session: str, path: str = "", *, limit: int | None = None) -> Call[FileListing]:
+    """What is in a folder of the workspace."""
+    return get(_place(session, "files"), _reads(FileListing), path=path, limit=limit)
+
+
+def stat_file(session: str, path: str) -> Call[FileEntry]:
+    """What a name is."""
+    return get(_place(session, "files/stat"), _reads(FileEntry), path=path)
+
+
+def read_file(session: str, path: str) -> Call[bytes]:
+    """The content of a file."""
+    return _patient(get(_place(session, "files/content"), bytes, path=path))
+
+
+def write_file(session: str, path: str, content: bytes, *, executable: bool | None = None) -> Call[FileEntry]:
+    """Write a file whole; folders are made."""
+    call = put(_place(session, "files/content"), _reads(FileEntry), content, path=path, executable=executable)
+    return _patient(call)
+
+
+def remove_file(session: str, path: str) -> Call[None]:
+    """Remove a file or an empty folder."""
+    return msgspec.structs.replace(delete(_place(session, "files/content")), params=(("path", path),))
+
+
+def search_files(
+    session: str, text: str = "", *, name: str | None = None, ignore_case: bool = False, limit: int | None = None
+) -> Call[FileMatches]:
+    """Lines that hold a text; without a text, files by name."""
+    decode = _reads(FileMatches)
+    return get(_place(session, "files/search"), decode, text=text, name=name, ignore_case=ignore_case, limit=limit)
+
+
+def archive_files(session: str, form: ArchiveForm = "tar") -> Call[bytes]:
+    """The whole workspace without its .git."""
+    return _patient(get(_place(session, "files/archive"), bytes, form=form))
+
+
+def list_artifacts(session: str) -> Call[ArtifactList]:
+    """The files that the agent wrote or edited with its tools."""
+    return get(_place(session, "artifacts"), _reads(ArtifactList))
+
+
+# What tasks can be ordered with
+
+
+def list_runtimes() -> Call[RuntimeList]:
+    """What agents can run in."""
+    return get("/runtimes", _reads(RuntimeList))
+
+
+def list_runners() -> Call[RunnerList]:
+    """The machines that run agents."""
+    return get("/runners", _reads(RunnerList))
+
+
+def list_refs(url: str) -> Call[GitRefs]:
+    """The branches and tags of a repository."""
+    return _patient(get("/git/refs", _reads(GitRefs), url=url))
+
+
+def list_projects() -> Call[ProjectList]:
+    """The projects that tasks have named."""
+    return get("/projects", _reads(ProjectList))
+
+
+def create_upload() -> Call[UploadTicket]:
+    """An address to send an archive to."""
+    return post("/uploads", _reads(UploadTicket))
+
+
+def send_upload(ticket: UploadTicket | str, content: bytes) -> Call[Upload]:
+    """Send an archive; its ticket's token then goes into repo.upload."""
+    token = ticket if isinstance(ticket, str) else ticket.token
+    return _patient(put(f"/uploads/{segment(token)}", _reads(Upload), content))

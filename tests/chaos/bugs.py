@@ -1,0 +1,122 @@
+"""The server with one seeded bug, which OSTLER_CHAOS_BUG names; the product itself knows nothing of this."""
+
+import asyncio
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ostler.cli import main
+from ostler.runner import nursery
+from ostler.runner.process import Process
+from ostler.server.sessions.log import SessionLog, frame
+from ostler.server.store import queries
+from ostler.server.store.records import Append
+from ostler.server.store.writer import Writer
+
+VARIABLE = "OSTLER_CHAOS_BUG"
+_SLOW_DISK = 0.05
+
+
+def acknowledge_first() -> None:
+    """Show and acknowledge events before they are on disk."""
+    commit, wait = Writer._commit, SessionLog.commit
+
+    def slow(self: Writer, group: list[Any]) -> list[Any]:
+        time.sleep(_SLOW_DISK)
+        return commit(self, group)
+
+    async def at_once(self: SessionLog, append: Append, written: "asyncio.Future[int]") -> None:
+        if append.first == 1:  # a session that is not there could not even be shown
+            return await wait(self, append, written)
+        self._durable_state = self.state
+        self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
+        written.add_done_callback(lambda done: done.exception())
+
+    Writer._commit = slow  # type: ignore[method-assign]  # a seeded bug
+    SessionLog.commit = at_once  # type: ignore[method-assign]  # a seeded bug
+
+
+def forget_claims() -> None:
+    """Do a request again whose answer was lost."""
+    queries.find_done = lambda _connection, _claim: None
+
+
+def repeat_inputs() -> None:
+    """Send everything again to an agent that is adopted."""
+    greet = Process._on_hello
+
+    def forgetful(self: Process, report: dict[str, Any]) -> None:
+        greet(self, {**report, "written": 0})
+
+    Process._on_hello = forgetful  # type: ignore[method-assign]  # a seeded bug
+    _other_keeper()
+
+
+def orphan_grandchildren() -> None:
+    """End the agent's process only, not what it started."""
+    _other_keeper()
+
+
+def _other_keeper() -> None:
+    spawn = nursery._spawn
+    nursery._PROGRAM = str(Path(__file__).with_name("bug_keeper.py"))
+    nursery._spawn = lambda door, environ: spawn(door, {**environ, VARIABLE: os.environ[VARIABLE]})
+
+
+def _known_step(change: int) -> None:
+    last_step = queries.last_step
+
+    def wrong(connection: sqlite3.Connection, session_id: str, start: int) -> int:
+        known = last_step(connection, session_id, start)
+        return known + change if known else known
+
+    queries.last_step = wrong
+
+
+def skip_a_step() -> None:
+    """Go on one step too late after a restart."""
+    _known_step(1)
+
+
+def repeat_a_step() -> None:
+    """Go on one step too early after a restart."""
+    _known_step(-1)
+
+
+def lose_a_wake_up() -> None:
+    """Do not notice what an agent said, now and then."""
+    report = Process._on_report
+    rings = 0
+
+    def deaf(self: Process, told: dict[str, Any]) -> None:
+        nonlocal rings
+        rings += told.get("event") == "output"
+        if told.get("event") != "output" or rings % 9:
+            report(self, told)
+
+    Process._on_report = deaf  # type: ignore[method-assign]  # a seeded bug
+
+
+BUGS: dict[str, Callable[[], None]] = {
+    "acknowledge-first": acknowledge_first,
+    "forget-claims": forget_claims,
+    "repeat-inputs": repeat_inputs,
+    "skip-a-step": skip_a_step,
+    "repeat-a-step": repeat_a_step,
+    "lose-a-wake-up": lose_a_wake_up,
+    "orphan-grandchildren": orphan_grandchildren,
+}
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Be `ostler` with the bug."""
+    BUGS[os.environ[VARIABLE]]()
+    main(arguments)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

@@ -1,0 +1,99 @@
+"""Does the suite notice bugs? Runs it on servers with seeded ones and prints which rule caught each."""
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tests.chaos.bugs import BUGS, VARIABLE
+from tests.chaos.power import PoweredVictim, make_disk, why_not
+from tests.chaos.run import Plan, Run, seed_of
+from tests.chaos.sweep import Sweep
+from tests.chaos.victim import Victim
+from tests.serving import OSTLER
+
+PROGRAM = (sys.executable, "-m", "tests.chaos.bugs")
+PLAN = Plan(seed=seed_of(), seconds=10, kills=9, sessions=8, rest_seconds=20, kinds=("server", "server", "agent"))
+_RULE = re.compile(r"I\d")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeded:
+    """One bug and how it is looked for."""
+
+    name: str
+    rules: frozenset[str]
+    """Which rules may catch it."""
+    plan: Plan = PLAN
+    failpoints: tuple[str, ...] = ()
+    """Look for it with these instead of at random."""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def _seeded(name: str, *rules: str, **more: object) -> Seeded:
+    env = {VARIABLE: name} if name in BUGS else {}
+    return Seeded(name=name, rules=frozenset(rules), env=env, **more)  # type: ignore[arg-type]  # fields by name
+
+
+POWER = replace(PLAN, kinds=("power",), kills=3, seconds=6)
+SEEDED = (
+    _seeded("none"),
+    _seeded("acknowledge-first", "I2", "I4"),
+    _seeded("forget-claims", "I3", failpoints=("commit.after:kill:1", "answer.before:kill:2")),
+    _seeded("repeat-inputs", "I3", "I8", "I2", "I5", "I6"),
+    _seeded("skip-a-step", "I4", "I5", "I8"),
+    _seeded("repeat-a-step", "I4", "I8", "I6"),
+    _seeded("lose-a-wake-up", "I5", "I2"),
+    _seeded("orphan-grandchildren", "I7"),
+    _seeded("late-resume", "I4", plan=replace(PLAN, resume_after=1)),
+    _seeded("normal-sync", "I2", "I4", plan=POWER, args=("--database-sync", "normal")),
+)
+
+
+async def violations(bug: Seeded, folder: Path) -> list[str] | str:
+    """What the suite says about a server with this bug, or why it cannot be run."""
+    program = PROGRAM if bug.env else OSTLER
+    if bug.failpoints:
+        return await Sweep(Victim(folder, program=program, env=bug.env), bug.failpoints).play()
+    victim = Victim(folder, *bug.args, program=program, env=bug.env)
+    if bug.plan.kinds == ("power",):
+        victim = PoweredVictim(folder, *bug.args)
+        if problem := why_not() or make_disk(victim.image, victim.state_dir):
+            return problem
+    run = Run(bug.plan, victim)
+    run.add_people()
+    return await run.play()
+
+
+def verdict(bug: Seeded, found: list[str] | str) -> tuple[bool, str]:
+    """Whether the suite did right, and the words for the table."""
+    if isinstance(found, str):
+        return True, f"skipped: {found}"
+    rules = sorted({rule for line in found for rule in _RULE.findall(line)})
+    if not bug.rules:
+        return not found, "nothing to catch" if not found else f"false alarm: {found[0]}"
+    caught = bool(bug.rules.intersection(rules))
+    example = next((line for line in found if bug.rules.intersection(_RULE.findall(line))), "")
+    return caught, f"{', '.join(rules)} ({example[:90]})" if caught else f"NOT CAUGHT {found[:1]}"
+
+
+def main(chosen: list[str]) -> int:
+    """Try all bugs, or those named; the number that were not caught."""
+    missed = 0
+    print(f"OSTLER_CHAOS_SEED={PLAN.seed}", flush=True)
+    for bug in (bug for bug in SEEDED if not chosen or bug.name in chosen):
+        with tempfile.TemporaryDirectory(prefix="ostler-", ignore_cleanup_errors=True) as folder:
+            right, words = verdict(bug, asyncio.run(violations(bug, Path(folder))))
+        missed += not right
+        print(f"{bug.name:22} -> {words}", flush=True)
+    return missed
+
+
+if __name__ == "__main__":
+    os.environ.pop(VARIABLE, None)
+    sys.exit(main(sys.argv[1:]))

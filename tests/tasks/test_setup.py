@@ -1,0 +1,75 @@
+"""A setup command is run once for a repository, a commit and a command; the next ones get what it made."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.tasks.ordering import done, events, finished, order, task
+from tests.workspaces.places import git, make_repository
+
+
+def _task(project: Path, setup: str) -> dict[str, object]:
+    return task("mock: run cat build/made.txt", project, workspace={"setup": setup})
+
+
+def _made(api: httpx.Client, session: str) -> str:
+    return str(api.get(f"/sessions/{session}/files/content", params={"path": "build/made.txt"}).text)
+
+
+def _how(api: httpx.Client, session: str) -> str:
+    return str(events(api, session, "workspace.created")[0]["data"]["setup"])
+
+
+def test_the_result_of_a_setup_is_used_again(api: httpx.Client, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("setup")
+    project = make_repository(folder / "project")
+    setup = f"mkdir -p build; echo x >> {folder}/count; wc -l < {folder}/count | tr -d ' ' > build/made.txt; echo done"
+    first = done(api, _task(project, setup))["id"]
+    second = done(api, _task(project, setup))["id"]
+    assert (_how(api, first), _how(api, second)) == ("run", "cached")
+    assert (_made(api, first), _made(api, second)) == ("1\n", "1\n")
+    assert any(line["message"] == "Setup: done" for line in api.get(f"/sessions/{first}/logs").json()["logs"])
+    assert api.get(f"/sessions/{second}/diff").json()["files"] == []
+    other = done(api, _task(project, f"{setup}; true"))["id"]
+    assert (_how(api, other), _made(api, other)) == ("run", "2\n")
+    git(project, "commit", "-q", "--allow-empty", "-m", "two")
+    newer = done(api, _task(project, setup))["id"]
+    assert (_how(api, newer), _made(api, newer)) == ("run", "3\n")
+    api.delete(f"/sessions/{newer}")
+    again = done(api, _task(project, setup))["id"]
+    assert (_how(api, again), _made(api, again)) == ("cached", "3\n")
+
+
+def test_several_tasks_at_once_share_one_setup(api: httpx.Client, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("setup")
+    project = make_repository(folder / "project")
+    setup = f"mkdir -p build; echo x >> {folder}/count; wc -l < {folder}/count | tr -d ' ' > build/made.txt"
+    sessions = [order(api, _task(project, setup)) for _ in range(3)]
+    assert [finished(api, session)["status"] for session in sessions] == ["completed"] * 3
+    assert sorted(_how(api, session) for session in sessions) == ["cached", "cached", "run"]
+    assert (folder / "count").read_text() == "x\n"
+
+
+def test_a_setup_that_fails_fails_the_task_and_says_why(api: httpx.Client, repository: Path) -> None:
+    found = finished(api, order(api, task("mock: say hi", repository, workspace={"setup": "echo no luck >&2; exit 3"})))
+    assert found["status"] == "failed"
+    assert found["error"] == "The setup command failed with code 3. Its last words: no luck"
+    assert events(api, found["id"], "turn.started") == []
+
+
+def test_a_setup_sees_no_variable_of_the_server(api: httpx.Client, repository: Path) -> None:
+    setup = "mkdir -p build; env | cut -d= -f1 | sort | tr '\\n' ' ' > build/made.txt"
+    session = done(api, task("mock: say hi", repository, workspace={"setup": setup}))["id"]
+    assert set(_made(api, session).split()) <= {
+        "HOME",
+        "PATH",
+        "TMPDIR",
+        "PWD",
+        "SHLVL",
+        "_",
+        "OLDPWD",
+        "LANG",
+        "TZ",
+        "TERM",
+    }
