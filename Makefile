@@ -6,10 +6,10 @@ BIN := .venv/bin
 OSTLER_STATE_DIR ?= $(CURDIR)/.ostler
 
 .DEFAULT_GOAL := help
-.PHONY: help serve web test check conformance bench schema format lock setup setup-runtime clean
+.PHONY: help serve web test check conformance chaos chaos-selftest bench schema format lock setup setup-runtime clean
 
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: setup-runtime web ## run the server; state in .ostler (ARGS="--port 0" for more)
 	@OSTLER_STATE_DIR="$(OSTLER_STATE_DIR)" exec $(BIN)/ostler serve $(ARGS)
@@ -35,6 +35,13 @@ check: setup ## format, lint, types, architecture, freshness of generated files
 conformance: setup ## run every agent through the whole suite and write what was found (ARGS="codex pi" for some)
 	@$(BIN)/python -m tools.coverage $(ARGS)
 	@$(BIN)/python -m tools.generate
+
+chaos: setup ## kill everything at random for ten minutes and at every failpoint (ARGS=30 for 30 minutes)
+	@$(BIN)/python -m tests.chaos.long $(or $(ARGS),10)
+	@OSTLER_CHAOS_ALL=1 $(BIN)/python -m pytest -q tests/chaos/test_failpoints.py tests/chaos/test_power.py
+
+chaos-selftest: setup ## seed bugs and see that the chaos suite catches each (ARGS="late-resume" for some)
+	@$(BIN)/python -m tests.chaos.selftest $(ARGS)
 
 bench: setup ## measure against the peer; writes bench/RESULTS.md
 	@$(BIN)/python bench/run.py $(ARGS)

@@ -24,6 +24,7 @@ from ostler.base.logs import Log, configure_logs
 from ostler.base.settings import Settings
 from ostler.runner.connection import Limits
 from ostler.runner.credentials import Found, find_credentials
+from ostler.runner.devcontainers import Devcontainers
 from ostler.runner.examined import ExaminedRunner
 from ostler.runner.install import Installer
 from ostler.runner.local import LocalRunner
@@ -98,6 +99,12 @@ async def _workspaces(settings: Settings) -> LocalWorkspaces:
         runtimes=settings.runtimes,
         memories=Memories(settings.state_dir / "memories"),
         setups=Setups(library, settings.state_dir / "setups", environ=environ, seconds=settings.setup_timeout_seconds),
+        containers=Devcontainers(
+            library,
+            settings.state_dir / "containers",
+            environ=environ,
+            programs=(settings.state_dir / "agents", Path(__file__).parent),
+        ),
         remote_memory=frozenset(adapter.info.id for adapter in ADAPTERS if adapter.info.remote_memory),
     )
 

@@ -29,7 +29,7 @@ def own_children_only() -> None:
         return iter(pid for pid in tree._children(root) if pid not in (spare or ()))
 
     keeper.descendants = tree.descendants = children  # type: ignore[attr-defined]  # a seeded bug
-    keeper.prctl = lambda _option, _value: None
+    keeper.prctl = lambda option, value: None
 
 
 {"repeat-inputs": take_every_input, "orphan-grandchildren": own_children_only}[os.environ["OSTLER_CHAOS_BUG"]]()

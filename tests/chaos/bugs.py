@@ -31,7 +31,8 @@ def acknowledge_first() -> None:
 
     async def at_once(self: SessionLog, append: Append, written: "asyncio.Future[int]") -> None:
         if append.first == 1:  # a session that is not there could not even be shown
-            return await wait(self, append, written)
+            await wait(self, append, written)
+            return
         self._durable_state = self.state
         self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
         written.add_done_callback(lambda done: done.exception())
@@ -42,7 +43,7 @@ def acknowledge_first() -> None:
 
 def forget_claims() -> None:
     """Do a request again whose answer was lost."""
-    queries.find_done = lambda _connection, _claim: None
+    queries.find_done = lambda connection, claim: None
 
 
 def repeat_inputs() -> None:
@@ -88,15 +89,15 @@ def repeat_a_step() -> None:
 
 
 def lose_a_wake_up() -> None:
-    """Do not notice what an agent said, now and then."""
-    report = Process._on_report
+    """Do not notice every second time that an agent said something."""
+    hear = Process._on_report
     rings = 0
 
-    def deaf(self: Process, told: dict[str, Any]) -> None:
+    def deaf(self: Process, report: dict[str, Any]) -> None:
         nonlocal rings
-        rings += told.get("event") == "output"
-        if told.get("event") != "output" or rings % 9:
-            report(self, told)
+        rings += report.get("event") == "output"
+        if report.get("event") != "output" or rings % 2:
+            hear(self, report)
 
     Process._on_report = deaf  # type: ignore[method-assign]  # a seeded bug
 

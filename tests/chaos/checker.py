@@ -119,7 +119,8 @@ def _replies(stored: dict[str, Stored], history: History) -> list[str]:
 
 
 def _ask_of(event: Event) -> str | None:
-    return event["data"].get(_RESOLVED.get(event["type"], ""))
+    found: str | None = event["data"].get(_RESOLVED.get(event["type"], ""))
+    return found
 
 
 def _reading(stored: dict[str, Stored], history: History, reading: Reading) -> list[str]:

@@ -44,7 +44,21 @@ class Story:
 
     async def _is(self, activity: str) -> bool:
         state = await self._caller.get(f"/sessions/{self._person.session}")
-        return state["activity"] == activity and state["queue_length"] == 0
+        return bool(state["activity"] == activity and state["queue_length"] == 0)
+
+
+async def endure(victim: Victim, failpoint: str) -> list[str]:
+    """One story on a server that fails at one moment and lives on; gives the violations."""
+    history = History()
+    assert await victim.start(failpoint), "the server did not start"
+    caller = Caller(victim.url)
+    try:
+        async with asyncio.timeout(STORY_SECONDS):
+            await Story(1, caller, history).tell()
+    finally:
+        await caller.close()
+        await victim.stop()
+    return check(victim.state_dir, history)
 
 
 class Sweep:

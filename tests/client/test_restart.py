@@ -11,6 +11,8 @@ import pytest
 
 from ostler.client import AsyncClient, Client
 from ostler.client.events import SessionEvent
+from ostler.wire.events import ItemDelta
+from ostler.wire.parts import TextPart
 from tests.serving import RunningServer, running_server, wait_until
 
 WORDS = 300
@@ -40,8 +42,8 @@ class Watcher:
                     return
 
     def words(self) -> list[str]:
-        deltas = [event.data.delta for event in self.seen if event.type == "item.delta"]
-        return "".join(delta.text for delta in deltas if delta.type == "text").split()
+        deltas = [event.data.delta for event in self.seen if isinstance(event, ItemDelta)]
+        return "".join(delta.text for delta in deltas if isinstance(delta, TextPart)).split()
 
 
 def _in_thread(watcher: Watcher) -> Awaitable[None]:

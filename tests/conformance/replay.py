@@ -1,7 +1,7 @@
 """A stage for recordings: the same cases, with the recorded frames of a real agent instead of the agent."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -180,6 +180,11 @@ class RecordedWorld:
     async def appears(self, name: str) -> None:
         """It did, before the agent was told more."""
         while not self._script.waits:
+            await asyncio.sleep(0)
+
+    async def answers(self, pattern: str, heard: Callable[[], bool]) -> None:
+        """It did, before the agent was told more."""
+        while not (self._script.waits or heard()):
             await asyncio.sleep(0)
 
     async def known(self, native_session_id: str) -> None:

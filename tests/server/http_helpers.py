@@ -21,6 +21,11 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "ReplyPermission": {"reply": "once"},
     "ReplyQuestion": {"answers": [["yes"]]},
     "RejectQuestion": {},
+    "CreateTask": {"prompt": "mock: say hello", "agent": {"type": "mock"}},
+    "RewindSession": {"turn": 0},
+    "ForkSession": {},
+    "Deliver": {"mode": "patch"},
+    "OpenIde": {"ide": "vscode"},
 }
 DIALECTS = frozenset({"chat", "daemon", "workflows"})
 """Tags of operations whose protocol fixes other answers; they have tests of their own."""
@@ -63,9 +68,17 @@ class Operation:
         """The schema of each query parameter."""
         return {found["name"]: found["schema"] for found in self.about.get("parameters", ()) if found["in"] == "query"}
 
+    def needed_query(self) -> dict[str, str]:
+        """A value for each query parameter that cannot be left out."""
+        return {found["name"]: "x" for found in self.about.get("parameters", ()) if _is_needed(found)}
+
     def url(self, **names: str) -> str:
         """The path below /api/v1 with every name filled in; a name not given is one that nothing has."""
         return _NAMES.sub(lambda found: names.get(found[1], "nobody"), self.path).removeprefix("/api/v1")
+
+
+def _is_needed(parameter: dict[str, Any]) -> bool:
+    return parameter["in"] == "query" and bool(parameter.get("required"))
 
 
 @cache

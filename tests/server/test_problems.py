@@ -19,6 +19,7 @@ WITH_BODY = [operation for operation in ALL if operation.body_type]
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SLOW_CLIENT_SECONDS = 60.0
 UNKNOWN = {
+    "ticket": "not_found",
     "agent": "unsupported_agent",
     "session": "session_not_found",
     "name": "not_found",
@@ -89,7 +90,8 @@ def _names(operation: Operation) -> list[tuple[Operation, str]]:
 def test_a_name_that_nothing_has_is_not_found(api: httpx.Client, session: str, operation: Operation, name: str) -> None:
     known = {"session": session, "agent": "mock"}
     url = operation.url(**{given: value for given, value in known.items() if given != name})
-    assert_problem(api.request(operation.method, url, json=operation.body), UNKNOWN[name])
+    answer = api.request(operation.method, url, json=operation.body, params=operation.needed_query())
+    assert_problem(answer, UNKNOWN[name])
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_a_body_that_is_needed_and_missing_is_named(api: httpx.Client, session: 
     ("operation", "field"), [(found, field) for found in WITH_BODY for field in _fields(found)], ids=str
 )
 def test_a_field_of_the_wrong_type_is_named(api: httpx.Client, session: str, operation: Operation, field: str) -> None:
-    wrong = "soon" if field.endswith("_seconds") else 17
+    wrong = "soon" if field.endswith("_seconds") or field == "turn" else 17
     url = operation.url(session=session, agent="mock")
     answer = api.request(operation.method, url, json={**operation.body, field: wrong})
     assert_problem(answer, "invalid_request", field=field)
@@ -200,7 +202,8 @@ def test_a_body_in_any_flavour_of_json_is_read(api: httpx.Client, media_type: st
 def test_a_query_value_that_cannot_be_is_named(
     api: httpx.Client, session: str, operation: Operation, name: str, value: str
 ) -> None:
-    answer = api.get(operation.url(session=session), params={name: value})
+    query = {**operation.needed_query(), name: value}
+    answer = api.request(operation.method, operation.url(session=session), params=query)
     assert_problem(answer, "invalid_request", field=name)
 
 

@@ -1,6 +1,7 @@
 // Who may come in, on which screens, and whether everybody can use them.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
@@ -47,6 +48,40 @@ test("a server with a token asks for it, remembers it, and keeps it out of addre
   await page.getByText("Nothing waits for you.").waitFor();
   assert.equal(page.url(), `${server.url}/inbox`);
   await page.context().close();
+});
+
+/** The built files from a server that is not Ostler's, as a static host has them. */
+async function staticHost() {
+  const folder = new URL("../../src/ostler/_web/", import.meta.url);
+  const host = createServer((request, response) => {
+    const name = request.url.slice(1).split("?")[0];
+    const isFile = name.includes(".") && existsSync(new URL(name, folder));
+    const types = { js: "text/javascript", css: "text/css", svg: "image/svg+xml" };
+    response.setHeader("content-type", types[name.split(".").pop()] ?? "text/html");
+    response.end(readFileSync(new URL(isFile ? name : "index.html", folder)));
+  });
+  await new Promise((resolve) => host.listen(0, "127.0.0.1", resolve));
+  return { host, origin: `http://127.0.0.1:${host.address().port}` };
+}
+
+test("a page that is served elsewhere connects, streams and answers", async () => {
+  const { host, origin } = await staticHost();
+  const folder = temporaryFolder();
+  const other = await startServer(folder, { args: ["--token", TOKEN, "--cors-origin", origin] });
+  const call = apiOf(other, TOKEN);
+  const page = await openPage(browser, origin);
+  await page.getByRole("heading", { name: "Connect to Ostler" }).waitFor();
+  await page.getByLabel("Server").fill(other.url);
+  await page.getByLabel("Token").fill(TOKEN);
+  await page.getByRole("button", { name: "Connect" }).click();
+  await page.getByText("No sessions yet.").waitFor();
+  const id = await startSession(call, "mock: permission go on\nmock: say Far away.");
+  await page.locator(`a[data-session="${id}"]`).click();
+  await page.getByRole("button", { name: "Allow once" }).click();
+  await answer(page, "Far away.").waitFor();
+  await page.context().close();
+  host.close();
+  await endServer(other, call, folder);
 });
 
 test("a page of another server is sent there instead of being silent", async () => {

@@ -9,6 +9,7 @@ import pytest
 
 from ostler.server.api.asgi import Receive, Scope, Send
 from ostler.server.api.ui import Ui
+from tests.serving import running_server
 
 PAGE = b'<!doctype html><script src="/assets/app-1.js"></script>'
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -111,3 +112,12 @@ async def test_the_zipped_page_is_the_page(browser: httpx.AsyncClient) -> None:
     async with browser.stream("GET", "/", headers={**BROWSER, "accept-encoding": "gzip"}) as answer:
         raw = b"".join([chunk async for chunk in answer.aiter_raw()])
     assert gzip.decompress(raw) == PAGE
+
+
+def test_the_page_needs_no_token_but_the_right_host(state_dir: Path) -> None:
+    with running_server(state_dir, "--token", "secret") as server:
+        assert httpx.get(server.url, headers=BROWSER).status_code in {200, 503}
+        assert httpx.get(f"{server.url}/sessions/x", headers=BROWSER).status_code in {200, 503}
+        assert httpx.get(f"{server.url}/sessions/x").status_code == 401
+        assert httpx.get(f"{server.url}/api/v1/version", headers=BROWSER).status_code == 401
+        assert httpx.get(server.url, headers={**BROWSER, "host": "evil.example"}).status_code == 403

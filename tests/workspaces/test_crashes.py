@@ -190,3 +190,23 @@ async def test_a_restore_that_was_killed_in_the_middle_is_undone(tmp_path: Path)
     (place / "upper").mkdir()
     async with opened(root) as again:
         assert await inside(again, workspace, "cat b.txt") == "b\n"
+
+
+async def test_an_agent_can_neither_mount_nor_unmount_in_its_workspace_but_have_namespaces_of_its_own(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path / "state") as service:
+        order = Order(source=EmptySource(files={"a.txt": "a", "d/b.txt": "b"}), providers=("overlay",), strict=True)
+        workspace = await service.create(order)
+        await inside(service, workspace, "! mount -t tmpfs none d 2>/dev/null; ! umount . 2>/dev/null")
+        script = "unshare -Urm sh -c 'mount -t tmpfs none d && ls -A d && id -u'; cat a.txt d/b.txt"
+        assert await inside(service, workspace, script) == "0\nab"
+        assert await service.use_files(workspace.id, lambda files: files.read("d/b.txt").data) == b"b"
+
+
+async def test_an_order_for_a_tree_that_everybody_sees_gets_one(tmp_path: Path) -> None:
+    async with opened(tmp_path / "state") as service:
+        wish = Order(source=EmptySource(files={"a.txt": "a"}), providers=("overlay",), visible=True)
+        workspace = await service.create(wish)
+        assert (workspace.visible, (Path(workspace.path) / "a.txt").read_text()) == (True, "a")
+        assert workspace.refused[0].why_not == "other processes would not see its tree"

@@ -1,6 +1,7 @@
 """Where workspaces come from: commits, branches, folders, nothing; and what is kept of them."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from ostler.base.errors import (
     SettingsError,
     Unprocessable,
 )
-from ostler.runner.workspaces.model import EmptySource, FolderSource, GitSource, Order
+from ostler.runner.workspaces.model import Credential, EmptySource, FolderSource, GitSource, Order
+from ostler.runner.workspaces.service import Workspaces
 from tests.serving import wait_until
 from tests.workspaces.places import (
     content_of,
@@ -104,6 +106,37 @@ async def test_an_empty_or_broken_repository_is_said(tmp_path: Path) -> None:
         for folder in (empty, broken):
             with pytest.raises(RepositoryFailed, match=folder.name):
                 await service.create(order(folder, branch=None))
+
+
+async def test_a_head_that_leads_nowhere_does_not_matter_when_a_branch_is_named(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "origin" / "project")
+    git(project, "symbolic-ref", "HEAD", "refs/heads/nowhere")
+    async with opened(tmp_path / "state", tmp_path / "origin") as service:
+        assert (await service.create(order(project, branch="main"))).branch == "main"
+        with pytest.raises(RepositoryFailed, match="HEAD"):
+            await service.create(order(project, branch=None))
+
+
+async def test_a_remote_by_ssh_is_offered_the_given_key_and_no_other(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "origin" / "project")
+    program, said = tmp_path / "bin" / "ssh", tmp_path / "said"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >> {said}\nfor last; do :; done\nexec sh -c "$last"\n')
+    program.chmod(0o755)
+    environ = {"PATH": f"{program.parent}:{os.environ['PATH']}", "SSH_AUTH_SOCK": "/the/agent/of/the/user"}
+    service = await Workspaces.open(tmp_path / "state", environ=environ)
+    key = Credential(ssh_key_file=str(tmp_path / "a key"), ssh_known_hosts_file="/hosts")
+    for credential in (None, key):
+        source = GitSource(url=f"ssh://me@host.example{project}", branch="main", credential=credential)
+        workspace = await service.create(Order(source=source, scope=str(credential is None)))
+        assert workspace.url == f"ssh://me@host.example{project}"
+    await service.close()
+    words = said.read_text().splitlines()
+    assert [word for word in words if word.startswith("IdentityFile=")] == [
+        "IdentityFile=none",
+        f"IdentityFile={tmp_path}/a key",
+    ]
+    assert {"IdentityAgent=none", "IdentitiesOnly=yes", "StrictHostKeyChecking=yes", "me@host.example"} <= set(words)
 
 
 async def test_a_scope_does_not_see_what_another_fetched(repository: Path, tmp_path: Path) -> None:

@@ -26,7 +26,10 @@ export function Shell({
       <a href="#main" className="skip">
         Skip to the content
       </a>
-      <div className={`${open ? "fixed inset-0 z-40 flex" : "hidden"} lg:static lg:z-auto lg:flex`}>
+      <div
+        className={`${open ? "fixed inset-0 z-40 flex" : "hidden"} lg:static lg:z-auto lg:flex`}
+        onKeyDown={(event) => event.key === "Escape" && open && (event.stopPropagation(), setOpen(false))}
+      >
         <Sidebar onNavigate={() => setOpen(false)} onPalette={onPalette} onConnect={onConnect} />
         {open && (
           <button

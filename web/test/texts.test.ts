@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { SseParser } from "../src/api/sse";
 import { overwritten, tail } from "../src/parts/ansi";
 import { duration, money, short } from "../src/parts/text";
+import { bodyOf, pairsOf, remembered } from "../src/state/draft";
 import { countChanges, diffOfEdit, readDiff } from "../src/state/diff";
 import { editOf, factsOf } from "../src/state/tools";
 
@@ -104,4 +105,23 @@ test("numbers are read at a glance", () => {
   expect([short(999), short(1500), short(12_345), short(3_400_000)]).toEqual(["999", "1.5k", "12k", "3.4M"]);
   expect(duration("2026-01-01T00:00:00Z", "2026-01-01T00:01:05Z")).toBe("1 min 5 s");
   expect(money({ USD: 0.0213 })).toContain("0.0213");
+});
+
+describe("a new session", () => {
+  const draft = { ...remembered(), agent: "mock" };
+
+  test("asks only for what was chosen", () => {
+    expect(bodyOf(draft)).toEqual({ agent: "mock", permission_mode: "default", labels: {}, env: {} });
+  });
+
+  test("begins with a folder, a copy of one, or a repository", () => {
+    expect(bodyOf({ ...draft, place: "folder", cwd: " /a " })).toMatchObject({ cwd: "/a" });
+    expect(bodyOf({ ...draft, place: "copy", cwd: "/a" })).toMatchObject({ repo: { mode: "folder", path: "/a" } });
+    expect(bodyOf({ ...draft, place: "git", cwd: "/a", url: "u" })).toMatchObject({ repo: { mode: "git", url: "u" } });
+  });
+
+  test("names what is no pair", () => {
+    expect(pairsOf("a=1, b = x=y ,", /,/)).toEqual({ a: "1", b: "x=y" });
+    expect(() => pairsOf("a=1, nonsense", /,/)).toThrow('"nonsense" is not name=value.');
+  });
 });

@@ -12,7 +12,8 @@ import sys
 
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
 _PR_CAPBSET_DROP = 24
-_KEPT_RIGHTS = frozenset(range(12))  # owner and mode of files, signals, users, low ports; nothing of the system
+_SETFCAP = 31  # without it root could not make namespaces of its own, as agents with their own sandbox do
+_KEPT_RIGHTS = frozenset({*range(12), _SETFCAP})  # files, signals, users, low ports; nothing of the system
 _LAST_RIGHT = 63
 _CANNOT_ENTER, _CANNOT_RUN = 125, 127
 _libc = ctypes.CDLL(None, use_errno=True)

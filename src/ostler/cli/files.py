@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -64,9 +65,7 @@ def read(target: Target, session: str, path: str, output: Path | None) -> None:
 @click.option("--executable/--plain", default=None, help="Whether it can be run; as before by default.")
 @json_option
 @click.pass_obj
-def write(
-    target: Target, *, session: str, path: str, source: click.utils.LazyFile, executable: bool | None, as_json: bool
-) -> None:
+def write(target: Target, *, session: str, path: str, source: BinaryIO, executable: bool | None, as_json: bool) -> None:
     """Write a file of the workspace from SOURCE, or from standard input."""
     with connect(target) as client:
         found = client.files.write(session, path, source.read(), executable=executable)

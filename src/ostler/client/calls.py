@@ -39,7 +39,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         return self.method != "DELETE"
 
 
-def get(path: str, decode: Callable[[bytes], T], **params: Value) -> Call[T]:
+def get(path: str, decode: Callable[[bytes], T], /, **params: Value) -> Call[T]:
     """Read something."""
     return Call(method="GET", path=API + path, decode=decode, params=_params(params))
 
@@ -56,7 +56,7 @@ def patch(path: str, decode: Callable[[bytes], T], body: msgspec.Struct) -> Call
     return Call(method="PATCH", path=API + path, decode=decode, body=_json(body))
 
 
-def put(path: str, decode: Callable[[bytes], T], content: bytes, **params: Value) -> Call[T]:
+def put(path: str, decode: Callable[[bytes], T], content: bytes, /, **params: Value) -> Call[T]:
     """Send bytes as they are."""
     return Call(
         method="PUT",

@@ -162,8 +162,8 @@ class RecordingTranslator:
 class RecordingWorld(LiveWorld):
     """Notes what the case finds in the workspace and at the model."""
 
-    def __init__(self, cwd: Path, model: ScriptedModel, recording: Recording) -> None:
-        super().__init__(cwd, model)
+    def __init__(self, folder: Path, model: ScriptedModel, recording: Recording) -> None:
+        super().__init__(folder, model)
         self._recording = recording
 
     def content(self, name: str) -> str | None:
@@ -193,9 +193,9 @@ class RecordingStage(LiveStage):
         adapter = RecordingAdapter(suite.adapter, self.recording)
         super().__init__(adapter, suite.row, suite.programs, folder, patience=suite.patience(behaviour))
 
-    def world(self, cwd: Path, model: ScriptedModel) -> World:
+    def world(self, model: ScriptedModel) -> World:
         """What the agent does beside its events."""
-        return RecordingWorld(cwd, model, self.recording)
+        return RecordingWorld(self._folder, model, self.recording)
 
 
 async def record(suite: Suite, out: Path, *, only: Sequence[str] = (), jobs: int = 1) -> AsyncIterator[BehaviourResult]:

@@ -103,13 +103,13 @@ class LiveStage:
             try:
                 connection = await runner.connect(self._spec(cwd, model.url, fields), sink)
                 sink.connection = connection
-                yield Driven(connection, sink, self.world(cwd, model), self._row.script)
+                yield Driven(connection, sink, self.world(model), self._row.script)
             finally:
                 await runner.close()
 
-    def world(self, cwd: Path, model: ScriptedModel) -> World:
+    def world(self, model: ScriptedModel) -> World:
         """What the agent does beside its events."""
-        return LiveWorld(cwd, model)
+        return LiveWorld(self._folder, model)
 
     def _runner(self) -> LocalRunner:
         programs = self._programs

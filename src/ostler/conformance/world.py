@@ -2,7 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,6 +13,8 @@ from ostler.conformance.outcomes import Unmet
 
 _LONGEST_SECONDS = 30.0
 _LOOK_SECONDS = 0.05
+_REST_SECONDS = 0.7
+_HEARD_SECONDS = 4.0
 
 
 class World(Protocol):
@@ -35,6 +39,9 @@ class World(Protocol):
     async def appears(self, name: str) -> None:
         """Wait until a file is there; raises Unmet."""
 
+    async def answers(self, pattern: str, heard: Callable[[], bool]) -> None:
+        """Wait until the model answers such a request, and for a moment until that is heard; raises Unmet."""
+
     async def known(self, native_session_id: str) -> None:
         """Wait until whoever keeps conversations has this one; raises Unmet."""
 
@@ -42,8 +49,9 @@ class World(Protocol):
 class LiveWorld:
     """The real workspace and the scripted model of one agent."""
 
-    def __init__(self, cwd: Path, model: ScriptedModel) -> None:
-        self.cwd = cwd
+    def __init__(self, folder: Path, model: ScriptedModel) -> None:
+        self.cwd = folder / "workspace"
+        self._home = folder / "home"
         self._model = model
 
     def put(self, name: str, content: bytes) -> None:
@@ -66,22 +74,58 @@ class LiveWorld:
         requests = self._model.requests
         return set(_efforts([request["body"] for request in requests])) if requests else set(re.findall(r"\w+", told))
 
+    async def answers(self, pattern: str, heard: Callable[[], bool]) -> None:
+        """Wait until the model answers; agents that tell only whole messages are heard too late."""
+        await _until(lambda: heard() or self._was_asked(pattern), "the model was not asked")
+        with suppress(Unmet):
+            await _until(heard, "", longest=_HEARD_SECONDS)
+
+    def _was_asked(self, pattern: str) -> bool:
+        return any(re.search(pattern, str(request["body"])) for request in self._model.requests)
+
     async def appears(self, name: str) -> None:
         """Wait until a file is there."""
         await _until((self.cwd / name).exists, f"there is no file '{name}'")
 
     async def known(self, native_session_id: str) -> None:
-        """Wait until whoever keeps conversations has this one."""
+        """Wait until whoever keeps conversations has this one: a service, or files that some agents write late."""
         await _until(
             lambda: self._model.knows(native_session_id), f"its service has no conversation {native_session_id}"
         )
+        rest = Rest(self._home)
+        await _until(rest.has_come, "it never stops writing to its home", every=_REST_SECONDS / 2)
 
 
-async def _until(holds: Callable[[], bool], otherwise: str) -> None:
+class Rest:
+    """Watches a folder until nothing in it has changed for a while."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._since = time.monotonic()
+
+    def has_come(self) -> bool:
+        """Look once more."""
+        now = dict(_looked_at(self._folder))
+        if now != self._seen:
+            self._seen, self._since = now, time.monotonic()
+        return time.monotonic() - self._since >= _REST_SECONDS
+
+
+def _looked_at(folder: Path) -> Iterator[tuple[str, tuple[int, int]]]:
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # gone in between
+            facts = path.lstat()
+            yield str(path), (facts.st_size, facts.st_mtime_ns)
+
+
+async def _until(
+    holds: Callable[[], bool], otherwise: str, *, every: float = _LOOK_SECONDS, longest: float = _LONGEST_SECONDS
+) -> None:
     try:
-        async with asyncio.timeout(_LONGEST_SECONDS):
+        async with asyncio.timeout(longest):
             while not holds():  # noqa: ASYNC110  it happens in other processes and threads
-                await asyncio.sleep(_LOOK_SECONDS)
+                await asyncio.sleep(every)
     except TimeoutError:
         raise Unmet(otherwise) from None
 

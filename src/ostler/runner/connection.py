@@ -237,9 +237,8 @@ class AgentConnection:
         self._act(process)
 
     async def _until_ready(self, process: Process) -> None:
-        await asyncio.wait(
-            {self._ready, self.over}, timeout=self._limits.start_timeout, return_when=asyncio.FIRST_COMPLETED
-        )
+        either: set[asyncio.Future[Any]] = {self._ready, self.over}
+        await asyncio.wait(either, timeout=self._limits.start_timeout, return_when=asyncio.FIRST_COMPLETED)
         if process.is_gone:
             raise self._start_failed(process, f"it exited with {process.exit} before it was ready.")
         if self._ready.done() and (refusal := self._ready.result()) is not None:

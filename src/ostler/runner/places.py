@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import BinaryIO, TypeVar, assert_never
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ from ostler.runner.delivery.service import (
     deliver_patch,
     deliver_pull_request,
 )
+from ostler.runner.devcontainers import Devcontainers
 from ostler.runner.memories import Memories
 from ostler.runner.setups import Setups
 from ostler.runner.workspaces.files import Files
@@ -62,6 +64,7 @@ class LocalWorkspaces:
         runtimes: tuple[wire.RuntimeType, ...],
         memories: Memories,
         setups: Setups,
+        containers: Devcontainers,
         remote_memory: frozenset[str] = frozenset(),
     ) -> None:
         """`remote_memory` names agents whose memory does not lie in their homes, so that a copy is none of it."""
@@ -70,6 +73,7 @@ class LocalWorkspaces:
         self._runtimes = runtimes
         self._memories = memories
         self._setups = setups
+        self._containers = containers
         self._remote_memory = remote_memory
         self._refs: dict[str, tuple[float, wire.GitRefs]] = {}
 
@@ -82,13 +86,25 @@ class LocalWorkspaces:
                 runtime=order.runtime.type, reason=f"this server allows {', '.join(self._runtimes) or 'none'}."
             )
         await asyncio.to_thread(_check_repo, order.repo, self._policy)
+        if order.runtime.type == "devcontainer":
+            await self._containers.check()
 
     async def create(self, order: wire.WorkspaceOrder, progress: Progress) -> tuple[wire.Workspace, SetupOutcome]:
         """Make a workspace, from the kept result of its setup if there is one."""
-        wanted = Order(source=_source(order.repo), providers=order.providers, scope=order.scope)
+        in_container = order.runtime.type == "devcontainer"
+        source = _source(order.repo)
+        wanted = Order(source=source, providers=order.providers, visible=in_container, scope=order.scope)
+        outcome: SetupOutcome = None
         if order.setup is None:
-            return _told(await self._library.create(wanted, progress=progress), wire.Workspace), None
-        made, outcome = await self._setups.create(wanted, order.setup, progress)
+            made = await self._library.create(wanted, progress=progress)
+        else:
+            made, outcome = await self._setups.create(wanted, order.setup, progress)
+        try:
+            if in_container:
+                await self._containers.prepare(made, order.runtime, progress)
+        except BaseException:
+            await asyncio.shield(self.destroy(made.id))
+            raise
         return _told(made, wire.Workspace), outcome
 
     async def get(self, workspace: str) -> wire.Workspace:
@@ -100,11 +116,13 @@ class LocalWorkspaces:
         return (await self._library.entry(workspace)).prefix
 
     async def devcontainer(self, workspace: str) -> wire.Devcontainer | None:
-        """None: agents run on this machine itself."""
-        return None
+        """The container that its agent runs in."""
+        made = self._containers.get(workspace)
+        return made.shown if made is not None else None
 
     async def destroy(self, workspace: str) -> None:
         """Remove a workspace; it may be gone."""
+        await self._containers.remove(workspace)
         with suppress(WorkspaceNotFound):
             await self._library.destroy(workspace)
         await asyncio.to_thread(self._memories.forget, workspace)
@@ -114,13 +132,15 @@ class LocalWorkspaces:
         kept = workspaces | self._setups.workspaces()
         for found in self._library.all():
             if found.id not in kept:
-                await self._library.destroy(found.id)
+                await self.destroy(found.id)
         await asyncio.to_thread(self._memories.keep_only, kept)
 
     async def enter(self, spec: AgentSpec, launch: Launch) -> Launch:
         """The launch of an agent inside its workspace."""
         if spec.workspace is None:
             return launch
+        if (container := self._containers.get(spec.workspace)) is not None:
+            return await self._containers.enter(container, self._library.get(spec.workspace), spec, launch)
         entry = await self._library.entry(spec.workspace)
         return msgspec.structs.replace(launch, argv=entry.command(launch.argv))
 
@@ -143,8 +163,9 @@ class LocalWorkspaces:
     async def fork(self, snapshot: str, *, home: str, with_memory: bool) -> wire.Workspace:
         """A new workspace from a snapshot."""
         made = await self._library.fork(snapshot)
+        origin = self._origin(snapshot)
+        self._containers.copy(origin, made.id)
         if with_memory:
-            origin = self._origin(snapshot)
             await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home)
         return _told(made, wire.Workspace)
 
@@ -262,8 +283,9 @@ class LocalWorkspaces:
         return tuple(_told(verdict, wire.ProviderVerdict) for verdict in await self._library.providers())
 
     async def container_engine(self) -> str | None:
-        """None: agents run on this machine itself."""
-        return None
+        """The engine that answers."""
+        found = await self._containers.engine()
+        return Path(found).name if found is not None else None
 
     async def close(self) -> None:
         """Let go of everything; workspaces stay."""

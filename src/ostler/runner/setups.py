@@ -77,7 +77,7 @@ class Setups:
         try:
             return await self._library.fork(kept.snapshot)
         except (SnapshotNotFound, WorkspaceNotFound):
-            file.unlink(missing_ok=True)
+            await asyncio.to_thread(file.unlink, missing_ok=True)
             return None
 
     async def _keep(self, file: Path, workspace: Workspace) -> None:

@@ -56,7 +56,17 @@ export async function call<T>(
     throw new ApiError(0, `${to.endpoint || location.origin} does not answer.`);
   }
   if (!answer.ok) throw await refusal(answer);
-  return (answer.status === 204 ? undefined : await answer.json()) as T;
+  if (answer.status === 204) return undefined as T;
+  try {
+    return (await answer.json()) as T;
+  } catch {
+    throw notOurs();
+  }
+}
+
+/** Something answered, but it is not Ostler: a static host, a proxy's page. */
+export function notOurs(): ApiError {
+  return new ApiError(400, `There is no Ostler server at ${connection.get().endpoint || location.origin}.`);
 }
 
 function search(query: Query = {}): string {

@@ -1,5 +1,5 @@
 // Event streams by fetch, because EventSource cannot send a token: parse, resume where it broke, say how it is.
-import { ApiError, refusal } from "./client";
+import { ApiError, notOurs, refusal } from "./client";
 import { connection, headersOf, urlOf } from "./connection";
 
 export interface SseMessage {
@@ -94,6 +94,7 @@ async function open(options: StreamOptions, signal: AbortSignal): Promise<Respon
   if (position !== undefined) headers["last-event-id"] = String(position);
   const answer = await fetch(urlOf(to, options.path), { headers, signal, cache: "no-store" });
   if (!answer.ok) throw await refusal(answer);
+  if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) throw notOurs();
   return answer;
 }
 

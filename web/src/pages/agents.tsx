@@ -1,5 +1,5 @@
 // The agents of this server: what is installed, and what each can do.
-import { Check, Download, LoaderCircle, Minus } from "lucide-react";
+import { Check, CircleDashed, Download, LoaderCircle, Minus } from "lucide-react";
 import { useEffect } from "react";
 import { Link } from "wouter";
 import type { Agent } from "../api/types";
@@ -12,7 +12,9 @@ const TONES = { ok: "text-ok", warn: "text-warn", dim: "text-dim" };
 export default function AgentsPage() {
   const { agents, loaded, error } = useStore(catalogue);
   useEffect(() => void loadAgents(), []);
-  const flags = [...new Set(agents.flatMap((agent) => Object.keys(agent.capabilities)))].sort();
+  const flags = [
+    ...new Set(agents.flatMap((agent) => Object.keys({ ...agent.capabilities, ...agent.coverage }))),
+  ].sort();
   return (
     <div className="h-full overflow-auto">
       <header className="border-b border-line px-3 py-2 sm:px-4">
@@ -82,10 +84,25 @@ function AgentCard({ agent }: { agent: Agent }) {
   );
 }
 
+type Mark = "converted" | "native" | "none";
+
+/** As the conformance suite found it, else as the agent's adapter says. */
+function markOf(agent: Agent, capability: string): Mark {
+  const found = agent.coverage?.[capability];
+  return found ?? ((agent.capabilities as Record<string, unknown>)[capability] ? "converted" : "none");
+}
+
 function Matrix({ agents, flags }: { agents: readonly Agent[]; flags: string[] }) {
   return (
     <section className="px-3 pb-6 sm:px-4">
-      <h2 className="mb-2 font-medium">What each can do</h2>
+      <h2 className="mb-1 font-medium">What each can do</h2>
+      <p className="mb-2 flex flex-wrap gap-x-4 text-2xs text-dim">
+        {(Object.keys(MEANINGS) as Mark[]).map((mark) => (
+          <span key={mark} className="inline-flex items-center gap-1">
+            <Sign mark={mark} /> {MEANINGS[mark]}
+          </span>
+        ))}
+      </p>
       <div className="card overflow-x-auto" tabIndex={0} role="region" aria-label="Capabilities">
         <table className="w-full border-collapse text-2xs">
           <thead>
@@ -108,7 +125,7 @@ function Matrix({ agents, flags }: { agents: readonly Agent[]; flags: string[] }
                 </th>
                 {agents.map((agent) => (
                   <td key={agent.id} className="px-2 py-1 text-center">
-                    <Mark yes={Boolean((agent.capabilities as Record<string, unknown>)[flag])} />
+                    <Sign mark={markOf(agent, flag)} />
                   </td>
                 ))}
               </tr>
@@ -120,10 +137,18 @@ function Matrix({ agents, flags }: { agents: readonly Agent[]; flags: string[] }
   );
 }
 
-function Mark({ yes }: { yes: boolean }) {
-  return yes ? (
-    <Check size={13} className="inline text-ok" role="img" aria-label="yes" />
-  ) : (
-    <Minus size={13} className="inline text-dim/60" role="img" aria-label="no" />
-  );
+const MEANINGS: Record<Mark, string> = {
+  converted: "works through Ostler",
+  native: "the agent has it, Ostler does not pass it on",
+  none: "the agent has it not",
+};
+const SIGNS: Record<Mark, [typeof Check, string]> = {
+  converted: [Check, "text-ok"],
+  native: [CircleDashed, "text-warn"],
+  none: [Minus, "text-dim/60"],
+};
+
+function Sign({ mark }: { mark: Mark }) {
+  const [Icon, look] = SIGNS[mark];
+  return <Icon size={13} className={`inline ${look}`} role="img" aria-label={MEANINGS[mark]} />;
 }

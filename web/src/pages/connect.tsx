@@ -9,7 +9,7 @@ export function ConnectPage({ reason, onDone }: { reason?: string; onDone(): voi
   const [endpoint, setEndpoint] = useState(known.endpoint || location.origin);
   const [token, setToken] = useState(known.token);
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState(reason);
+  const [error, setError] = useState(reason && firstSentence(reason));
   const blocked = useBlocked();
 
   const connect = async (event: FormEvent) => {
@@ -96,7 +96,12 @@ function Command({ text }: { text: string }) {
 function explain(failure: unknown): string {
   if (failure instanceof ApiError && failure.status === 0)
     return `${failure.message} Is it running, and does it allow ${location.origin}?`;
-  return messageOf(failure);
+  return firstSentence(messageOf(failure));
+}
+
+/** What follows is for programs: which header to send. */
+function firstSentence(text: string): string {
+  return text.split(/(?<=\.) /)[0] ?? text;
 }
 
 /** The page's own policy may forbid other servers; the browser says so only by an event. */

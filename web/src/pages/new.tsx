@@ -3,92 +3,12 @@ import { ChevronRight } from "lucide-react";
 import { useEffect, useMemo, useState, type ReactNode } from "react";
 import { useLocation, useSearchParams } from "wouter";
 import { api, ApiError } from "../api/client";
-import type { Agent, CreateSession, PermissionMode, Session } from "../api/types";
+import type { Agent, PermissionMode } from "../api/types";
 import { orSay, say } from "../parts/toasts";
 import { catalogue, loadAgents, readiness } from "../state/agents";
+import { bodyOf, KEY, like, PERMISSIONS, PLACES, remembered, type Draft, type Place } from "../state/draft";
 import { refresh } from "../state/sessions";
 import { useStore } from "../state/store";
-
-interface Draft {
-  agent: string;
-  prompt: string;
-  model: string;
-  variant: string;
-  mode: string;
-  permission: PermissionMode;
-  cwd: string;
-  title: string;
-  labels: string;
-  env: string;
-}
-
-const KEY = "ostler.new";
-const PERMISSIONS: Record<PermissionMode, string> = {
-  default: "Ask before risky steps",
-  plan: "Only look and plan",
-  bypass: "Allow everything",
-};
-const BLANK: Draft = {
-  agent: "",
-  prompt: "",
-  model: "",
-  variant: "",
-  mode: "",
-  permission: "default",
-  cwd: "",
-  title: "",
-  labels: "",
-  env: "",
-};
-
-/** What was chosen last time, without what belongs to one session only. */
-function remembered(): Draft {
-  try {
-    return { ...BLANK, ...(JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Draft>) };
-  } catch {
-    return BLANK;
-  }
-}
-
-function like(session: Session): Partial<Draft> {
-  return {
-    agent: session.agent,
-    model: session.model ?? "",
-    variant: session.variant ?? "",
-    mode: session.mode ?? "",
-    permission: session.permission_mode,
-    cwd: session.cwd.includes(session.id) ? "" : session.cwd,
-    labels: Object.entries(session.labels)
-      .map(([name, value]) => `${name}=${value}`)
-      .join(", "),
-  };
-}
-
-export function pairsOf(text: string, separator: RegExp): Record<string, string> {
-  const pairs = text.split(separator).filter((pair) => pair.trim());
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const at = pair.indexOf("=");
-      if (at < 1) throw new Error(`"${pair.trim()}" is not name=value.`);
-      return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()];
-    }),
-  );
-}
-
-function bodyOf(draft: Draft): CreateSession {
-  const given = <T extends string>(text: T) => (text.trim() ? (text.trim() as T) : undefined);
-  return {
-    agent: draft.agent,
-    title: given(draft.title),
-    model: given(draft.model),
-    variant: given(draft.variant),
-    mode: given(draft.mode),
-    permission_mode: draft.permission,
-    cwd: given(draft.cwd),
-    labels: pairsOf(draft.labels, /[,\n]/),
-    env: pairsOf(draft.env, /\n/),
-  };
-}
 
 export default function NewPage() {
   const { agents, loaded, error } = useStore(catalogue);
@@ -116,7 +36,16 @@ export default function NewPage() {
     setProblem(undefined);
     try {
       const session = await api.create(bodyOf({ ...draft, agent: chosen.id }));
-      localStorage.setItem(KEY, JSON.stringify({ agent: chosen.id, permission: draft.permission, cwd: draft.cwd }));
+      localStorage.setItem(
+        KEY,
+        JSON.stringify({
+          agent: chosen.id,
+          permission: draft.permission,
+          place: draft.place,
+          cwd: draft.cwd,
+          url: draft.url,
+        }),
+      );
       refresh(session.id);
       if (draft.prompt.trim()) await orSay(api.send(session.id, { message: draft.prompt }));
       else say("The session is ready for its first message.");
@@ -210,7 +139,7 @@ function AgentPicker({
     <fieldset>
       <legend className="label">Agent</legend>
       {!loaded && <p className="text-dim">Looking at the agents.</p>}
-      <div className="grid gap-1.5 sm:grid-cols-2 lg:grid-cols-3">
+      <div className="grid grid-cols-2 gap-1.5 lg:grid-cols-3">
         {sorted.map((agent) => {
           const state = readiness(agent);
           return (
@@ -306,14 +235,7 @@ function Choices({ agent, draft, change }: { agent: Agent; draft: Draft; change(
           ))}
         </select>
       </Field>
-      <Field label="Folder" hint="On the server's machine. Empty: a new, empty folder.">
-        <input
-          className="field font-mono text-xs"
-          placeholder="/path/to/project"
-          value={draft.cwd}
-          onChange={(event) => change({ cwd: event.target.value })}
-        />
-      </Field>
+      <Files draft={draft} change={change} />
       <Field label="Labels" hint="name=value, separated by commas">
         <input
           className="field"
@@ -323,6 +245,58 @@ function Choices({ agent, draft, change }: { agent: Agent; draft: Draft; change(
         />
       </Field>
     </div>
+  );
+}
+
+function Files({ draft, change }: { draft: Draft; change(part: Partial<Draft>): void }) {
+  return (
+    <>
+      <Field label="Files">
+        <select
+          className="field"
+          value={draft.place}
+          onChange={(event) => change({ place: event.target.value as Place })}
+        >
+          {Object.entries(PLACES).map(([name, text]) => (
+            <option key={name} value={name}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </Field>
+      {(draft.place === "folder" || draft.place === "copy") && (
+        <Field label="Folder" hint="An absolute path on the server's machine.">
+          <input
+            required
+            className="field font-mono text-xs"
+            placeholder="/path/to/project"
+            value={draft.cwd}
+            onChange={(event) => change({ cwd: event.target.value })}
+          />
+        </Field>
+      )}
+      {draft.place === "git" && (
+        <>
+          <Field label="Repository">
+            <input
+              required
+              className="field font-mono text-xs"
+              placeholder="https://example.org/team/project.git"
+              value={draft.url}
+              onChange={(event) => change({ url: event.target.value })}
+            />
+          </Field>
+          <Field label="Branch or tag">
+            <input
+              className="field font-mono text-xs"
+              placeholder="The default branch"
+              value={draft.branch}
+              onChange={(event) => change({ branch: event.target.value })}
+            />
+          </Field>
+        </>
+      )}
+    </>
   );
 }
 

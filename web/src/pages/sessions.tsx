@@ -44,10 +44,10 @@ export default function SessionsPage() {
   return (
     <div className="flex h-full flex-col">
       <header className="flex flex-wrap items-center gap-2 border-b border-line px-3 py-2 sm:px-4">
-        <h1 className="mr-2 text-sm font-semibold">
+        <h1 className="mr-2 flex-1 text-sm font-semibold sm:flex-none">
           Sessions <span className="font-normal text-dim tabular-nums">{total || ""}</span>
         </h1>
-        <div className="relative order-last w-full sm:order-none sm:w-auto sm:flex-1">
+        <div className="relative order-2 w-full sm:order-none sm:w-auto sm:flex-1">
           <Search size={14} className="absolute top-2 left-2.5 text-dim" aria-hidden />
           <input
             id="search"
@@ -60,7 +60,7 @@ export default function SessionsPage() {
           />
         </div>
         <select
-          className="field w-auto"
+          className="field order-3 w-auto flex-1 sm:order-none sm:flex-none"
           aria-label="Agent"
           value={agent}
           onChange={(event) => setAgent(event.target.value)}
@@ -71,7 +71,7 @@ export default function SessionsPage() {
           ))}
         </select>
         <select
-          className="field w-auto"
+          className="field order-3 w-auto flex-1 sm:order-none sm:flex-none"
           aria-label="State"
           value={need}
           onChange={(event) => setNeed(event.target.value as Need | "")}
@@ -83,7 +83,7 @@ export default function SessionsPage() {
             </option>
           ))}
         </select>
-        <Link className="btn btn-main" href="/new">
+        <Link className="btn btn-main order-1 sm:order-none" href="/new">
           <Plus size={14} aria-hidden /> New session
         </Link>
       </header>

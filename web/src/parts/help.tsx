@@ -45,7 +45,7 @@ const KEYS: [string, [string, string][]][] = [
 
 export function Help({ onClose }: { onClose(): void }) {
   return (
-    <Dialog label="Keyboard" onClose={onClose}>
+    <Dialog label="Keyboard" onClose={onClose} className="w-[42rem]">
       <div className="grid gap-5 sm:grid-cols-2">
         {KEYS.map(([title, keys]) => (
           <section key={title}>

@@ -25,7 +25,8 @@ export const RowView = memo(function RowView({ id, marked }: { id: string; marke
       data-sequence={row.sequence}
     >
       <div
-        className={`group/row relative mx-auto max-w-[54rem] rounded-lg ${marked ? "arrived ring-1 ring-accent" : ""}`}
+        title={row.rewound ? "Rewound: no longer part of the conversation" : undefined}
+        className={`group/row relative mx-auto max-w-[54rem] rounded-lg ${row.rewound ? "border-l-2 border-dim pl-2" : ""} ${marked ? "arrived ring-1 ring-accent" : ""}`}
       >
         <Boundary what="This entry">
           <Content row={row} />

@@ -240,6 +240,12 @@ export class Fold {
     });
   }
 
+  /** What began after the turn that the session went back to no longer counts. */
+  rewind(event: EventOf<"session.rewound">): void {
+    for (const row of this.rows.values()) if (row.sequence > event.data.sequence) this.put({ ...row, rewound: true });
+    this.note(event, "info", "Rewound", `to the end of turn ${event.data.turn}`);
+  }
+
   note(event: Event, tone: "info" | "warning" | "error", title: string, text: string, details?: unknown): void {
     this.put({
       kind: "note",
@@ -293,6 +299,18 @@ const HANDLERS: Handlers = {
   error: (fold, event) =>
     fold.note(event, "error", event.data.code ?? "Error", event.data.message, event.data.details ?? undefined),
   notice: (fold, event) => fold.note(event, event.data.severity, "Notice", event.data.message),
+  "workspace.created": (fold, event) => {
+    const { provider, path, url, branch } = event.data;
+    fold.note(event, "info", "Workspace", [url, branch, `${provider} at ${path}`].filter(Boolean).join(", "));
+  },
+  "delivery.completed": (fold, event) => {
+    const { mode, url, branch } = event.data;
+    const what = { patch: "a patch", branch: `branch ${branch}`, pr: "a pull request" }[mode];
+    fold.note(event, "info", "Delivered", [what, url].filter(Boolean).join(": "), event.data);
+  },
+  "session.rewound": (fold, event) => fold.rewind(event),
+  "session.forked": (fold, event) =>
+    fold.note(event, "info", "Forked", `from ${event.data.parent_id} at the end of turn ${event.data.turn}`),
   "agent.unparsed": (fold, event) => {
     fold.tell({ unparsed: fold.summary.unparsed + 1 });
     fold.note(event, "warning", "Unreadable message of the agent", `${event.data.error} (${event.data.location})`);

@@ -15,6 +15,8 @@ interface Base {
   /** The first event of the row; deep links name it. */
   sequence: number;
   at: string;
+  /** A rewind took it out of the conversation. */
+  rewound?: boolean;
 }
 
 export interface TurnRow extends Base {

@@ -1,23 +1,39 @@
 """Cases about what goes wrong: interrupts and providers that fail."""
 
+from ostler.base.errors import AgentExited
 from ostler.conformance.cases.claims import Claims
 from ostler.conformance.driven import Driven
 from ostler.conformance.outcomes import ends, expect, items, of_type, said
 from ostler.conformance.scripts import sleeping
+from ostler.conformance.stage import Stage
+from ostler.wire.running import Draft
 
 CLAIMS = Claims()
-_GROWING = {"item.delta", "item.started"}
 
 
-@CLAIMS.scene("interrupt.text")
-async def interrupt_text(agent: Driven) -> None:
+@CLAIMS.case("interrupt.text")
+async def interrupt_text(stage: Stage) -> None:
     """The turn ends early and the next one is as good as any."""
-    since = await agent.send("slow 200 0.1")
-    await agent.sink.until(lambda draft: draft.type in _GROWING, "some text", since)
-    await agent.connection.interrupt()
-    ends(await agent.ended(since), "interrupted")
-    then = said(await agent.turn("say still here"))
-    expect("still here" in then, f"the next turn says {then!r}")
+    async with stage.agent() as agent:
+        since = await agent.send("slow 200 0.1")
+        await agent.world.answers("slow 200", lambda: _has_grown(agent.sink.drafts[since:]))
+        await agent.connection.interrupt()
+        ends(await agent.ended(since), "interrupted")
+        then = said(await _next_turn(stage, agent, "say still here"))
+        expect("still here" in then, f"the next turn says {then!r}")
+
+
+def _has_grown(drafts: list[Draft]) -> bool:
+    return any(draft.type in {"item.delta", "item.started"} for draft in drafts)
+
+
+async def _next_turn(stage: Stage, agent: Driven, script: str) -> list[Draft]:
+    """One more turn; an agent that did not obey was stopped, and a new process goes on, as in a session."""
+    try:
+        return await agent.turn(script)
+    except AgentExited:
+        async with stage.agent(resume=agent.connection.native_session_id, start=2) as again:
+            return await again.turn(script)
 
 
 @CLAIMS.scene("interrupt.tool")

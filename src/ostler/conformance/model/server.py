@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ostler.conformance.model.actions import Call, Fault, Reply, Wait
+from ostler.conformance.model.actions import Block, Call, Fault, Reply, Say, Wait
 from ostler.conformance.model.anthropic import Anthropic
 from ostler.conformance.model.chat import ChatCompletions
 from ostler.conformance.model.conversation import Json
@@ -36,6 +36,17 @@ def pick_dialect(path: str) -> Dialect | None:
     if path.endswith((":generateContent", ":streamGenerateContent")):
         return Gemini()
     return None
+
+
+def _seconds(block: Block) -> float:
+    """How long a block takes when it is streamed."""
+    match block:
+        case Wait():
+            return block.seconds
+        case Say():
+            return block.chunks * block.interval
+        case _:
+            return 0.0
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -115,8 +126,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _send_whole(self, body: Json, reply: Reply) -> None:
-        for block in reply.blocks:
-            time.sleep(block.seconds if isinstance(block, Wait) else 0)
+        time.sleep(sum(map(_seconds, reply.blocks)))  # a whole answer takes as long as a streamed one
         if reply.fault is None:
             self._send_json(200, body)
             return

@@ -45,6 +45,7 @@ _OFF = {
     "safe.directory": "*",
 }
 _SETTINGS = tuple(word for name, value in _OFF.items() for word in ("-c", f"{name}={value}"))
+_KEPT = frozenset({"PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"})
 _LAST_LINES = 12
 _USERINFO = re.compile(r"(?<=://)[^/\s@']+@")
 _PERCENT = re.compile(r"(.+?):\s+(\d+)%")
@@ -106,10 +107,10 @@ class Stop:
 
 
 class Git:
-    """Runs git; `environ` gives the PATH and proxies, `home` is an empty folder."""
+    """Runs git; `environ` gives the PATH, proxies and trusted certificates, `home` is an empty folder."""
 
     def __init__(self, environ: Mapping[str, str], home: Path) -> None:
-        kept = {name: value for name, value in environ.items() if name == "PATH" or name.lower().endswith("_proxy")}
+        kept = {name: value for name, value in environ.items() if name in _KEPT or name.lower().endswith("_proxy")}
         self._env = {
             **kept,
             "HOME": str(home),

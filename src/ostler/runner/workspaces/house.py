@@ -393,6 +393,10 @@ class House:
         record = self.record(workspace)
         return record, self.providers[record.workspace.provider]
 
+    def owner_of(self, snapshot: str) -> str:
+        """The workspace of a snapshot; raises SnapshotNotFound."""
+        return self._kept(snapshot).snapshot.workspace
+
     def _kept(self, snapshot: str) -> SnapshotRecord:
         with self._lock:
             kept = self._snapshots.get(snapshot)

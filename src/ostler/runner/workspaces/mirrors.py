@@ -13,13 +13,10 @@ import msgspec
 from ostler.base.errors import RepositoryFailed
 from ostler.runner.workspaces.git import Git, GitFailed, Progress, Remote, Stop
 from ostler.runner.workspaces.model import GitSource, Ref, Refs
-from ostler.runner.workspaces.policy import Address, Policy, allowed, checked_commit, checked_ref, remote_of, shown
+from ostler.runner.workspaces.policy import Address, Policy, allowed, checked_commit, checked_ref, remote_of
 
-_EVERYTHING = (
-    "+refs/heads/*:refs/heads/*",
-    "+refs/tags/*:refs/tags/*",
-    "+HEAD:refs/ostler/head",
-)
+_EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+_HEAD_TOO = "+HEAD:refs/ostler/head"
 _LOCAL = Remote(protocols=("file",))
 _COPY_SAFE = {"core.trustctime": "false", "core.checkStat": "minimal"}
 """A copied tree has new inodes and times; without this, git reads every file of it again."""
@@ -54,11 +51,11 @@ class Mirrors:
         try:
             listed = self._git.run("ls-remote", "--symref", "--", address.url, remote=remote)
         except GitFailed as error:
-            raise RepositoryFailed(url=shown(address.url), reason=str(error)) from error
+            raise RepositoryFailed(url=address.url, reason=str(error)) from error
         head = _HEAD.search(listed)
         refs = [ref for line in listed.decode(errors="replace").splitlines() if (ref := _ref(line))]
         default = head[1].decode(errors="replace") if head else None
-        return Refs(url=shown(address.url), default_branch=default, refs=tuple(refs))
+        return Refs(url=address.url, default_branch=default, refs=tuple(refs))
 
     def fetch(self, source: GitSource, scope: str, progress: Progress | None, stop: Stop) -> Fetched:
         """Make sure that the wanted commit is here, and say which it is."""
@@ -74,13 +71,13 @@ class Mirrors:
             commit = self._commit(mirror, wanted) if wanted else None
             try:
                 if commit is None:
-                    self._update(mirror, address, remote_of(address, source.credential), wanted, progress, stop)
+                    self._update(mirror, address, source, progress, stop)
                     commit = self._first_commit(mirror, (wanted,) if wanted else _names(source.branch))
             except GitFailed as error:
-                raise RepositoryFailed(url=shown(address.url), reason=str(error)) from error
+                raise RepositoryFailed(url=address.url, reason=str(error)) from error
         if commit is None:
-            raise RepositoryFailed(url=shown(address.url), reason=_missing(source))
-        fetched = Fetched(mirror=mirror, url=shown(address.url), commit=commit, branch=self._branch(mirror, source))
+            raise RepositoryFailed(url=address.url, reason=_missing(source))
+        fetched = Fetched(mirror=mirror, url=address.url, commit=commit, branch=self._branch(mirror, source))
         self._whole[key, source.branch, commit] = fetched
         return fetched
 
@@ -90,22 +87,13 @@ class Mirrors:
             self._git.run("init", "--quiet", "--bare", "--template=", "--", str(mirror))
         return mirror
 
-    def _update(
-        self,
-        mirror: Path,
-        address: Address,
-        remote: Remote,
-        commit: str | None,
-        progress: Progress | None,
-        stop: Stop,
-    ) -> None:
-        tell = progress or (lambda _: None)
-        fetch = ("fetch", "--progress", "--prune", "--no-write-fetch-head", "--no-tags", "--force")
-        orders = {"repository": mirror, "remote": remote, "progress": tell, "stop": stop}
-        self._git.run(*fetch, "--", address.url, *_EVERYTHING, **orders)  # type: ignore[arg-type]  # one set of orders
-        if commit and len(commit) >= 40 and self._commit(mirror, commit) is None:
-            # it is on no branch; many servers hand it out by its id
-            self._git.run(*fetch, "--", address.url, commit, **orders)  # type: ignore[arg-type]  # one set of orders
+    def _update(self, mirror: Path, address: Address, source: GitSource, progress: Progress | None, stop: Stop) -> None:
+        # a head that leads nowhere is no harm, unless it is what was asked for
+        wanted = _EVERYTHING if source.branch or source.commit else (*_EVERYTHING, _HEAD_TOO)
+        fetching = _Fetching(self._git, mirror, address, remote_of(address, source.credential), progress, stop)
+        fetching.run(wanted)
+        if source.commit and len(source.commit) >= 40 and self._commit(mirror, source.commit) is None:
+            fetching.run((source.commit,))  # it is on no branch; many servers hand it out by its id
 
     def _first_commit(self, mirror: Path, names: Sequence[str]) -> str | None:
         return next((commit for name in names if (commit := self._commit(mirror, name))), None)
@@ -129,6 +117,29 @@ class Mirrors:
             "rev-parse", "--verify", "--quiet", f"refs/heads/{source.branch}", repository=mirror, accept=(0, 1, 128)
         )
         return source.branch if known.strip() else None
+
+
+class _Fetching:
+    """One remote and its mirror."""
+
+    def __init__(
+        self, git: Git, mirror: Path, address: Address, remote: Remote, progress: Progress | None, stop: Stop
+    ) -> None:
+        self._git, self._mirror, self._address, self._remote = git, mirror, address, remote
+        self._progress = progress or (lambda _: None)
+        self._stop = stop
+
+    def run(self, wanted: Sequence[str]) -> None:
+        words = ("fetch", "--progress", "--prune", "--no-write-fetch-head", "--no-tags", "--force", "--")
+        self._git.run(
+            *words,
+            self._address.url,
+            *wanted,
+            repository=self._mirror,
+            remote=self._remote,
+            progress=self._progress,
+            stop=self._stop,
+        )
 
 
 def _names(branch: str | None) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """A repository that may be used."""
+    """A repository that may be used; its url holds no secret."""
 
     protocol: Protocol
     url: str
@@ -113,11 +113,11 @@ def _check_host(url: str, host: str) -> None:
 
 
 def _refused(url: str, reason: str) -> RepositoryRefused:
-    return RepositoryRefused(url=shown(url), reason=reason)
+    return RepositoryRefused(url=_without_user(url), reason=reason)
 
 
-def shown(url: str) -> str:
-    """An address as people may see it: without a user or a password."""
+def _without_user(url: str) -> str:
+    """A refused address as people may see it: without a user or a password."""
     before, mark, after = url.partition("://")
     if not mark:
         return url
@@ -169,9 +169,10 @@ def _web_remote(address: Address, credential: Credential) -> Remote:
 
 
 def _ssh_command(credential: Credential) -> str:
-    options = ["-o BatchMode=yes", "-o StrictHostKeyChecking=yes", "-F /dev/null"]
-    if credential.ssh_key_file:
-        options += ["-o IdentitiesOnly=yes", f"-i {_quoted(credential.ssh_key_file)}"]
+    """Only the given key is ever offered: those of the server's own user are nobody else's."""
+    key = _quoted(credential.ssh_key_file) if credential.ssh_key_file else "none"
+    options = ["-F /dev/null", "-o BatchMode=yes", "-o StrictHostKeyChecking=yes", "-o IdentityAgent=none"]
+    options += ["-o IdentitiesOnly=yes", f"-o IdentityFile={key}"]
     if credential.ssh_known_hosts_file:
         options.append(f"-o UserKnownHostsFile={_quoted(credential.ssh_known_hosts_file)}")
     return " ".join(["ssh", *options])

@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
 from ostler.base.clock import Clock, SystemClock
 from ostler.runner.workspaces.files import Files
@@ -44,6 +44,7 @@ from ostler.runner.workspaces.packing import ArchiveForm, pack
 _Result = TypeVar("_Result")
 _THREADS = 16
 _CANCEL_SECONDS = 10.0
+_CLOSE_SECONDS = 30.0
 
 
 class Workspaces:
@@ -53,6 +54,7 @@ class Workspaces:
         self._house = house
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ostler-workspace")
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     @classmethod
     async def open(
@@ -65,6 +67,8 @@ class Workspaces:
 
     async def close(self) -> None:
         """Let go of everything; workspaces stay, and agents that stay keep theirs."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
         await self._run(lambda _: self._house.close())
         self._threads.shutdown(wait=False)
 
@@ -116,7 +120,8 @@ class Workspaces:
 
     async def fork(self, snapshot: str) -> Workspace:
         """A new workspace that begins as a snapshot."""
-        return await self._run(lambda stop: self._house.fork(snapshot, stop))
+        owner = self._house.owner_of(snapshot)
+        return await self._alone(owner, lambda: self._house.fork(snapshot, Stop()))
 
     async def diff(
         self,
@@ -137,16 +142,17 @@ class Workspaces:
 
     async def use_files(self, workspace: str, use: Callable[[Files], _Result]) -> _Result:
         """Work with the files as the agent sees them; `use` runs in a thread."""
+        root = await self._alone(workspace, lambda: self._house.open_tree(workspace))
 
         def work() -> _Result:
-            with Files(self._house.open_tree(workspace)) as files:
+            with Files(root) as files:
                 return use(files)
 
         return await self._run(lambda _: work())
 
     async def archive(self, workspace: str, form: ArchiveForm, *, with_git: bool = False) -> AsyncIterator[bytes]:
         """The whole tree as an archive, piece by piece, made as fast as it is taken."""
-        root = await self._run(lambda _: self._house.open_tree(workspace))
+        root = await self._alone(workspace, lambda: self._house.open_tree(workspace))
         try:
             pieces = pack(root, form, with_git=with_git)
             while (piece := await self._run(lambda _: next(pieces, None))) is not None:
@@ -160,10 +166,17 @@ class Workspaces:
         return await self._alone(workspace, lambda: work(self._house))
 
     async def _alone(self, workspace: str, work: Callable[[], _Result]) -> _Result:
-        """Run work on one workspace, one after the other."""
+        """Run work on one workspace, one after the other; once begun it is finished, whoever waits for it."""
         self._house.record(workspace)
-        async with self._locks[workspace]:
-            return await self._run(lambda _: work())
+
+        async def locked() -> _Result:
+            async with self._locks[workspace]:
+                return await self._run(lambda _: work())
+
+        task = asyncio.create_task(locked())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
 
     async def _run(self, work: Callable[[Stop], _Result]) -> _Result:
         """Run work in a thread; a cancelled caller stops its commands and waits for it to clean up."""

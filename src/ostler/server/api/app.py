@@ -66,7 +66,7 @@ def build_app(services: Services) -> App:
     """The application for a running server."""
     inner = Streams(cast(App, _litestar(services)))
     posts = Idempotency(inner, services.sessions.store)
-    return Ui(Gate(inner, posts, services.settings, services.counters))
+    return Gate(Ui(inner), posts, services.settings, services.counters)
 
 
 class _Application(Litestar):

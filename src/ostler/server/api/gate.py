@@ -14,6 +14,7 @@ from ostler.server.api.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.cors import Cors
 from ostler.server.api.problems import error_body, problem_headers
 from ostler.server.api.services import Counters
+from ostler.server.api.ui import wanted_file
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _OPEN = frozenset({"/healthz", "/readyz", "/api/v1/healthz", "/api/v1/readyz"})
@@ -102,7 +103,7 @@ class Gate:
             raise ForeignHost(header="Origin", value=origin, hint="Allow it with --cors-origin if it is yours.")
 
     def _check_access(self, scope: Scope, headers: dict[bytes, str]) -> None:
-        if scope["path"] in _OPEN:
+        if scope["path"] in _OPEN or wanted_file(scope) is not None:
             return
         if self._counters.stopping:
             raise Stopping

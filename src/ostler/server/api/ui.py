@@ -32,7 +32,7 @@ class _File(NamedTuple):
 
 
 class Ui:
-    """ASGI application in front of the API: takes what a browser opens, and passes on all else.
+    """ASGI application between the gate and the API: takes what a browser opens, and passes on all else.
 
     The API may have paths with the same names, so a page is given only to who asks for HTML, as browsers do.
     """
@@ -43,7 +43,7 @@ class Ui:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a file, the page, or what the API says."""
-        name = _wanted(scope) if scope["type"] == "http" and scope["method"] in {"GET", "HEAD"} else None
+        name = wanted_file(scope)
         file = _load(self._folder, _version(self._folder)).get(name) if name else None
         if file is not None and name is not None:
             await _answer(scope, send, 200, file, _FOR_A_YEAR if name.startswith("assets/") else "no-cache")
@@ -53,8 +53,10 @@ class Ui:
             await self._app(scope, receive, send)
 
 
-def _wanted(scope: Scope) -> str | None:
-    """The file of the UI that a request is about, if it is about the UI."""
+def wanted_file(scope: Scope) -> str | None:
+    """The file of the UI that a request is about, if it is about the UI; everybody may have it, it holds no secrets."""
+    if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"}:
+        return None
     path: str = scope["path"]
     first, last = path.split("/")[1], path.rsplit("/", 1)[1]
     if path == "/":

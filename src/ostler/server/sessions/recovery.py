@@ -10,7 +10,7 @@ from ostler.wire.events import ErrorData
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart
 from ostler.wire.running import Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
-from ostler.wire.sessions import Ask
+from ostler.wire.sessions import Ask, Turn
 
 _REASON = "server_restarted"
 _MESSAGE = "prm"
@@ -22,14 +22,16 @@ def needs_recovery(state: SessionState) -> bool:
     return busy or is_due(state) or state.status in {"pausing", "resuming", "stopping"}
 
 
-async def go_on(live: LiveSession, connection: Connection | None, transcript: Transcript, *, lost: bool) -> None:
-    """Do what the earlier server would have done next; the transcript begins with the turn under way.
+async def go_on(
+    live: LiveSession, connection: Connection | None, turn: Turn | None, transcript: Transcript, *, lost: bool
+) -> None:
+    """Do what the earlier server would have done next; the transcript begins with the turn that was under way then.
 
     `lost` says that a process was found but could not be gone on with: then nobody knows what it did.
     """
     if connection is not None:
-        await _catch_up(live, connection, transcript)
-    await _go_on_with_turn(live, connection, transcript, lost=lost)
+        await _catch_up(live, connection, turn, transcript)
+    await _go_on_with_turn(live, connection, turn, transcript, lost=lost)
     match live.log.state.status:
         case "pausing":
             await live.finish_pause()
@@ -43,18 +45,18 @@ async def go_on(live: LiveSession, connection: Connection | None, transcript: Tr
                 live.rest()
 
 
-async def _catch_up(live: LiveSession, connection: Connection, transcript: Transcript) -> None:
+async def _catch_up(live: LiveSession, connection: Connection, turn: Turn | None, transcript: Transcript) -> None:
     """The agent heard more than was written down."""
     written = {message.item.item_id for message in transcript.messages()}
     for prompt in connection.steered:
-        if live.is_current(prompt.turn_id) and f"itm_{prompt.prompt_id}" not in written:
+        if turn is not None and prompt.turn_id == turn.turn_id and f"itm_{prompt.prompt_id}" not in written:
             await live.take_up(prompt)
 
 
 async def _go_on_with_turn(
-    live: LiveSession, connection: Connection | None, transcript: Transcript, *, lost: bool
+    live: LiveSession, connection: Connection | None, turn: Turn | None, transcript: Transcript, *, lost: bool
 ) -> None:
-    state, prompt = live.log.state, _prompt_of(live.log.state, transcript)
+    state, prompt = live.log.state, _prompt_of(turn, transcript)
     if connection is not None and (prompt is None or connection.has_heard(prompt.prompt_id)):
         return
     if lost or state.asks or _has_answered(transcript):
@@ -69,15 +71,15 @@ def _has_answered(transcript: Transcript) -> bool:
     return any(message.item.role != "user" for message in transcript.messages())
 
 
-def _prompt_of(state: SessionState, transcript: Transcript) -> Prompt | None:
-    """What the turn under way was begun with."""
-    if state.turn is None:
+def _prompt_of(turn: Turn | None, transcript: Transcript) -> Prompt | None:
+    """What the turn was begun with."""
+    if turn is None:
         return None
     prefix = f"itm_{_MESSAGE}_"
     for message in transcript.messages():
         if message.item.role == "user" and message.item.item_id.startswith(prefix):
             parts = tuple(part for part in message.item.content if isinstance(part, PromptPart))
-            return Prompt(prompt_id=message.item.item_id[4:], turn_id=state.turn.turn_id, parts=parts)
+            return Prompt(prompt_id=message.item.item_id[4:], turn_id=turn.turn_id, parts=parts)
     return None
 
 

@@ -383,11 +383,11 @@ class Sessions:
             log.error("session.not_recovered", session_id=live.id, exc_info=error)
 
     async def _go_on(self, live: LiveSession, kept: KeptProcess | None) -> None:
+        turn = live.log.state.turn  # an agent that is adopted may end it at once, and the next one may begin
         connection = await self._adopt(live, kept) if kept is not None else None
-        turn = live.log.state.turn
         transcript = await transcript_of(self.store, live.id, turn.first_sequence - 1 if turn else live.log.last)
         log.info("session.recovered", session_id=live.id, status=live.log.state.status, adopted=connection is not None)
-        await go_on(live, connection, transcript, lost=kept is not None and connection is None)
+        await go_on(live, connection, turn, transcript, lost=kept is not None and connection is None)
 
     async def _adopt(self, live: LiveSession, kept: KeptProcess) -> Connection | None:
         known = await self.store.read(queries.last_step, live.id, kept.start)

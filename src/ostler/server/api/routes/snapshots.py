@@ -18,7 +18,9 @@ _TAGS = ["workspaces"]
 _STATE = "`base`, `now` or the id of a snapshot."
 Old = Annotated[str, Parameter(description=f"Where to begin: {_STATE}", max_length=100)]
 New = Annotated[str, Parameter(description=f"Where to end: {_STATE}", max_length=100)]
-OfTurn = Annotated[int | None, Parameter(ge=0, description="Only what this turn changed, instead of `old` and `new`.")]
+OfTurn = Annotated[
+    int | None, Parameter(ge=0, le=1_000_000, description="Only what this turn changed, instead of `old` and `new`.")
+]
 
 
 @get("/sessions/{session:str}/snapshots", operation_id="sessions.snapshots", tags=_TAGS)

@@ -1,0 +1,111 @@
+// What a person chose for a new session, and the request it becomes.
+import type { CreateSession, PermissionMode, Session } from "../api/types";
+
+export interface Draft {
+  agent: string;
+  prompt: string;
+  model: string;
+  variant: string;
+  mode: string;
+  permission: PermissionMode;
+  place: Place;
+  cwd: string;
+  url: string;
+  branch: string;
+  title: string;
+  labels: string;
+  env: string;
+}
+
+export type Place = "empty" | "folder" | "copy" | "git";
+
+export const KEY = "ostler.new";
+export const PLACES: Record<Place, string> = {
+  empty: "A new, empty folder",
+  folder: "A folder of the server, as it is",
+  copy: "A private copy of a folder",
+  git: "A git repository",
+};
+export const PERMISSIONS: Record<PermissionMode, string> = {
+  default: "Ask before risky steps",
+  plan: "Only look and plan",
+  bypass: "Allow everything",
+};
+const BLANK: Draft = {
+  agent: "",
+  prompt: "",
+  model: "",
+  variant: "",
+  mode: "",
+  permission: "default",
+  place: "empty",
+  cwd: "",
+  url: "",
+  branch: "",
+  title: "",
+  labels: "",
+  env: "",
+};
+
+/** What was chosen last time, without what belongs to one session only. */
+export function remembered(): Draft {
+  try {
+    return { ...BLANK, ...(JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Draft>) };
+  } catch {
+    return BLANK;
+  }
+}
+
+export function like(session: Session): Partial<Draft> {
+  return {
+    agent: session.agent,
+    model: session.model ?? "",
+    variant: session.variant ?? "",
+    mode: session.mode ?? "",
+    permission: session.permission_mode,
+    place: session.cwd.includes(session.id) ? "empty" : "folder",
+    cwd: session.cwd.includes(session.id) ? "" : session.cwd,
+    labels: Object.entries(session.labels)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(", "),
+  };
+}
+
+export function pairsOf(text: string, separator: RegExp): Record<string, string> {
+  const pairs = text.split(separator).filter((pair) => pair.trim());
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf("=");
+      if (at < 1) throw new Error(`"${pair.trim()}" is not name=value.`);
+      return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()];
+    }),
+  );
+}
+
+export function bodyOf(draft: Draft): CreateSession {
+  const given = <T extends string>(text: T) => (text.trim() ? (text.trim() as T) : undefined);
+  return {
+    agent: draft.agent,
+    title: given(draft.title),
+    model: given(draft.model),
+    variant: given(draft.variant),
+    mode: given(draft.mode),
+    permission_mode: draft.permission,
+    ...filesOf(draft),
+    labels: pairsOf(draft.labels, /[,\n]/),
+    env: pairsOf(draft.env, /\n/),
+  };
+}
+
+function filesOf({ place, cwd, url, branch }: Draft): Pick<CreateSession, "cwd" | "repo"> {
+  switch (place) {
+    case "empty":
+      return {};
+    case "folder":
+      return { cwd: cwd.trim() };
+    case "copy":
+      return { repo: { mode: "folder", path: cwd.trim() } };
+    case "git":
+      return { repo: { mode: "git", url: url.trim(), branch: branch.trim() || undefined } };
+  }
+}
