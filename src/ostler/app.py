@@ -32,8 +32,7 @@ from ostler.runner.memories import Memories
 from ostler.runner.places import LocalWorkspaces
 from ostler.runner.platforms import this_platform
 from ostler.runner.setups import Setups
-from ostler.runner.workspaces.house import Options
-from ostler.runner.workspaces.policy import Policy
+from ostler.runner.workspaces.house import options_from
 from ostler.runner.workspaces.service import Workspaces
 from ostler.server.api.app import build_app
 from ostler.server.api.services import Counters, Services
@@ -42,6 +41,7 @@ from ostler.server.store import queries
 from ostler.server.store.store import Store
 from ostler.server.tasks.pipeline import Pipeline
 from ostler.server.tasks.uploads import Uploads
+from ostler.server.tasks.webhooks import Webhooks
 
 log = Log(__name__)
 # Together less than five seconds; an agent that is still there then is stopped when its keeper's patience ends.
@@ -86,16 +86,11 @@ async def _serve(settings: Settings) -> None:
 
 async def _workspaces(settings: Settings) -> LocalWorkspaces:
     environ = dict(os.environ)
-    policy = Policy(
-        protocols=settings.repository_protocols,
-        hosts=settings.repository_hosts,
-        folders=settings.repository_folders,
-    )
-    options = Options(policy=policy, providers=settings.snapshot_providers, max_upload_bytes=settings.max_upload_bytes)
+    options = options_from(settings)
     library = await Workspaces.open(settings.state_dir / "workspaces", environ=environ, options=options)
     return LocalWorkspaces(
         library,
-        policy=policy,
+        policy=options.policy,
         runtimes=settings.runtimes,
         memories=Memories(settings.state_dir / "memories"),
         setups=Setups(library, settings.state_dir / "setups", environ=environ, seconds=settings.setup_timeout_seconds),
@@ -176,7 +171,7 @@ async def _assemble(settings: Settings, store: Store, runner: LocalRunner, works
     sessions = Sessions(
         store=store,
         runner=runner,
-        work=Pipeline(workspaces, uploads),
+        work=Pipeline(workspaces, uploads, Webhooks()),
         clock=clock,
         state_dir=settings.state_dir,
         buffer_bytes=settings.stream_buffer_bytes,

@@ -135,19 +135,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_frame_bytes: Annotated[
         int, Meta(ge=65536, description="Longest message taken from an agent; a longer one becomes agent.unparsed.")
     ] = 64 * 2**20
-    git_protocols: Annotated[
-        tuple[Literal["https", "http", "ssh"], ...], _about("How repositories of workspaces may be fetched.")
-    ] = ("https", "ssh")
-    git_hosts: Annotated[
-        tuple[str, ...], _about("Hosts that repositories may come from: names, or patterns such as *.example.com.")
-    ] = ("*",)
-    local_repositories: Annotated[
-        tuple[str, ...], _about("Folders of this machine below which workspaces may take repositories and folders.")
-    ] = ()
-    workspace_providers: Annotated[
-        tuple[Literal["zfs", "btrfs", "overlay", "overlay-root", "reflink", "git", "copy"], ...],
-        _about("Snapshot providers to try, best first; empty for the usual order."),
-    ] = ()
     kept_bases: Annotated[int, Meta(ge=0, description="Base trees kept although no workspace uses them.")] = 8
     max_unpacked_bytes: Annotated[
         int, Meta(ge=1024, description="Largest content of an archive that becomes a workspace.")

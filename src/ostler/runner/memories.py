@@ -27,9 +27,10 @@ class Memories:
         place = self._place(workspace, snapshot)
         fresh = place.with_name(f".{place.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
+        earlier = max((kept for kept in place.parent.glob("snp_*")), default=None)
         try:
             for file in files:
-                _copy(Path(home) / file, fresh / file)
+                _copy(Path(home) / file, fresh / file, earlier / file if earlier is not None else None)
         except OSError:  # it changed while it was looked at
             shutil.rmtree(fresh, ignore_errors=True)
             return False
@@ -88,6 +89,18 @@ def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
                     yield file, status
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, earlier: Path | None) -> None:
+    """Copy a file; one that has not changed since the earlier copy shares its bytes, since copies never change."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    shutil.copy2(source, target, follow_symlinks=False)
+    if earlier is not None and _is_the_same(source, earlier):
+        os.link(earlier, target, follow_symlinks=False)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _is_the_same(source: Path, earlier: Path) -> bool:
+    try:
+        one, other = source.lstat(), earlier.lstat()
+    except OSError:
+        return False
+    return (one.st_size, one.st_mtime_ns, one.st_mode) == (other.st_size, other.st_mtime_ns, other.st_mode)

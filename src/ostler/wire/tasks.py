@@ -95,7 +95,8 @@ class TaskDelivery(Request, frozen=True, kw_only=True, rename="camel"):
 class TaskWebhook(Request, frozen=True, kw_only=True):
     """Who hears about the end of the task."""
 
-    event: Literal["session.completed", "session.failed", "session.ended", "delivery.completed"]
+    event: Literal["session.completed", "session.failed", "session.ended"]
+    """The last one is told however it ended."""
     url: str
 
 
@@ -217,6 +218,17 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tenant_id: str | None = None
     project_id: str | None = None
     agent_version: str | None = None
+
+
+class WebhookCall(Wire, frozen=True, kw_only=True, rename="camel"):
+    """What a webhook is sent."""
+
+    event: str
+    session: TaskSession
+
+    def encoded(self) -> bytes:
+        """As JSON."""
+        return msgspec.json.encode(self)
 
 
 class RuntimeInfo(Wire, frozen=True, kw_only=True, rename="camel"):

@@ -67,9 +67,11 @@ def options_from(settings: Settings) -> Options:
     """What the settings of a server say about workspaces."""
     return Options(
         policy=Policy(
-            protocols=settings.git_protocols, hosts=settings.git_hosts, folders=tuple(settings.local_repositories)
+            protocols=settings.repository_protocols,
+            hosts=settings.repository_hosts,
+            folders=settings.repository_folders,
         ),
-        providers=settings.workspace_providers,
+        providers=settings.snapshot_providers,
         kept_bases=settings.kept_bases,
         max_upload_bytes=settings.max_upload_bytes,
         unpacking=UnpackLimits(total_bytes=settings.max_unpacked_bytes),

@@ -55,4 +55,4 @@ def session_view(
 
 def live_view(live: LiveSession) -> Session:
     """A session that is in memory."""
-    return session_view(live.record, live.log.state, live.log.last, live.log.updated_at, live.process)
+    return session_view(live.record, live.log.shown, live.log.last, live.log.updated_at, live.process)

@@ -545,7 +545,9 @@ class LiveSession:
                 log.error("session.append_failed", session_id=self.id, reason=str(error))
                 await asyncio.sleep(_WRITE_RETRY_SECONDS)
             else:
-                return
+                break
+        if any(draft.type == "session.ended" for draft in events):
+            self.chores.ended()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Run something beside the caller; the session owns it and reports its errors."""

@@ -77,6 +77,11 @@ class SessionLog:
         self._project_feed = project_feed
 
     @property
+    def shown(self) -> SessionState:
+        """The state that clients may know of: what is on disk adds up to it."""
+        return self._durable_state
+
+    @property
     def last(self) -> int:
         """The sequence of the newest event a client may see."""
         return self.feed.last

@@ -148,7 +148,7 @@ class Sessions:
     def state_of(self, record: SessionRecord) -> tuple[SessionState, int, str]:
         """What the log of a session adds up to, its last sequence, and when that was written."""
         if (live := self._live.get(record.id)) is not None:
-            return live.log.state, live.log.last, live.log.updated_at
+            return live.log.shown, live.log.last, live.log.updated_at
         return _state.decode(record.state), record.last_sequence, record.updated_at
 
     def process_of(self, record: SessionRecord) -> ProcessInfo | None:

@@ -46,6 +46,9 @@ class Work(Protocol):
     async def restore(self, session: Worked) -> None:
         """Bring the files back that a rewind is about."""
 
+    def ended(self, session: Worked) -> None:
+        """The session is over, however it ended; must not wait."""
+
     async def dispose(self, session: Worked) -> None:
         """The session is being deleted: remove its workspace."""
 
@@ -106,6 +109,10 @@ class Chores:
         if self._current is not None:
             self._current.cancel()
             await asyncio.wait([self._current])
+
+    def ended(self) -> None:
+        """Tell that the session is over."""
+        self._work.ended(self._session)
 
     async def dispose(self) -> None:
         """Remove everything."""

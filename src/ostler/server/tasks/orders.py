@@ -16,6 +16,7 @@ def session_of(task: CreateTask, agent: Agent) -> CreateSession:
     """The session that works on a task."""
     _check_prompt(task.prompt)
     _check_version(task.agent.version, agent)
+    _check_webhooks(task)
     settings = task.agent.settings
     return CreateSession(
         agent=agent.id,
@@ -75,6 +76,13 @@ def _provider(settings: TaskSettings) -> Provider | None:
 def _check_prompt(prompt: str) -> None:
     if not prompt.strip():
         raise InvalidRequest(reason="prompt is empty. Say what the agent should do.", errors={"prompt": ["is empty"]})
+
+
+def _check_webhooks(task: CreateTask) -> None:
+    for number, webhook in enumerate(task.webhooks):
+        if not webhook.url.startswith(("http://", "https://")):
+            errors = {f"webhooks[{number}].url": ["must begin with http:// or https://"]}
+            raise InvalidRequest(reason=f"webhooks[{number}].url is not an address.", errors=errors)
 
 
 def _check_version(wanted: str | None, agent: Agent) -> None:

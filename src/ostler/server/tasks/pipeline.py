@@ -17,6 +17,7 @@ from ostler.server.sessions.work import Worked
 from ostler.server.tasks.delivery import delivered, delivery_order
 from ostler.server.tasks.progress import ProgressLog
 from ostler.server.tasks.uploads import Uploads
+from ostler.server.tasks.webhooks import Webhooks
 from ostler.wire.running import Draft
 from ostler.wire.tasks import TaskSpec
 from ostler.wire.workspace_events import SnapshotCreatedData, WorkspaceCreatedData, WorkspaceRestoredData
@@ -32,9 +33,10 @@ _PAUSE_SECONDS = 0.25
 class Pipeline:
     """Implements sessions.work.Work over the workspaces of a runner."""
 
-    def __init__(self, workspaces: Workspaces, uploads: Uploads) -> None:
+    def __init__(self, workspaces: Workspaces, uploads: Uploads, webhooks: Webhooks) -> None:
         self._workspaces = workspaces
         self._uploads = uploads
+        self._webhooks = webhooks
 
     async def checked(self, order: WorkspaceOrder) -> WorkspaceOrder:
         """The order with its upload found."""
@@ -45,6 +47,10 @@ class Pipeline:
     async def tidy(self, workspaces: set[str]) -> None:
         """Remove what a killed server left half-made."""
         await self._workspaces.keep_only(workspaces)
+
+    def ended(self, session: Worked) -> None:
+        """Tell those who wished to hear it."""
+        self._webhooks.tell(session.record, session.log.state)
 
     async def dispose(self, session: Worked) -> None:
         """Remove the workspace of a session."""
