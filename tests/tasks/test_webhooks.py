@@ -47,7 +47,7 @@ def test_the_end_of_a_task_is_told_until_somebody_listens(api: httpx.Client, rep
         wanted = [{"event": "session.completed", "url": url}, {"event": "session.failed", "url": url}]
         session = order(api, task("mock: say hi", repository, webhooks=wanted))
         finished(api, session)
-        wait_until(lambda: len(calls) == 2, what=f"it was tried again {calls}", seconds=10)
+        wait_until(lambda: len(calls) == 2, what="it was tried again")
     assert [(event, body["session"]["id"], body["session"]["status"]) for event, body in calls] == [
         ("session.completed", session, "completed")
     ] * 2

@@ -49,7 +49,7 @@ OPENHANDS = Profile(
         command_execution=False,
         error_events=True,
         file_attachments=True,
-        file_changes=False,
+        file_changes=True,
         images=False,
         item_started=True,
         mcp_tools=False,
@@ -70,7 +70,6 @@ OPENHANDS = Profile(
     ),
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",
-        "file_changes": "it shows no diffs",
         "reasoning": "thoughts come only beside tool calls, mixed with what the model says there",
         "status": "its counts are for the whole conversation",
     },

@@ -5,6 +5,7 @@ are mounted too. Values of variables never stand in a command.
 """
 
 import asyncio
+import functools
 import hashlib
 import posixpath
 import shutil
@@ -20,7 +21,7 @@ from ostler.base.errors import FileMissing, RuntimeRefused, SetupFailed, Unproce
 from ostler.link.workspaces import Progress
 from ostler.runner.devcontainer_file import USUAL_PATHS, DevcontainerFile, expanded, parse
 from ostler.runner.home import base_environment, environment
-from ostler.runner.workspaces.files import checked_path
+from ostler.runner.workspaces.files import Files, checked_path
 from ostler.runner.workspaces.model import Workspace
 from ostler.runner.workspaces.records import read_record, write_record
 from ostler.runner.workspaces.service import Workspaces
@@ -113,8 +114,8 @@ class Devcontainers:
     async def _read(self, workspace: Workspace, wanted: str | None) -> tuple[str, DevcontainerFile]:
         for path in (checked_path(wanted),) if wanted is not None else USUAL_PATHS:
             with suppress(FileMissing):
-                content = await self._library.use_files(workspace.id, lambda files, path=path: files.read(path).data)
-                return path, parse(content.decode(errors="replace"), path)
+                content = await self._library.use_files(workspace.id, functools.partial(_text, path=path))
+                return path, parse(content, path)
         places = wanted or " or ".join(USUAL_PATHS)
         raise Unprocessable(reason=f"The repository has no {places}. Add one, or use the runtime local.")
 
@@ -231,6 +232,10 @@ class Devcontainers:
                 process.kill()
                 await process.wait()
         return process.returncode or 0, said.decode(errors="replace").strip()
+
+
+def _text(files: Files, path: str) -> str:
+    return files.read(path).data.decode(errors="replace")
 
 
 def _name(workspace: str) -> str:

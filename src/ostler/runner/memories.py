@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ostler.runner.moving import rename_inside
+
 _LEFT_OUT = frozenset({".cache", "tmp", ".run", ".npm", "node_modules", "logs"})
 """Nobody remembers a conversation with these, and they can be large."""
 _MOST_BYTES = 64 * 2**20
@@ -27,7 +29,7 @@ class Memories:
         place = self._place(workspace, snapshot)
         fresh = place.with_name(f".{place.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
-        earlier = max((kept for kept in place.parent.glob("snp_*")), default=None)
+        earlier = max((kept for kept in place.parent.glob("snp_*") if kept.is_dir()), default=None)
         try:
             for file in files:
                 _copy(Path(home) / file, fresh / file, earlier / file if earlier is not None else None)
@@ -35,16 +37,20 @@ class Memories:
             shutil.rmtree(fresh, ignore_errors=True)
             return False
         fresh.rename(place)
+        self._origin(place).write_text(home)
         return True
 
-    def bring_back(self, workspace: str, snapshot: str, home: str) -> None:
-        """Make a home what it was."""
+    def bring_back(self, workspace: str, snapshot: str, home: str, *, into: str) -> None:
+        """Make a home what it was; one of another workspace names its own places afterwards."""
         target = Path(home)
         fresh = target.with_name(f".{target.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copytree(self._place(workspace, snapshot), fresh, symlinks=True)
         fresh.chmod(0o700)
+        origin = self._origin(self._place(workspace, snapshot)).read_text()
+        if (origin, workspace) != (home, into):
+            rename_inside(fresh, [(origin, home), (_letters(workspace), _letters(into))])
         old = target.with_name(f".{target.name}.old")
         shutil.rmtree(old, ignore_errors=True)
         with suppress(FileNotFoundError):
@@ -62,8 +68,17 @@ class Memories:
             if place.name not in workspaces:
                 shutil.rmtree(place, ignore_errors=True)
 
+    def _origin(self, place: Path) -> Path:
+        """Where it is written whose home a copy was."""
+        return place.with_suffix(".home")
+
     def _place(self, workspace: str, snapshot: str) -> Path:
         return self._root / workspace / snapshot
+
+
+def _letters(workspace: str) -> str:
+    """The part of an id that is in a path however an agent spells that."""
+    return workspace.rpartition("_")[2]
 
 
 def _worth_keeping(home: Path) -> list[Path] | None:

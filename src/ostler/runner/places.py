@@ -158,7 +158,7 @@ class LocalWorkspaces:
         """Bring files and memory back."""
         await self._library.restore(workspace, snapshot)
         if with_memory:
-            await asyncio.to_thread(self._memories.bring_back, workspace, snapshot, home)
+            await asyncio.to_thread(self._memories.bring_back, workspace, snapshot, home, into=workspace)
 
     async def fork(self, snapshot: str, *, home: str, with_memory: bool) -> wire.Workspace:
         """A new workspace from a snapshot."""
@@ -166,7 +166,7 @@ class LocalWorkspaces:
         origin = self._origin(snapshot)
         self._containers.copy(origin, made.id)
         if with_memory:
-            await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home)
+            await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home, into=made.id)
         return _told(made, wire.Workspace)
 
     def _origin(self, snapshot: str) -> str:

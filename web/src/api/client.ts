@@ -4,6 +4,7 @@ import type {
   Agent,
   Ask,
   CreateSession,
+  Difference,
   EventPage,
   Problem,
   PromptReceipt,
@@ -105,6 +106,19 @@ export const api = {
     call<{ turns: Turn[] }>("GET", `/sessions/${id(session)}/turns`, { signal }).then((list) => list.turns),
   events: (session: string, query: Query, signal?: AbortSignal) =>
     call<EventPage>("GET", `/sessions/${id(session)}/events`, { query, signal }),
+  diff: (session: string) => call<Difference>("GET", `/sessions/${id(session)}/diff`),
+  patch: async (session: string): Promise<Blob> => {
+    const answer = await fetch(urlOf(connection.get(), `/sessions/${id(session)}/patch`), {
+      headers: headersOf(connection.get()),
+    });
+    if (!answer.ok) throw await refusal(answer);
+    return answer.blob();
+  },
+  deliver: (session: string, mode: "branch" | "pr") =>
+    call<unknown>("POST", `/sessions/${id(session)}/deliver`, { body: { mode } }),
+  fork: (session: string, turn: number) => call<Session>("POST", `/sessions/${id(session)}/fork`, { body: { turn } }),
+  rewind: (session: string, turn: number) =>
+    call<Session>("POST", `/sessions/${id(session)}/rewind`, { body: { turn } }),
   asks: () => call<{ items: Ask[] }>("GET", "/asks").then((list) => list.items),
   permit: (session: string, ask: string, reply: "once" | "always" | "reject", message?: string) =>
     call<Ask>("POST", `/sessions/${id(session)}/permissions/${id(ask)}/reply`, { body: { reply, message } }),

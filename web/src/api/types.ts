@@ -28,6 +28,7 @@ export type PromptReceipt = Schemas["PromptReceipt"];
 export type SendMessage = Schemas["SendMessage"];
 export type InputPart = NonNullable<SendMessage["parts"]>[number];
 export type WhenBusy = NonNullable<SendMessage["when_busy"]>;
+export type Difference = Schemas["Difference"];
 export type Version = Schemas["Version"];
 
 export interface EventPage {

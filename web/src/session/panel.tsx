@@ -8,6 +8,7 @@ import { moment, money, short } from "../parts/text";
 import type { ChangedFile } from "../state/rows";
 import { useHead, useLive, useOpen } from "./context";
 import { Plan } from "./rows";
+import { useWorkspace, WorkspaceChanges } from "./workspace";
 
 const Inspector = lazy(() => import("./inspector"));
 
@@ -77,6 +78,11 @@ function bodyOf(tab: Tab): ReactNode {
 }
 
 function Changes() {
+  return useWorkspace() ? <WorkspaceChanges /> : <ToldChanges />;
+}
+
+/** What the agent said that it changed, where nobody watches the folder. */
+function ToldChanges() {
   const changes = useHead((head) => head.summary.changes);
   if (!changes.length) return <p className="p-3 text-dim">No file has been changed.</p>;
   const sorted = [...changes].sort((one, other) => one.path.localeCompare(other.path));

@@ -13,6 +13,7 @@ import type { AskRow, FileRow, MessageRow, NoteRow, Row, TurnRow } from "../stat
 import { useLive, useOpen, useRow } from "./context";
 import { Parts } from "./parts";
 import { ToolCard } from "./tool";
+import { TurnActions } from "./workspace";
 
 export const RowView = memo(function RowView({ id, marked }: { id: string; marked: boolean }) {
   const row = useRow(id);
@@ -92,7 +93,9 @@ function TurnLine({ row }: { row: TurnRow }) {
       {row.endedAt && <span>{duration(row.at, row.endedAt)}</span>}
       {row.usage && <UsageWords usage={row.usage} />}
       {bad && <span className={row.outcome === "failed" ? "text-bad" : "text-warn"}>{row.outcome}</span>}
+      {row.rewound && <span className="text-warn">rewound</span>}
       <span className="h-px flex-1 bg-line" />
+      <TurnActions row={row} />
     </div>
   );
 }

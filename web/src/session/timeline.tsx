@@ -6,6 +6,8 @@ import { useHead, useLive } from "./context";
 import { RowView } from "./rows";
 
 const NEAR_END = 24;
+const LEAVING = 400;
+const UPWARDS = new Set(["ArrowUp", "PageUp", "Home"]);
 
 function useHash(): string {
   return useSyncExternalStore(
@@ -40,15 +42,19 @@ export function Timeline() {
   }, [toEnd]);
 
   // Only the person's own hand stops following: cards that load late also move the view.
-  const byHand = useCallback(() => {
-    requestAnimationFrame(() => {
-      const element = box.current;
-      if (!element) return;
-      const isAway = element.scrollHeight - element.scrollTop - element.clientHeight > NEAR_END;
-      following.current = !isAway;
-      setAway(isAway);
-    });
-  }, []);
+  const upwards = useRef(0);
+  const leave = () => {
+    upwards.current = performance.now();
+    following.current = false;
+  };
+  const settle = () => {
+    const element = box.current;
+    if (!element) return;
+    const isAway = element.scrollHeight - element.scrollTop - element.clientHeight > NEAR_END;
+    const isLeaving = performance.now() - upwards.current < LEAVING; // the way up begins at the end
+    if (!isAway && !isLeaving) following.current = true;
+    setAway(isAway && !following.current);
+  };
   const jump = () => {
     following.current = true;
     setAway(false);
@@ -65,10 +71,11 @@ export function Timeline() {
         aria-live="off"
         tabIndex={0}
         className="h-full overflow-x-hidden overflow-y-auto pb-3 [overflow-anchor:none]"
-        onWheel={byHand}
-        onTouchMove={byHand}
-        onKeyUp={byHand}
-        onPointerUp={byHand}
+        onWheel={(event) => event.deltaY < 0 && leave()}
+        onTouchMove={leave}
+        onKeyDown={(event) => UPWARDS.has(event.key) && leave()}
+        onPointerUp={() => requestAnimationFrame(settle)}
+        onScroll={settle}
       >
         <div data-rows>
           {hasEarlier && (

@@ -301,6 +301,7 @@ const HANDLERS: Handlers = {
   notice: (fold, event) => fold.note(event, event.data.severity, "Notice", event.data.message),
   "workspace.created": (fold, event) => {
     const { provider, path, url, branch } = event.data;
+    fold.tell({ workspaceId: event.data.workspace_id });
     fold.note(event, "info", "Workspace", [url, branch, `${provider} at ${path}`].filter(Boolean).join(", "));
   },
   "delivery.completed": (fold, event) => {

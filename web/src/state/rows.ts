@@ -108,6 +108,7 @@ export interface Summary {
   agentVersion?: string;
   nativeId?: string;
   labels?: Record<string, string>;
+  workspaceId?: string;
   turn?: TurnRow;
   turnCount: number;
   asks: OpenAsk[];

@@ -46,8 +46,8 @@ async def _call(webhook: TaskWebhook, body: WebhookCall) -> None:
             try:
                 answer = await client.post(webhook.url, content=body.encoded(), headers=headers)
             except httpx.HTTPError as error:
-                log.warning("webhook.failed", session_id=session, event=webhook.event, reason=type(error).__name__)
+                log.warning("webhook.failed", session_id=session, told=webhook.event, reason=type(error).__name__)
                 continue
             if answer.is_success:
                 return
-            log.warning("webhook.refused", session_id=session, event=webhook.event, status=answer.status_code)
+            log.warning("webhook.refused", session_id=session, told=webhook.event, status=answer.status_code)

@@ -1,0 +1,51 @@
+// Sessions with a workspace of their own: changes of all turns, and going back.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+
+let folder, server, browser, api;
+before(async () => {
+  folder = temporaryFolder();
+  server = await startServer(folder);
+  browser = await openBrowser();
+  api = apiOf(server);
+});
+after(async () => {
+  await browser?.close();
+  await endServer(server, api, folder);
+});
+
+async function prompt(page, text) {
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  await page.getByLabel("Message").fill(text);
+  await page.getByLabel("Message").press("Enter");
+}
+
+test("changes are those of the files, can be taken as a patch, and a turn can be undone or gone on from", async () => {
+  const id = await startSession(api, "mock: write a.txt one\\n\nmock: say First.", { repo: { mode: "none" } });
+  const page = await openPage(browser, `${server.url}/sessions/${id}`);
+  await answer(page, "First.").waitFor();
+  await prompt(page, "mock: run printf 'two\\n' > b.txt\nmock: say Second.");
+  await answer(page, "Second.").waitFor();
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  await page.locator("header").first().click();
+  await page.keyboard.press("p");
+  const panel = page.getByLabel("Side panel").last();
+  await page.getByText("2 files").waitFor();
+  await page.getByRole("region", { name: "b.txt" }).getByText("two").waitFor();
+  const saved = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Patch" }).click();
+  assert.equal((await saved).suggestedFilename(), `${id}.patch`);
+  await page.locator("[data-row=turn]", { hasText: "Turn 1" }).getByRole("button", { name: "Rewind" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Rewind" }).click();
+  await page.getByText("to the end of turn 1").waitFor();
+  await page.getByText("1 file", { exact: false }).first().waitFor();
+  await page.locator("[data-row=turn]", { hasText: "Turn 1" }).getByRole("button", { name: "Fork" }).click();
+  await until(() => !page.url().includes(id), "the fork is shown");
+  await answer(page, "First.").waitFor();
+  await prompt(page, "mock: say Third.");
+  await answer(page, "Third.").waitFor();
+  assert.ok(await panel.isVisible());
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
