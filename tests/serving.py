@@ -52,7 +52,7 @@ def wait_until(condition: Callable[[], bool], *, what: str, seconds: float = 30.
 def running_server(
     state_dir: Path, *args: str, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
 ) -> Iterator[RunningServer]:
-    """`ostler serve` on a free port; `args` come last, so `--port N` may choose one. `prefix` is a program to run it."""
+    """`ostler serve` on a free port, run by `prefix`; `args` come last, so `--port N` may choose one."""
     state_dir.mkdir(parents=True, exist_ok=True)
     home = state_dir.with_name(state_dir.name + "-home")
     stdout, stderr = (home.with_name(f"{home.name}-{kind}.log") for kind in ("stdout", "stderr"))

@@ -25,7 +25,6 @@ from ostler.base.settings import Settings
 from ostler.runner.connection import Limits
 from ostler.runner.credentials import Found, find_credentials
 from ostler.runner.devcontainers import Devcontainers
-from ostler.runner.examined import ExaminedRunner
 from ostler.runner.install import Installer
 from ostler.runner.local import LocalRunner
 from ostler.runner.memories import Memories
@@ -115,7 +114,7 @@ def _runner(settings: Settings, workspaces: LocalWorkspaces) -> LocalRunner:
     )
     environ = dict(os.environ)
     search = environ.get("PATH", os.defpath).split(os.pathsep)
-    runner = ExaminedRunner(
+    runner = LocalRunner(
         (*ADAPTERS, *custom_agents(settings)),
         folder=settings.state_dir / "keepers",
         environ=environ,

@@ -87,7 +87,7 @@ class Person:
         await self.answer_asks()
         state = await self._caller.get(f"/sessions/{self.session}")
         roll = self._choice.random()
-        if state["status"] == "failed":  # its agent was killed before it was first ready
+        if state["status"] == "failed":
             await self.begin()
         elif state["activity"] == "idle" or (roll < 0.3 and state["queue_length"] < _WAITING):
             await self.prompt("queue")
@@ -103,17 +103,17 @@ class Person:
             await self.end(self._choice.choice(["stop", "cancel", "delete"]))
             await self.begin()
 
-    async def prompt(self, when_busy: str, script: str | None = None) -> Prompted:
+    async def prompt(self, when_busy: str, script: str | None = None) -> None:
         """Send a prompt and note what was promised; {0} in a script is the prompt's token."""
         token = next(self._tokens)
         self._history.tried.add(token)
         text = f"mock: say {token}.\n{script.format(token)}" if script else self._script(self._choice, token)
         answer = await self.post("messages", message=text, when_busy=when_busy)
+        if answer.status_code == 409 and "is failed" in answer.text:
+            return  # its agent was killed before it was first ready
         assert answer.status_code == 202, answer.text
         receipt = answer.json()
-        acknowledged = Prompted(self.session, token, receipt["prompt_id"], receipt["disposition"])
-        self._history.prompts.append(acknowledged)
-        return acknowledged
+        self._history.prompts.append(Prompted(self.session, token, receipt["prompt_id"], receipt["disposition"]))
 
     async def answer_asks(self) -> int:
         """Decide everything that is open; how much there was."""
@@ -143,6 +143,8 @@ class Person:
             assert answer.status_code == 204, answer.text
             return
         answer = await self.post(verb)
+        if answer.status_code == 409 and "is failed" in answer.text:
+            return
         assert answer.status_code == 200, answer.text
         self._history.ended[self.session] = answer.json()["status"]
 

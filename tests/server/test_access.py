@@ -105,7 +105,7 @@ def test_an_allowed_page_hears_what_it_may_send(guest: httpx.Client) -> None:
     answer = guest.options("/sessions", headers=PREFLIGHT)
     assert (answer.status_code, answer.text) == (204, "")
     assert answer.headers["access-control-allow-origin"] == PAGE
-    assert answer.headers["access-control-allow-methods"] == "GET, POST, PATCH, DELETE"
+    assert answer.headers["access-control-allow-methods"] == "GET, POST, PUT, PATCH, DELETE"
     assert "idempotency-key" in answer.headers["access-control-allow-headers"]
     assert "access-control-allow-credentials" not in answer.headers
     assert answer.headers["vary"] == "origin"

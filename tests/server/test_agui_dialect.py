@@ -183,7 +183,6 @@ def test_what_was_said_before_a_new_thread_reaches_the_agent(agui: httpx.Client,
         ({"forwardedProps": {"agent": "nobody"}}, "unsupported_agent", None),
         ({"resume": [{"status": "resolved"}]}, "invalid_request", "resume"),
     ],
-    ids=str,
 )
 def test_a_bad_run_is_refused_and_starts_no_session(
     agui: httpx.Client, thread: str, change: dict[str, Any], code: str, field: str | None

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from ostler.client import AsyncClient, Client, OstlerApiError
+from ostler.wire.events import SnapshotCreated
 from ostler.wire.tasks import CreateTask, TaskAgent, TaskDelivery
 from ostler.wire.workspaces import Repo
 from tests.serving import OSTLER, RunningServer, clean_env
@@ -39,13 +40,13 @@ async def test_a_handle_goes_back_and_another_way(tasks_server: RunningServer, r
     async with AsyncClient(tasks_server.url) as client:
         session = await client.sessions.create("mock", repo=Repo(url=str(repository)))
         async for event in session.events():
-            if event.type == "snapshot.created" and event.data.turn == 0:
+            if isinstance(event, SnapshotCreated) and event.data.turn == 0:
                 break
         await session.write_file("a.txt", b"mine")
         assert await session.read_file("a.txt") == b"mine"
         await session.send(_WORK)
         async for event in session.events():
-            if event.type == "snapshot.created" and event.data.turn == 1:
+            if isinstance(event, SnapshotCreated) and event.data.turn == 1:
                 break
         fork = await session.fork(turn=1)
         assert (fork.info.forked_from, session.id != fork.id) == (session.id, True)

@@ -82,6 +82,18 @@ def test_the_agent_remembers_a_rewound_session_as_far_as_it_goes(api: httpx.Clie
     api.delete(f"/sessions/{session}")
 
 
+def test_a_chat_shows_only_what_still_counts(api: httpx.Client, repository: Path) -> None:
+    session = new_session(api, repository)
+    for word in ("one", "two", "three"):
+        say(api, session, f"mock: say {word}")
+    api.post(f"/sessions/{session}/rewind", json={"turn": 1})
+    say(api, session, "mock: say four")
+    history = api.post("/load-session", json={"session_id": session}).json()
+    shown = [part["text"] for message in history["messages"] for part in message["parts"] if part["type"] == "text"]
+    assert shown == ["mock: say one", "one", "mock: say four", "four"]
+    api.delete(f"/sessions/{session}")
+
+
 def test_a_fork_and_its_parent_go_on_without_each_other(api: httpx.Client, repository: Path) -> None:
     parent = new_session(api, repository)
     say(api, parent, "mock: write a.txt one", "mock: recall")

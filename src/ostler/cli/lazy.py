@@ -14,7 +14,7 @@ COMMANDS = {
     "sessions": "Create, steer and end sessions.",
     "session": "Work with one session.",
     "files": "Look at and change the files of a session.",
-    "agents": "See and install agents.",
+    "agents": "See, install and examine agents.",
     "credentials": "Find what agents can log in with.",
     "events": "Read what happened in sessions.",
     "asks": "Answer what agents ask.",

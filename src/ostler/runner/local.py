@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ostler.agents.adapter import Adapter, Installation, Ready
+from ostler.agents.coverage import coverage_of
 from ostler.base.clock import SystemClock
 from ostler.base.errors import (
     AgentNotInstalled,
@@ -97,6 +98,7 @@ class LocalRunner:
             installed=found is not None,
             versions=_distinct(version, *self._finder.versions(adapter)),
             capabilities=info.capabilities,
+            coverage=coverage_of(info.id),
             modes=offer.modes or info.modes,
             models=offer.models or info.models,
             settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ostler.runner.moving import rename_inside
 
-_LEFT_OUT = frozenset({".cache", "tmp", ".run", ".npm", "node_modules", "logs"})
-"""Nobody remembers a conversation with these, and they can be large."""
+_LEFT_OUT = frozenset({".cache", "tmp", ".run", ".npm"})
+"""Folders of a home that no conversation is remembered by, and that can be large."""
+_PROGRAMS = "node_modules"
 _MOST_BYTES = 64 * 2**20
 _MOST_FILES = 20_000
 
@@ -95,7 +96,9 @@ def _worth_keeping(home: Path) -> list[Path] | None:
 
 def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
     for at, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in _LEFT_OUT and not (Path(at) / name).is_symlink()]
+        left_out = _LEFT_OUT if Path(at) == folder else ()
+        wanted = [name for name in folders if name != _PROGRAMS and name not in left_out]
+        folders[:] = [name for name in wanted if not (Path(at) / name).is_symlink()]
         for name in names:
             file = Path(at) / name
             with suppress(OSError):

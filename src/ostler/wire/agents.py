@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+import msgspec
+
 from ostler.wire.struct import Request, Wire
 
 
@@ -78,7 +80,7 @@ class Agent(Wire, frozen=True, kw_only=True):
     installed: bool
     versions: tuple[str, ...]
     capabilities: Capabilities
-    coverage: dict[str, Coverage] = {}
+    coverage: dict[str, Coverage] = msgspec.field(default_factory=dict)
     """Each capability as the conformance suite found it; empty for an agent that only the settings know."""
     modes: tuple[Mode, ...]
     models: tuple[Model, ...]

@@ -150,7 +150,7 @@ class Turn(Wire, frozen=True, kw_only=True):
     outcome: TurnOutcome | None = None
     stop_reason: str | None = None
     after: int | None = None
-    """The turn it goes on from, if that is not the one before it because the session was rewound; 0 is the beginning."""
+    """The turn it goes on from, if a rewind made that another one than the one before it; 0 is the beginning."""
     rewound: bool = False
     """Whether a rewind took it out of the conversation."""
 

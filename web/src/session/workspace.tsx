@@ -18,8 +18,8 @@ export function useWorkspace(): string | undefined {
 /** The files as they are, against how they began; read again after every turn. */
 export function WorkspaceChanges() {
   const live = useLive();
-  const turn = useHead((head) => head.summary.turn?.turnId);
-  const last = useHead((head) => head.summary.changes.length + head.summary.turnCount);
+  const states = useHead((head) => head.summary.fileStates);
+  const changes = useHead((head) => head.summary.changes);
   const [found, setFound] = useState<Difference>();
   const [error, setError] = useState<string>();
   useEffect(() => {
@@ -34,7 +34,7 @@ export function WorkspaceChanges() {
       isCurrent = false;
       clearTimeout(timer);
     };
-  }, [live.id, turn, last]);
+  }, [live.id, states, changes]);
   if (error) return <p className="p-3 text-bad">{error}</p>;
   if (!found) return <p className="p-3 text-dim">Comparing the files.</p>;
   return (

@@ -20,6 +20,7 @@ export class Fold {
     changes: [],
     ended: false,
     unparsed: 0,
+    fileStates: 0,
   };
   readonly rows = new Map<string, Row>();
   /** Rows that changed since somebody looked; the owner empties it. */
@@ -309,6 +310,8 @@ const HANDLERS: Handlers = {
     const what = { patch: "a patch", branch: `branch ${branch}`, pr: "a pull request" }[mode];
     fold.note(event, "info", "Delivered", [what, url].filter(Boolean).join(": "), event.data);
   },
+  "snapshot.created": (fold) => fold.tell({ fileStates: fold.summary.fileStates + 1 }),
+  "workspace.restored": (fold) => fold.tell({ fileStates: fold.summary.fileStates + 1 }),
   "session.rewound": (fold, event) => fold.rewind(event),
   "session.forked": (fold, event) =>
     fold.note(event, "info", "Forked", `from ${event.data.parent_id} at the end of turn ${event.data.turn}`),

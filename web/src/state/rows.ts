@@ -109,6 +109,8 @@ export interface Summary {
   nativeId?: string;
   labels?: Record<string, string>;
   workspaceId?: string;
+  /** Grows whenever the workspace was kept or put back, which is when its files are worth comparing again. */
+  fileStates: number;
   turn?: TurnRow;
   turnCount: number;
   asks: OpenAsk[];

@@ -140,9 +140,9 @@ class Pipeline:
         written = [drafts.snapshot(kept(session, frozen, turn, f"after turn {turn}"))]
         if (task := session.record.spec.task) is not None:
             written += await self._finished(session, task, frozen)
+        if any(draft.type == "session.ended" for draft in written):
+            await session.disconnect(force=False)  # nothing that it says may follow the end
         await session.note(written)
-        if session.log.state.ended:
-            await session.disconnect(force=False)
 
     async def _finished(self, session: Worked, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
         """What is written when the turn of a task is over."""
