@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.tasks.ordering import Json, done, events, finished, new_session, order, say, shell, task, texts
-from tests.workspaces.places import content_of, git, tree_hash
+from tests.workspaces.places import content_of, git, make_repository, tree_hash
 
 _WRITE = "mock: write new.txt hello\\n\nmock: edit src/main.py one -> three"
 
@@ -41,11 +41,19 @@ def test_a_new_task_is_queued_and_says_where_to_look(api: httpx.Client, reposito
     assert answer.headers["location"] == place
 
 
-def test_a_task_goes_through_its_states_and_writes_them_down(api: httpx.Client, repository: Path) -> None:
-    session = done(api, task("mock: say hello", repository))["id"]
+def test_a_task_goes_through_its_states_and_writes_them_down(
+    api: httpx.Client, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    project = make_repository(tmp_path_factory.mktemp("fresh") / "project")
+    session = done(api, task("mock: say hello", project))["id"]
     statuses = [event["data"]["status"] for event in events(api, session, "session.status")]
     assert statuses == ["queued", "provisioning", "running", "completed"]
     lines = api.get(f"/sessions/{session}/logs", params={"tail": 1000}).json()["logs"]
+    assert [line["message"] for line in lines][:3] == [
+        "session is queued",
+        "session is provisioning",
+        f"Preparing the workspace from {project}.",
+    ]
     assert any("objects" in line["message"] for line in lines)
     assert len(api.get(f"/sessions/{session}/logs", params={"tail": 2}).json()["logs"]) == 2
 

@@ -66,8 +66,10 @@ class Pipeline:
             log.info("workspace.ready", session_id=session.record.id)
 
     async def _prepare(self, session: Worked, order: WorkspaceOrder) -> None:
+        begun = [drafts.line(f"Preparing the workspace from {order.repo.url or order.repo.mode}.")]
         if session.log.state.status == "queued":
-            await session.note([drafts.status("provisioning")])
+            begun.insert(0, drafts.status("provisioning"))
+        await session.note(begun)
         progress = ProgressLog(session)
         try:
             made, setup = await self._workspaces.create(order, progress.tell)
