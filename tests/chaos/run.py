@@ -14,7 +14,7 @@ from tests.chaos.checker import check
 from tests.chaos.clients import Caller, read_plainly, read_with_sdk
 from tests.chaos.history import History, Reading
 from tests.chaos.traffic import Person, model_script
-from tests.chaos.victim import Kept, Victim, collect_dead, is_alive, left_over, orphans_come_to_us, ours, until
+from tests.chaos.victim import Kept, Victim, is_alive, leavings, orphans_come_to_us, ours, until
 
 ADOPT_SECONDS = 20.0
 """Two seconds are aimed at; a busy machine may need ten times as many."""
@@ -58,14 +58,14 @@ class Run:
         known = ours()
         with orphans_come_to_us():
             try:
-                assert await self.victim.start(), "the server did not start"
+                assert await self.victim.start(), self.victim.last_words
                 await self._work_and_kill()
                 await self._come_to_rest()
                 await self._readers_catch_up()
                 await self._end_some()
             finally:
                 await self._close()
-                left = await self._nothing_left(known)
+                left = await leavings(known)
         await self.victim.settle()
         return check(self.victim.state_dir, self.history) + left
 
@@ -134,7 +134,7 @@ class Run:
     async def _kill_server(self, agents: list[Kept]) -> None:
         self.victim.kill()
         await asyncio.sleep(self._dice.uniform(0, 0.3))
-        assert await self.victim.start(), f"the server did not start again; see {self.victim.stderr}"
+        assert await self.victim.start(), self.victim.last_words
         ready = time.monotonic()
         alive = {kept.session: kept.pid for kept in agents if kept.folder not in self._killed}
         await self._adopted(alive)
@@ -208,18 +208,6 @@ class Run:
         await self.client.close()
         await self.caller.close()
         await self.victim.stop()
-
-    async def _nothing_left(self, known: set[int]) -> list[str]:
-        try:
-            await until(lambda: not left_over(known), "the end of all processes", 15)
-        except AssertionError:
-            left = left_over(known)
-            for line in left:
-                os.kill(int(line.split()[1]), signal.SIGKILL)
-            return [f"I7: {line}" for line in left]
-        finally:
-            collect_dead(known)
-        return []
 
 
 def seed_of(environ_name: str = "OSTLER_CHAOS_SEED") -> int:

@@ -10,7 +10,7 @@ from tests.chaos.checker import check
 from tests.chaos.clients import Caller
 from tests.chaos.history import History
 from tests.chaos.traffic import Person
-from tests.chaos.victim import Victim, collect_dead, left_over, orphans_come_to_us, ours, until
+from tests.chaos.victim import Victim, leavings, orphans_come_to_us, ours, until
 
 STORY_SECONDS = 240.0
 MOST_STORIES_EACH = 3
@@ -50,7 +50,7 @@ class Story:
 async def endure(victim: Victim, failpoint: str) -> list[str]:
     """One story on a server that fails at one moment and lives on; gives the violations."""
     history = History()
-    assert await victim.start(failpoint), "the server did not start"
+    assert await victim.start(failpoint), victim.last_words
     caller = Caller(victim.url)
     try:
         async with asyncio.timeout(STORY_SECONDS):
@@ -76,25 +76,23 @@ class Sweep:
         caller = Caller(self._victim.url)
         with orphans_come_to_us():
             try:
-                nurse = asyncio.create_task(self._nurse())
-                await self._stories(caller, nurse)
-                nurse.cancel()
-                await asyncio.gather(nurse, return_exceptions=True)
+                async with asyncio.TaskGroup() as group:
+                    nurse = group.create_task(self._nurse())
+                    await self._stories(caller)
+                    nurse.cancel()
             finally:
                 await caller.close()
                 await self._victim.stop()
-                await until(lambda: not left_over(known), "the end of all processes", 15)
-                collect_dead(known)
-        return check(self._victim.state_dir, self.history)
+                left = await leavings(known)
+        return check(self._victim.state_dir, self.history) + left
 
-    async def _stories(self, caller: Caller, nurse: "asyncio.Task[None]") -> None:
+    async def _stories(self, caller: Caller) -> None:
         for number in count(1):
             before = len(self.fired)
             async with asyncio.timeout(STORY_SECONDS):
                 await Story(number, caller, self.history).tell()
             if not self._waiting:
                 return
-            assert not nurse.done(), nurse.exception()
             assert number <= MOST_STORIES_EACH * (before + 1), f"{self._waiting[0]} is never passed"
 
     async def _nurse(self) -> None:
@@ -105,7 +103,7 @@ class Sweep:
                 await until(
                     lambda: self._victim.exit is not None, f"the end of the server at {failpoint}", STORY_SECONDS
                 )
-            assert self._victim.exit == -signal.SIGKILL, f"{failpoint}: the server ended with {self._victim.exit}"
+            assert self._victim.exit == -signal.SIGKILL, f"{failpoint}: {self._victim.last_words}"
             self.fired.append(self._waiting.pop(0))
-        assert await self._victim.start(), "the server did not start again"
+        assert await self._victim.start(), self._victim.last_words
         await asyncio.Event().wait()

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ostler.runner.keeper import prctl
-from ostler.runner.tree import birth_of, descendants
+from ostler.runner.tree import birth_of, descendants, send_signal
 from tests.serving import OSTLER, clean_env
 
 START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
+_LEAVE_SECONDS = 15.0
 _SUBREAPER = 36
 _PORTS = range(20_000, 32_000)
 """Below those that the kernel gives to outgoing connections: our own clients must not take it meanwhile."""
@@ -86,6 +87,11 @@ class Victim:
         """What all servers logged."""
         return self.folder / "stderr.log"
 
+    @property
+    def last_words(self) -> str:
+        """How the newest server ended, for a failed test."""
+        return f"the server ended with {self.exit}: {self.stderr.read_text()[-2000:]}"
+
     def kill(self) -> None:
         """End the server as a power cut would."""
         assert self._process is not None
@@ -138,10 +144,22 @@ def orphans_come_to_us() -> Iterator[None]:
         prctl(_SUBREAPER, 0)
 
 
-def left_over(known: set[int]) -> list[str]:
-    """Processes below us that are alive and were not there before."""
-    pids = [pid for pid in descendants(os.getpid(), known) if is_alive(pid)]
-    return [f"process {pid} is left: {_words(pid)}" for pid in pids]
+async def leavings(known: set[int]) -> list[str]:
+    """The processes below us that were not there before and do not end; they are ended then."""
+    try:
+        await until(lambda: not _living(known), "the end of all processes", _LEAVE_SECONDS)
+    except AssertionError:
+        left = {pid: _words(pid) for pid in _living(known)}
+        for pid in left:
+            send_signal(pid, signal.SIGKILL)
+        return [f"I7: process {pid} is left: {words}" for pid, words in left.items()]
+    finally:
+        _collect_dead(known)
+    return []
+
+
+def _living(known: set[int]) -> list[int]:
+    return [pid for pid in descendants(os.getpid(), known) if is_alive(pid)]
 
 
 def ours() -> set[int]:
@@ -149,8 +167,7 @@ def ours() -> set[int]:
     return set(descendants(os.getpid()))
 
 
-def collect_dead(known: set[int]) -> None:
-    """Let the orphans that came to us and died disappear."""
+def _collect_dead(known: set[int]) -> None:
     for pid in set(descendants(os.getpid(), known)):
         try:
             os.waitpid(pid, os.WNOHANG)

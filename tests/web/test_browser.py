@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,9 @@ def node() -> Path:
 @pytest.mark.parametrize("name", BEHAVIOURS)
 def test_the_ui_behaves(name: str, node: Path, tmp_path: Path) -> None:
     assert any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "There is no Chromium."
-    env = clean_env(tmp_path / "home", {"OSTLER_TEST_PYTHON": sys.executable, "TMPDIR": str(tmp_path)})
-    done = _run([str(node), "--test", "--test-reporter=spec", str(HERE / name)], HERE, env)
+    with tempfile.TemporaryDirectory(prefix="ui-", dir="/tmp") as short:  # a browser's sockets need short names
+        env = clean_env(tmp_path / "home", {"OSTLER_TEST_PYTHON": sys.executable, "TMPDIR": short})
+        done = _run([str(node), "--test", "--test-force-exit", "--test-reporter=spec", str(HERE / name)], HERE, env)
     assert done.returncode == 0, done.stdout[-20_000:]
 
 

@@ -363,9 +363,10 @@ class LiveSession:
         raise AskNotFound(session=self.id, kind=kind, ask=ask_id)
 
     async def tell(self, answer: Answer) -> None:
-        """Hand a decision that is in the log to the agent."""
+        """Hand a decision that is in the log to the agent; one that has just died will never need it."""
         if self._connection is not None:
-            await self._connection.answer(answer)
+            with contextlib.suppress(AgentExited):
+                await self._connection.answer(answer)
 
     # Status
 
