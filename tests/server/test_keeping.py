@@ -172,7 +172,7 @@ def test_an_idle_session_sleeps_and_a_prompt_wakes_it(state_dir: Path) -> None:
         talk.turn("mock: say one")
         process = talk.get().get("process")
         wait_until(lambda: "process" not in talk.get(), what="the session did not fall asleep")
-        assert process is None or not is_alive(process["pid"])
+        wait_until(lambda: process is None or not is_alive(process["pid"]), what="its agent stayed")
         assert talk.get()["status"] == "running"
         events = talk.turn("mock: recall")
         info = next(event["data"] for event in events if "start" in event["data"])

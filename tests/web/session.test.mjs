@@ -71,10 +71,10 @@ test("questions are answered: one, several, and in one's own words", async () =>
   await page.getByRole("checkbox", { name: "milk" }).check();
   await page.getByRole("checkbox", { name: "sugar" }).check();
   await page.getByRole("button", { name: "Answer" }).click();
-  await page.getByText("answered: M; milk, sugar").waitFor();
+  await page.getByText("answered: M; milk, sugar").first().waitFor();
   await page.getByLabel("Your own answer").fill("Ada");
   await page.keyboard.press("Enter");
-  await page.getByText("answered: Ada").waitFor();
+  await page.getByText("answered: Ada").first().waitFor();
   await answer(page, "Thanks.").waitFor();
   await closed(page);
 });
