@@ -177,7 +177,8 @@ def _memory(state_dir: Path, session: Stored) -> list[str]:
     if _was_retold(session):
         return []
     files = (state_dir / "sessions" / session.id / "home" / ".mock-agent").glob("*.json")
-    prompts = [text for file in files for text in json.loads(file.read_bytes())["turns"]]
+    notes = (file.read_bytes() for file in files)  # a power cut may empty the agent's own notes
+    prompts = [text for note in notes if note for text in json.loads(note)["turns"]]
     heard = Counter(found[0] for text in prompts if (found := _TOKEN.search(text)))
     return [f"{session.id}: I3: the agent heard {token} {times} times" for token, times in heard.items() if times > 1]
 

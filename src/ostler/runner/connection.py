@@ -437,7 +437,8 @@ class AgentConnection:
                 self._act(process)
                 await asyncio.sleep(0)  # a flood must not starve the other sessions
             else:
-                self._dialogue.end()
+                if not self._expected:  # what we cut off ourselves in the middle is no frame
+                    self._dialogue.end()
                 self._act(process)
                 return
 
