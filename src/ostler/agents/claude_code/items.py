@@ -22,7 +22,7 @@ from ostler.wire.parts import ContentPart, ReasoningPart, TextPart, ToolCallPart
 from ostler.wire.running import Draft
 
 _DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
-_TODO_STATUS: dict[str, Literal["pending", "in_progress", "completed"]] = {
+_PLAN_STATUS: dict[str, Literal["pending", "in_progress", "completed"]] = {
     "pending": "pending",
     "in_progress": "in_progress",
     "completed": "completed",
@@ -148,4 +148,4 @@ def todo_list(block: Block) -> list[Draft]:
 
 
 def _entry(todo: Todo) -> PlanEntry:
-    return PlanEntry(content=todo.content, status=_TODO_STATUS.get(todo.status, "pending"))
+    return PlanEntry(content=todo.content, status=_PLAN_STATUS.get(todo.status, "pending"))

@@ -21,7 +21,7 @@ from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prom
 
 T = TypeVar("T")
 _METHOD_NOT_FOUND = -32601
-_TODO_STATUS: dict[str, Literal["completed", "in_progress"]] = {
+_PLAN_STATUS: dict[str, Literal["completed", "in_progress"]] = {
     "done": "completed",
     "completed": "completed",
     "in_progress": "in_progress",
@@ -189,7 +189,7 @@ class CopilotTranslator:
         entries = tuple(
             PlanEntry(
                 content=row.title or row.description or row.id or "",
-                status=_TODO_STATUS.get(row.status or "", "pending"),
+                status=_PLAN_STATUS.get(row.status or "", "pending"),
             )
             for row in rows
         )

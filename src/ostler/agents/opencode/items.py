@@ -35,7 +35,7 @@ _CUT = "...\n\n"
 """Stands before the end of an output that is too long to be told as a whole."""
 _LIMITED = re.compile(r"\b429\b|rate.?limit|too many requests|quota", re.IGNORECASE)
 _DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
-_TODO: dict[str, Literal["pending", "in_progress", "completed"]] = {
+_PLAN_STATUS: dict[str, Literal["pending", "in_progress", "completed"]] = {
     "pending": "pending",
     "in_progress": "in_progress",
     "completed": "completed",
@@ -271,7 +271,9 @@ def new_file_diff(path: str, content: str) -> str:
 def plan(todos: Sequence[frames.Todo]) -> Draft:
     """The to-do list, without what was given up."""
     entries = tuple(
-        PlanEntry(content=todo.content, status=_TODO.get(todo.status, "pending"), priority=_PRIORITY.get(todo.priority))
+        PlanEntry(
+            content=todo.content, status=_PLAN_STATUS.get(todo.status, "pending"), priority=_PRIORITY.get(todo.priority)
+        )
         for todo in todos
         if todo.status != "cancelled"
     )
