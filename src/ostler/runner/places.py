@@ -15,6 +15,7 @@ import msgspec
 
 from ostler.agents.adapter import Launch
 from ostler.base.errors import InvalidRequest, OstlerError, RuntimeRefused, WorkspaceNotFound
+from ostler.base.undo import undone_by, undone_later_by
 from ostler.link.workspaces import Progress, SetupOutcome
 from ostler.runner.delivery.branches import CommitText
 from ostler.runner.delivery.forge import PullRequestText
@@ -99,12 +100,9 @@ class LocalWorkspaces:
             made = await self._library.create(wanted, progress=progress)
         else:
             made, outcome = await self._setups.create(wanted, order.setup, progress)
-        try:
-            if in_container:
+        if in_container:
+            async with undone_later_by(lambda: self.destroy(made.id)):
                 await self._containers.prepare(made, order.runtime, progress)
-        except BaseException:
-            await asyncio.shield(self.destroy(made.id))
-            raise
         return _told(made, wire.Workspace), outcome
 
     async def get(self, workspace: str) -> wire.Workspace:
@@ -183,11 +181,8 @@ class LocalWorkspaces:
     async def patch(self, workspace: str, *, old: str, new: str) -> tuple[int, AsyncIterator[bytes]]:
         """The difference as a patch; it waits on disk if it is large."""
         file: BinaryIO = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115  closed when sent
-        try:
+        with undone_by(file.close):
             size = await self._library.patch(workspace, file, old=old, new=new)
-        except BaseException:
-            file.close()
-            raise
         return size, _sent(file)
 
     # Files

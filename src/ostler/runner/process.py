@@ -15,6 +15,7 @@ import msgspec
 from ostler.base.errors import StoreUnavailable
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
+from ostler.base.undo import undone_by, undone_later_by
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.outbox import Outbox
 from ostler.runner.spool import END, OUTPUT, RUNNING, SOCKET, STDERR, boot
@@ -104,12 +105,9 @@ class Process:
                     process = cls._ask_for(nursery, folder, wake)
                 except OSError as error:
                     raise CannotStart(f"no keeper could be started for it ({error.strerror}).") from error
-                try:
+                async with undone_later_by(process._abandon):
                     if await process._launch(command, patience):
                         return process
-                except BaseException:
-                    await asyncio.shield(process._abandon())
-                    raise
                 process.release()
                 nursery.abandon()
         raise CannotStart("no keeper could be started for it.")
@@ -117,13 +115,9 @@ class Process:
     @classmethod
     def _ask_for(cls, nursery: NurseryHandle, folder: Path, wake: Callable[[], None]) -> Self:
         control, theirs = socket.socketpair()
-        try:
-            with theirs:
-                nursery.fork_keeper(theirs.fileno())
-            return cls(folder, control, wake)
-        except BaseException:
-            control.close()
-            raise
+        with undone_by(control.close), theirs:
+            nursery.fork_keeper(theirs.fileno())
+        return cls(folder, control, wake)
 
     async def _launch(self, command: Command, patience: float) -> bool:
         """Tell the keeper what to start; False when there is no keeper."""
@@ -362,10 +356,8 @@ def _connected(folder: Path) -> socket.socket:
     place = os.open(folder, os.O_PATH | os.O_CLOEXEC)
     control = socket.socket(socket.AF_UNIX)
     try:
-        control.connect(f"/proc/self/fd/{place}/{SOCKET}")
-    except BaseException:
-        control.close()
-        raise
+        with undone_by(control.close):
+            control.connect(f"/proc/self/fd/{place}/{SOCKET}")
     finally:
         os.close(place)
     return control

@@ -12,6 +12,7 @@ import msgspec
 
 from ostler.base.errors import SetupFailed, SnapshotNotFound, TimedOut, WorkspaceNotFound
 from ostler.base.ids import new_id
+from ostler.base.undo import undone_later_by
 from ostler.link.workspaces import Progress, SetupOutcome
 from ostler.runner.home import base_environment
 from ostler.runner.nursery import NurseryHandle
@@ -56,17 +57,13 @@ class Setups:
         """A workspace that is set up; of several that want the same, one runs the command and the others wait."""
         fresh = await self._library.create(order, progress=progress)
         file = self._root / "kept" / f"{_key(order, fresh, command)}.json"
-        try:
-            async with self._locks[file.name]:
-                if (forked := await self._forked(file)) is not None:
-                    progress("Setup: its kept result is used.")
-                    await self._library.destroy(fresh.id)
-                    return forked, "cached"
-                await self._run(fresh, command, progress)
-                await self._keep(file, fresh)
-        except BaseException:
-            await asyncio.shield(self._library.destroy(fresh.id))
-            raise
+        async with undone_later_by(lambda: self._library.destroy(fresh.id)), self._locks[file.name]:
+            if (forked := await self._forked(file)) is not None:
+                progress("Setup: its kept result is used.")
+                await self._library.destroy(fresh.id)
+                return forked, "cached"
+            await self._run(fresh, command, progress)
+            await self._keep(file, fresh)
         return fresh, "run"
 
     async def _forked(self, file: Path) -> Workspace | None:

@@ -9,6 +9,7 @@ from threading import Lock
 
 import msgspec
 
+from ostler.base.undo import undone_by
 from ostler.runner.workspaces.mirrors import Fetched
 from ostler.runner.workspaces.providers.provider import TREE, Origin, Provider
 from ostler.runner.workspaces.records import read_record, write_record
@@ -47,12 +48,8 @@ class Bases:
         name = f"{key}-{provider.store}"
         with self._lock:
             self._pins[name] += 1
-        try:
-            with self._locks[name]:
-                return self._existing(name) or self._built(name, provider, build)
-        except BaseException:
-            self.put_back(name)
-            raise
+        with undone_by(lambda: self.put_back(name)), self._locks[name]:
+            return self._existing(name) or self._built(name, provider, build)
 
     def put_back(self, name: str) -> None:
         """The base is in a record now, or not needed after all."""
@@ -70,11 +67,8 @@ class Bases:
         if place.exists():
             self._throw_away(place, provider.kind)
         place.mkdir()
-        try:
+        with undone_by(lambda: self._throw_away(place, provider.kind)):
             base = build(place)
-        except BaseException:
-            self._throw_away(place, provider.kind)
-            raise
         write_record(place / _RECORD, base)
         return base
 

@@ -14,6 +14,7 @@ from typing import Literal, NoReturn, Self
 import msgspec
 
 from ostler.base.errors import FileMissing, InvalidRequest, OstlerError, PathRefused
+from ostler.base.undo import undone_by
 from ostler.runner.workspaces.beneath import make_folders, open_beneath, opened
 from ostler.runner.workspaces.diffs import printable
 
@@ -184,15 +185,16 @@ def _pread(file: int, length: int, offset: int) -> bytes:
 def _replace(at: int, name: str, data: bytes, mode: int) -> None:
     fresh = f".{name[:80]}.{secrets.token_hex(6)}.new"
     file = os.open(fresh, _NEW, mode, dir_fd=at)
-    try:
+    with undone_by(lambda: _unlink(fresh, at)):
         with os.fdopen(file, "wb") as target:
             os.fchmod(target.fileno(), mode)
             target.write(data)
         os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(fresh, dir_fd=at)
-        raise
+
+
+def _unlink(name: str, at: int) -> None:
+    with suppress(OSError):
+        os.unlink(name, dir_fd=at)
 
 
 def _mode(at: int, path: str, name: str, executable: bool | None) -> int:

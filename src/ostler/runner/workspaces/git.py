@@ -19,6 +19,8 @@ from typing import IO
 
 import msgspec
 
+from ostler.base.undo import undone_by
+
 Progress = Callable[[str], None]
 LOCAL_SECONDS = 600.0
 REMOTE_SECONDS = 3600.0
@@ -191,10 +193,8 @@ class Git:
         with child, (stop or Stop()).watching(child), _deadline(child, REMOTE_SECONDS if progress else LOCAL_SECONDS):
             listener = _Listener(_pipe(child.stderr), progress)
             try:
-                yield _pipe(child.stdout)
-            except BaseException:
-                _kill(child)
-                raise
+                with undone_by(lambda: _kill(child)):
+                    yield _pipe(child.stdout)
             finally:
                 words = listener.finish()
             if child.wait() not in accept:

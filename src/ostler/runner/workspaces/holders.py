@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Lock
 
 import ostler
+from ostler.base.undo import undone_by
 
 DOOR = "door"
 _PROGRAMS = Path(ostler.__file__).resolve().parent / "builtin"
@@ -78,13 +79,10 @@ class Holders:
         }
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(_ANSWER_SECONDS)
-        try:
+        with undone_by(ours.close):
             with theirs:
                 self._request(json.dumps(order).encode(), theirs)
             return _answered(ours)
-        except BaseException:
-            ours.close()
-            raise
 
     def find(self, place: Path) -> Hold | None:
         """The hold of a workspace that is mounted already."""

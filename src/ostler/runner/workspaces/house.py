@@ -3,6 +3,7 @@
 import fcntl
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import BinaryIO
@@ -13,6 +14,7 @@ from ostler.base.clock import Clock
 from ostler.base.errors import SettingsError, SnapshotNotFound, Unprocessable, WorkspaceBusy, WorkspaceNotFound
 from ostler.base.ids import new_id
 from ostler.base.settings import Settings
+from ostler.base.undo import undone_by
 from ostler.runner.workspaces.bases import Base, Bases
 from ostler.runner.workspaces.beneath import folder
 from ostler.runner.workspaces.builder import Builder
@@ -217,14 +219,11 @@ class House:
     ) -> Workspace:
         spot = self._spot(record)
         spot.place.mkdir(mode=0o700)
-        try:
+        throw = partial(self._trash.throw, spot.place, provider.kind)
+        with undone_by(throw), undone_by(lambda: provider.release(spot)):
             record = self._filled(record, provider, origin, origin_tree)
             _check_wanted(stop)
             write_record(spot.place / WORKSPACE_RECORD, record)
-        except BaseException:
-            provider.release(spot)
-            self._trash.throw(spot.place, provider.kind)
-            raise
         with self._lock:
             self._records[record.workspace.id] = record
         return record.workspace
@@ -272,12 +271,9 @@ class House:
         record, provider = self._known(workspace)
         place = self._root / "snapshots" / new_id("snp")
         place.mkdir(mode=0o700)
-        try:
+        with undone_by(lambda: self._trash.throw(place, provider.kind)):
             kept = self._frozen(record, provider, place, label)
             write_record(place / SNAPSHOT_RECORD, kept)
-        except BaseException:
-            self._trash.throw(place, provider.kind)
-            raise
         with self._lock:
             self._snapshots[place.name] = kept
         return kept.snapshot
@@ -314,14 +310,10 @@ class House:
         before = spot.place / _BEFORE
         before.mkdir()
         provider.move(spot.place, before)
-        try:
+        with undone_by(lambda: self._roll_back(spot.place, provider)), undone_by(lambda: provider.release(spot)):
             fresh = msgspec.structs.replace(record, parent_tree=kept.parent_tree)
             fresh = self._filled(fresh, provider, self._origin(kept), kept.snapshot.tree)
             self._remember(fresh)
-        except BaseException:
-            provider.release(spot)
-            self._roll_back(spot.place, provider)
-            raise
         self._trash.throw(before, provider.kind)
         return fresh.workspace
 

@@ -208,12 +208,9 @@ class LiveSession:
 
     async def adopt(self, kept: KeptProcess, *, known: int) -> Connection:
         """Go on with a process that an earlier server started."""
-        link = self._link = _Link(self, kept.start)
-        try:
-            link.connection = await self._runner.adopt(kept, link, known=known)
-        except BaseException:
-            self._link = None
-            raise
+        link = _Link(self, kept.start)
+        link.connection = await self._runner.adopt(kept, link, known=known)
+        self._link = link
         return link.connection
 
     # Sleep

@@ -11,6 +11,7 @@ from typing import Any
 from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed, WorkspaceBusy
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
+from ostler.base.undo import undone_later_by
 from ostler.link.workspaces import SetupOutcome, Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.work import Worked
@@ -75,11 +76,8 @@ class Pipeline:
             made, setup = await self._workspaces.create(order, progress.tell)
         finally:
             await progress.close()
-        try:
+        async with undone_later_by(lambda: self._workspaces.destroy(made.id)):
             state = await self._frozen(session, made.id, _BEGINNING)
-        except BaseException:
-            await asyncio.shield(self._workspaces.destroy(made.id))
-            raise
         notes = _notes_on(order)
         ready = [drafts.workspace(created(made, setup)), drafts.snapshot(kept(session, state, 0, _BEGINNING))]
         await session.note([*notes, *ready, drafts.status("running")])

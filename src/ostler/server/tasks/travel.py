@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from ostler.base.errors import InvalidTransition, NotInConversation, SessionBusy
+from ostler.base.undo import undone_later_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
@@ -95,13 +96,10 @@ class Travel:
         new = self._sessions.sibling(live, wanted.key)
         home = self._sessions.home(new.id)
         made = await self._workspaces.fork(kept.snapshot_id, home=home, with_memory=_memory(kept) is not None)
-        try:
+        async with undone_later_by(lambda: self._workspaces.destroy(made.id)):
             frozen = await self._workspaces.snapshot(made.id, f"fork of turn {turn}", agent=new.agent, home=home)
             begun = await self._beginning(live, new, wanted, kept, made, frozen)
             return await self._sessions.insert(new, begun)
-        except BaseException:
-            await self._workspaces.destroy(made.id)
-            raise
 
     async def _beginning(
         self,
