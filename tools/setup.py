@@ -31,7 +31,7 @@ GROUPS = {
     "dev.txt": ("pyproject.toml", "--group", "pyproject.toml:dev", "--constraints", "requirements/runtime.txt"),
 }
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-DISK_TOOLS = {"mkfs.btrfs": "btrfs-progs", "mkfs.xfs": "xfsprogs"}
+TEST_TOOLS = {"mkfs.btrfs": "btrfs-progs", "mkfs.xfs": "xfsprogs", "cc": "gcc"}
 UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
 
 
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
     elif len(argv) == 1 and argv[0] in SETS:
         _install(argv[0])
         if argv[0] == "dev":
-            _install_disk_tools()
+            _install_test_tools()
     elif argv == ["web"]:
         _build_web()
     elif argv == ["browser"]:
@@ -170,9 +170,9 @@ def _make_tools_environment() -> None:
     _run(command, dict(os.environ))
 
 
-def _install_disk_tools() -> None:
-    """The tools with which tests make file systems of their own; without them, and without root, those are skipped."""
-    missing = [package for program, package in DISK_TOOLS.items() if shutil.which(program) is None]
+def _install_test_tools() -> None:
+    """Programs that tests need: those that make file systems of their own, and a compiler."""
+    missing = [package for program, package in TEST_TOOLS.items() if shutil.which(program) is None]
     if missing and os.geteuid() == 0 and shutil.which("apt-get"):
         _say(f"installing {' and '.join(missing)} with apt-get, for tests")
         env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

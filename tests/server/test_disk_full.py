@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +19,7 @@ from tests.server.small_disk import SmallDisk
 from tests.server.talk import Talk
 from tests.serving import wait_until
 
-CAN_MOUNT = os.geteuid() == 0 and shutil.which("unshare") is not None and shutil.which("nsenter") is not None
-pytestmark = pytest.mark.skipif(not CAN_MOUNT, reason="only root can mount a disk that is full")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk that is full")
 
 
 @pytest.fixture

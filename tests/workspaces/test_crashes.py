@@ -1,5 +1,6 @@
 """After kill -9 nothing is mounted, nothing runs, nothing half-made is left, and nothing finished is lost."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -152,6 +153,19 @@ def _is_fork_server(pid: int) -> bool:
     except OSError:
         return False
     return f"PPid:\t{os.getpid()}\n" in status and b"workspace_holder.py" in command
+
+
+async def test_a_fork_server_that_is_killed_while_asked_is_replaced(tmp_path: Path) -> None:
+    async with opened(tmp_path / "state") as service:
+        order = Order(source=EmptySource(files={"a.txt": "a"}), providers=("overlay",), strict=True)
+        await service.create(order)
+        (server,) = _children()
+        os.kill(server, signal.SIGSTOP)  # so that the request lies with it unread when it dies
+        making = asyncio.create_task(service.create(order))
+        uppers = tmp_path / "state" / "workspaces"
+        await asyncio.to_thread(wait_until, lambda: len([*uppers.glob("*/upper")]) == 2, what="the request to be near")
+        os.kill(server, signal.SIGKILL)
+        assert await inside(service, await making, "cat a.txt") == "a"
 
 
 async def test_half_made_things_are_removed_at_the_next_start(tmp_path: Path) -> None:

@@ -24,6 +24,10 @@ class CannotHold(Exception):
     """No overlay could be mounted; the text says why."""
 
 
+class _EndedSilently(CannotHold):
+    """The program was killed before it answered; what it had mounted went with it."""
+
+
 class Hold:
     """A workspace that stays mounted until this is closed and nobody is inside any more."""
 
@@ -77,12 +81,11 @@ class Holders:
             "door": f"{place}/{DOOR}",
             "user": user,
         }
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.settimeout(_ANSWER_SECONDS)
-        with undone_by(ours.close):
-            with theirs:
-                self._request(json.dumps(order).encode(), theirs)
-            return _answered(ours)
+        message = json.dumps(order).encode()
+        try:
+            return self._held(message)
+        except _EndedSilently:  # a kill can come between our request and its answer
+            return self._held(message)
 
     def find(self, place: Path) -> Hold | None:
         """The hold of a workspace that is mounted already."""
@@ -104,6 +107,14 @@ class Holders:
             if self._process is not None:
                 self._process.wait(timeout=_ANSWER_SECONDS)
             self._socket = self._process = None
+
+    def _held(self, message: bytes) -> Hold:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.settimeout(_ANSWER_SECONDS)
+        with undone_by(ours.close):
+            with theirs:
+                self._request(message, theirs)
+            return _answered(ours)
 
     def _request(self, message: bytes, lifeline: socket.socket) -> None:
         with self._lock:
@@ -148,7 +159,9 @@ def _answered(lifeline: socket.socket) -> Hold:
         raise CannotHold("the holder did not answer") from error
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
-    answer = json.loads(message) if message else {"ok": False, "why": "the holder ended"}
+    if not message:
+        raise _EndedSilently("the holder ended")
+    answer = json.loads(message)
     if not answer["ok"]:
         raise CannotHold(str(answer["why"]))
     return Hold(lifeline, descriptors)
