@@ -6,7 +6,7 @@ BIN := .venv/bin
 OSTLER_STATE_DIR ?= $(CURDIR)/.ostler
 
 .DEFAULT_GOAL := help
-.PHONY: help serve web test check conformance chaos chaos-selftest bench schema format lock setup setup-runtime clean
+.PHONY: help serve web test check lint conformance chaos chaos-selftest bench schema format lock setup setup-runtime clean
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,19 +18,21 @@ web: ## build the web UI into src/ostler/_web, if it changed
 	@test -x $(BIN)/python || $(PYTHON) tools/setup.py runtime
 	@$(PYTHON) tools/setup.py web
 
-test: check web ## run the checks and all tests (ARGS="tests/server -k name" for some)
+test: lint web ## run the checks and all tests (ARGS="tests/server -k name" for some)
 	@$(PYTHON) tools/setup.py browser
 	@$(PYTHON) tools/setup.py clients
 	@echo "test: pytest"
 	@$(BIN)/python -m pytest -q --durations=10 -n 3 --dist worksteal $(ARGS)
 
-check: setup ## format, lint, types, architecture, freshness of generated files
+check: lint ## format, lint, types, architecture, freshness of generated files
+	@echo "check: architecture"
+	@$(BIN)/python -m pytest -q -n 2 tests/architecture
+
+lint: setup ## format, lint and types alone
 	@echo "check: ruff format, ruff check"
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@echo "check: mypy"
 	@$(BIN)/mypy
-	@echo "check: architecture"
-	@$(BIN)/python -m pytest -q tests/architecture
 
 conformance: setup ## run every agent through the whole suite and write what was found (ARGS="codex pi" for some)
 	@$(BIN)/python -m tools.coverage $(ARGS)
@@ -43,7 +45,7 @@ chaos: setup ## kill everything at random for ten minutes and at every failpoint
 chaos-selftest: setup ## seed bugs and see that the chaos suite catches each (ARGS="late-resume" for some)
 	@$(BIN)/python -m tests.chaos.selftest $(ARGS)
 
-bench: setup ## measure against the peer; writes bench/RESULTS.md
+bench: setup web ## measure, beside the peer and alone; writes bench/RESULTS.md (ARGS="agents web" for some parts)
 	@$(BIN)/python bench/run.py $(ARGS)
 
 schema: setup ## write schema/ and docs/reference/ anew from the code

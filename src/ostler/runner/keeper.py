@@ -111,23 +111,25 @@ class Keeper:
         os.setsid()
         prctl(_PR_SET_CHILD_SUBREAPER, 1)
         prctl(_PR_SET_NAME, b"ostler-keeper")
-        request = self._first_order()
-        if request is None or not self._start(request):
+        (request, _), *more = self._first_orders()
+        if "argv" not in request or not self._start(request):
             return
+        for order, payload in more:
+            self._obey(order, payload)
         while self._collect():
             self._wait()
         self._leave()
 
-    def _first_order(self) -> "dict[str, object] | None":
-        if self._line is None:
-            return None
-        while True:
+    def _first_orders(self) -> "list[tuple[dict[str, object], bytes]]":
+        """The order to start, and what was said right after it; an empty one when the runner gave up before."""
+        while self._line is not None:
             select.select([self._line], [], [])
             orders = self._line.orders()
             if orders is None:
-                return None
+                break
             if orders:
-                return orders[0][0]
+                return orders
+        return [({}, b"")]
 
     # Start and end
 
@@ -388,7 +390,7 @@ class Keeper:
         """Send the next signal of the ending to the whole tree; the last one is sent until nothing is left."""
         number = self._ending[0]
         if number == signal.SIGKILL:
-            sweep(os.getpid())
+            sweep(os.getpid(), self._collect)
             self._due = time.monotonic() + self._pause
             self._pause = min(self._pause * 2, SLOWEST_SWEEP_PAUSE)
             return
@@ -446,7 +448,7 @@ class Nursery:
                     self._admit()
             self._collect()
             if self._strays:
-                sweep(os.getpid(), self._keepers)
+                sweep(os.getpid(), self._collect, self._keepers)
                 self._strays = any(descendants(os.getpid(), self._keepers))
 
     def _collect(self) -> None:

@@ -6,7 +6,6 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -136,8 +135,6 @@ class Process:
     async def _abandon(self) -> None:
         """Give up a start at any point of it."""
         self._order({"do": "kill"})
-        with suppress(OSError):
-            self._control.shutdown(socket.SHUT_WR)
         await finished(self._gone, KILL_SECONDS)
         self.release()
 
