@@ -13,6 +13,7 @@ from ostler.base.disk import is_full
 from ostler.base.errors import AgentExited, AgentStartFailed, SessionBusy, StoreUnavailable, TimedOut
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
+from ostler.base.undo import undone_later_by
 from ostler.link.protocol import Sink
 from ostler.runner import journal as calls
 from ostler.runner.dialogue import Counts, Dialogue
@@ -134,13 +135,13 @@ class AgentConnection:
 
     async def open(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> None:
         """Start the process and wait until it takes prompts; raises AgentStartFailed and leaves nothing behind."""
-        try:
+        async with undone_later_by(self._never_began):
             process = await self._start(nursery, launch, environ)
-        except BaseException:
-            await asyncio.shield(self._forget())
-            self.over.set_result(None)
-            raise
         await self._begin(process, [])
+
+    async def _never_began(self) -> None:
+        await self._forget()
+        self.over.set_result(None)
 
     async def _start(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> Process:
         env = environment(self._spec, launch, environ)
@@ -218,15 +219,15 @@ class AgentConnection:
             await self._become_ready(process, greet=True)
 
     async def _become_ready(self, process: Process, *, greet: bool) -> None:
-        try:
+        async with undone_later_by(self._give_up):
             if greet:
                 self._greet(process)
             await self._until_ready(process)
-        except BaseException:
-            if not self._leaving:
-                await asyncio.shield(self.close(force=True))
-            raise
         self._opened = True
+
+    async def _give_up(self) -> None:
+        if not self._leaving:
+            await self.close(force=True)
 
     def _greet(self, process: Process) -> None:
         if self._expected:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from ostler.base.errors import DatabaseInUse
+from ostler.base.undo import undone_by
 from ostler.server.store.schema import migrate
 from ostler.server.store.writer import Writer
 
@@ -34,14 +35,11 @@ class Store:
         """Open or create the database; fails if another server has it or a newer version wrote it."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _take_lock(path)
-        try:
+        with undone_by(lambda: os.close(lock)):
             connection = _connect(path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {sync}")
             migrate(connection, path=str(path))
-        except BaseException:
-            os.close(lock)
-            raise
         return cls(path, Writer(connection, asyncio.get_running_loop()), lock)
 
     def write(
