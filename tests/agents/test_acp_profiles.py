@@ -53,6 +53,11 @@ def test_openhands_gets_its_provider_by_a_file(kind: Any, model: str, base_url: 
     assert (settings["llm"]["model"], settings["llm"]["base_url"]) == (model, base_url)
 
 
+@pytest.mark.parametrize(("home", "given"), [("/state/home", True), (f"/{'long' * 25}/home", False)])
+def test_openhands_gets_a_tmux_server_of_its_own_if_the_socket_has_room(home: str, given: bool) -> None:
+    assert ("TMUX_TMPDIR" in _launch(openhands.ADAPTER, home=home).env) is given
+
+
 @pytest.mark.parametrize("adapter", [kimi.ADAPTER, vibe.ADAPTER, openhands.ADAPTER], ids=lambda one: one.info.id)
 def test_without_a_provider_nothing_is_written(adapter: AcpAdapter) -> None:
     assert _launch(adapter).files == {}

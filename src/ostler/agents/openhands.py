@@ -17,18 +17,21 @@ _ENV = {
     "OPENHANDS_SUPPRESS_BANNER": "1",
 }
 _TOOLS = ("terminal", "file_editor", "task_tracker", "task_tool_set")
+_LONGEST_TMUX_FOLDER = 80  # its socket's whole name must stay below 108 characters
 
 
 def _configure(spec: AgentSpec) -> Setup:
+    # otherwise all sessions would share one tmux server, and the end of one would end the commands of all
+    env = {"TMUX_TMPDIR": spec.home} if len(spec.home) <= _LONGEST_TMUX_FOLDER else {}
     if spec.provider is None:
-        return Setup()
+        return Setup(env=env)
     settings = {
         "kind": "Agent",
         "llm": _model(spec.provider, spec.model or "default"),
         "tools": [{"name": name} for name in _TOOLS],
         "system_prompt_kwargs": {"cli_mode": True, "llm_security_analyzer": True},
     }
-    return Setup(files={".openhands/agent_settings.json": msgspec.json.encode(settings).decode()})
+    return Setup(env=env, files={".openhands/agent_settings.json": msgspec.json.encode(settings).decode()})
 
 
 def _model(provider: Provider, model: str) -> dict[str, Any]:
