@@ -1,5 +1,6 @@
 // An editor made of the official TypeScript SDK: runs prompts in a session, then loads it again on a new connection.
-// Usage: node acp.mjs <stdio|http|websocket> < {"url": ..., "command": [...], "cwd": ..., "prompts": [...], "choose": ...}
+// Usage: node acp.mjs <stdio|http|websocket> < {"url": ..., "command": [...], "cwd": ..., "prompts": [...],
+// "choose": ..., "session": ...}; without a session it begins one.
 
 import { spawn } from "node:child_process";
 import { Readable, Writable } from "node:stream";
@@ -11,7 +12,7 @@ import WebSocket from "ws";
 const [door] = process.argv.slice(2);
 let input = "";
 for await (const piece of process.stdin) input += piece;
-const { url, command, cwd, prompts, choose } = JSON.parse(input);
+const { url, command, cwd, prompts, choose, session } = JSON.parse(input);
 
 function open() {
   if (door === "http") return createHttpStream(`${url}/acp?agent=mock`);
@@ -37,7 +38,8 @@ async function connected(work) {
 }
 
 const first = await connected(async (agent) => {
-  const { sessionId } = await agent.request(methods.agent.session.new, { cwd, mcpServers: [] });
+  const sessionId = session ?? (await agent.request(methods.agent.session.new, { cwd, mcpServers: [] })).sessionId;
+  if (session) await agent.request(methods.agent.session.load, { sessionId, cwd, mcpServers: [] });
   const ends = [];
   for (const text of prompts) {
     const prompt = [{ type: "text", text }];

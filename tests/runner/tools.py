@@ -12,11 +12,21 @@ from typing import Any
 
 import msgspec
 
-from ostler.agents.adapter import Credential, Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents.adapter import (
+    Credential,
+    Info,
+    Installation,
+    Launch,
+    Output,
+    Ready,
+    Send,
+    TurnDone,
+    Unreadable,
+    all_but,
+)
 from ostler.agents.sources import OnPath, Source
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.process import Command, Process
-from ostler.wire.agents import Capabilities
 from ostler.wire.events import ItemDeltaData, PermissionData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, PermissionAnswer, Prompt
@@ -24,7 +34,6 @@ from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, PermissionA
 PROGRAMS = Path(__file__).with_name("programs")
 HERE = str(PROGRAMS / "here")
 PATIENCE = 30.0
-CAPABILITIES = Capabilities(**dict.fromkeys(Capabilities.__struct_fields__, True))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -150,7 +159,7 @@ class TinyAdapter:
 
     @property
     def info(self) -> Info:
-        return Info(id="tiny", name="Tiny", capabilities=CAPABILITIES, aliases=("small",))
+        return Info(id="tiny", name="Tiny", capabilities=all_but(), aliases=("small",))
 
     @property
     def sources(self) -> tuple[Source, ...]:

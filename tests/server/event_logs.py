@@ -10,6 +10,7 @@ from ostler.wire import events
 from ostler.wire.events import EVENTS, AnyEvent, decode_event
 from ostler.wire.items import Item, ItemKind, ItemRole, ItemStatus
 from ostler.wire.parts import ContentPart, ReasoningPart, StatusPart, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.workspace_events import SessionRewoundData
 
 ROLES: dict[str, ItemRole] = {"message": "assistant", "tool_call": "assistant", "tool_result": "tool"}
 
@@ -72,6 +73,14 @@ class Writer:
 
     def printed(self, text: str, item_id: str | None = None) -> None:
         self.add("terminal.output", events.TerminalOutputData(stream="stdout", data=text, item_id=item_id))
+
+    def made(self, path: str, item_id: str) -> None:
+        data = events.ArtifactCreatedData(path=path, action="write", artifact_type="text", item_id=item_id)
+        self.add("artifact.created", data)
+
+    def rewound(self, turn: int) -> None:
+        data = SessionRewoundData(turn=turn, sequence=1, snapshot_id="snp_1", workspace_id="wsp_1")
+        self.add("session.rewound", data)
 
     def error(self, message: str) -> None:
         self.add("error", events.ErrorData(message=message, code="agent_error"))
@@ -156,6 +165,9 @@ ACTS: st.SearchStrategy[Act] = st.one_of(
         _NAMES,
     ),
     _act(lambda log, text, name: log.completed(item(f"status{name}", "status", StatusPart(label=text))), _NAMES),
+    _act(lambda log, text, name: log.made(text, f"call{name}"), _NAMES),
+    _act(lambda log, text: log.add("session.info", events.SessionInfoData(title=text))),
+    _act(lambda log, text: log.rewound(turn=0)),
 )
 
 
@@ -170,3 +182,26 @@ def logs(draw: st.DrawFn) -> list[AnyEvent]:
     writer.end()
     writer.add("session.ended", events.SessionEndedData(reason="terminated", terminated_by="daemon"))
     return writer.events
+
+
+_WORDS = st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=6)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> tuple[list[AnyEvent], str]:
+    """A log of turns as agents write them, and all that was said in it; some agents tell it without deltas."""
+    writer, said = Writer(), ""
+    for turn in range(draw(st.integers(min_value=1, max_value=3))):
+        writer.turn(f"trn_{turn}")
+        for number, words in enumerate(draw(st.lists(_WORDS, max_size=3))):
+            name = f"itm_{turn}_{number}"
+            if draw(st.booleans()):
+                writer.say(name, *words)
+            else:
+                writer.completed(item(name, "message", TextPart(text="".join(words)), status="completed"))
+            writer.started(call(f"{name}_call", "search", "{}"))
+            writer.completed(call(f"{name}_call", "search", "{}", status="completed"))
+            writer.completed(result(f"{name}_call", "found"))
+            said += "".join(words)
+        writer.end()
+    return writer.events, said

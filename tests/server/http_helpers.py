@@ -27,7 +27,7 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "Deliver": {"mode": "patch"},
     "OpenIde": {"ide": "vscode"},
 }
-DIALECTS = frozenset({"chat", "daemon", "workflows"})
+DIALECTS = frozenset({"chat", "daemon", "workflows", "acp", "agui", "mcp"})
 """Tags of operations whose protocol fixes other answers; they have tests of their own."""
 _NAMES = re.compile(r"{(\w+)}")
 
@@ -88,13 +88,13 @@ def build_document() -> dict[str, Any]:
 
 
 def operations() -> list[Operation]:
-    """The route table of our own API."""
+    """The route table of our own API, without second places of the same."""
     paths = build_document()["paths"]
     return [
         Operation(method=method.upper(), path=path, about=about)
         for path, item in paths.items()
         for method, about in item.items()
-        if not DIALECTS.intersection(about["tags"])
+        if not DIALECTS.intersection(about["tags"]) and "x-alias-of" not in about
     ]
 
 

@@ -51,6 +51,8 @@ def test_batches_other_types_and_broken_messages_are_refused(server: RunningServ
     broken = httpx.post(f"{server.url}/acp", content="{", headers={"content-type": "application/json"})
     assert (broken.status_code, broken.json()["error"]["code"]) == (400, -32700)
     assert post(server, {**HELLO, "params": {}}).json()["error"]["code"] == -32602
+    unanswerable = post(server, {name: value for name, value in HELLO.items() if name != "id"})
+    assert (unanswerable.status_code, unanswerable.json()["error"]["code"]) == (400, -32600)
 
 
 def test_a_stream_needs_a_connection_and_a_client_that_takes_streams(server: RunningServer, api: httpx.Client) -> None:

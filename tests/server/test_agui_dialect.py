@@ -159,7 +159,17 @@ def test_what_was_said_before_a_new_thread_reaches_the_agent(agui: httpx.Client,
     run(agui, body(thread, *history, said("mock: say ok")))
     (first, *_) = agui.get(f"/api/v1/sessions/{thread}/messages").json()["messages"]
     told = "".join(part["text"] for part in first["item"]["content"])
-    assert all(text in told for text in ("Be brief.", "I am Ada.", "Hello Ada."))
+    assert all(text in told for text in ("I am Ada.", "Hello Ada."))
+
+
+def test_system_messages_are_the_instructions_of_a_new_thread(agui: httpx.Client, thread: str) -> None:
+    told = [said("Be brief.", "system"), said("Be kind.", "developer")]
+    assert spoken(run(agui, body(thread, *told, said("mock: instructions")))) == "Be brief.\n\nBe kind."
+    run(agui, body(thread, said("Be loud.", "system"), said("mock: say ok")))
+    stored = agui.get(f"/api/v1/sessions/{thread}/messages").json()["messages"]
+    prompts = [entry["item"]["content"] for entry in stored if entry["item"]["role"] == "user"]
+    assert [len(parts) for parts in prompts] == [1, 2]
+    assert "Be loud." in prompts[1][0]["text"]
 
 
 @pytest.mark.parametrize(
@@ -201,3 +211,10 @@ def test_a_client_that_leaves_does_not_stop_the_run(agui: httpx.Client, thread: 
     assert [turn["outcome"] for turn in agui.get(f"/api/v1/sessions/{thread}/turns").json()["turns"]] == [
         "completed"
     ] * 2
+
+
+def test_a_prompt_that_cannot_be_taken_leaves_no_thread_behind(agui: httpx.Client, thread: str) -> None:
+    source = {"type": "data", "value": "iVBORw0KGgo=", "mimeType": "image/nonsense"}
+    answer = agui.post("/agui", json=body(thread, said([{"type": "image", "source": source}])))
+    assert_problem(answer, "unprocessable")
+    assert_problem(agui.get(f"/api/v1/sessions/{thread}"), "session_not_found")

@@ -149,16 +149,40 @@ def test_the_agent_is_configured_by_the_request(root: httpx.Client, key: str) ->
     answer = ask(root, message("mock: permission delete x\nmock: say done"), session=key, parameters={"agent": agent})
     assert content(answer).endswith("done")
     session = root.get(f"/api/v1/sessions/{key}").json()
-    assert {name: session[name] for name in ("model", "variant", "mode", "permission_mode", "mcp_servers")} == {
+    shown = ("model", "variant", "mode", "instructions", "permission_mode", "mcp_servers")
+    assert {name: session[name] for name in shown} == {
         "model": "mock-large",
         "variant": "high",
         "mode": "build",
+        "instructions": "Be brief.",
         "permission_mode": "bypass",
         "mcp_servers": ["files"],
     }
-    prompt = root.get(f"/api/v1/sessions/{key}/messages").json()["messages"][0]["item"]["content"]
-    assert "Be brief." in prompt[0]["text"]
     assert words(load(root, key))[0] == ("user", "mock: permission delete x\nmock: say done")
+
+
+def test_system_messages_are_the_instructions_of_a_new_session(root: httpx.Client, key: str) -> None:
+    system = [message("Be brief.", "system"), message("Be kind.", "system")]
+    parameters = {"agent": {"harness": "mock", "instructions": "Speak French."}}
+    answer = ask(root, *system, message("mock: instructions"), session=key, parameters=parameters)
+    assert content(answer) == "Speak French.\n\nBe brief.\n\nBe kind."
+
+
+def test_other_instructions_than_those_of_the_session_go_along_with_the_message(root: httpx.Client, key: str) -> None:
+    brief, kind = message("Be brief.", "system"), message("Be kind.", "system")
+    for system in (brief, brief, kind):
+        assert content(ask(root, system, message("mock: instructions"), session=key)) == "Be brief."
+    stored = root.get(f"/api/v1/sessions/{key}/messages").json()["messages"]
+    prompts = [entry["item"]["content"] for entry in stored if entry["item"]["role"] == "user"]
+    assert [len(parts) for parts in prompts] == [1, 1, 2]
+    assert "Be kind." in prompts[2][0]["text"]
+    assert ("user", "mock: instructions") in words(load(root, key))[-2:]
+
+
+def test_a_branch_of_a_conversation_keeps_its_instructions(root: httpx.Client, key: str) -> None:
+    ask(root, message("Be brief.", "system"), message("mock: say one"), session=key)
+    told = [message("mock: say another"), message("another", "assistant"), message("mock: instructions")]
+    assert content(ask(root, *told, session=key)) == "Be brief."
 
 
 def test_a_reference_can_name_an_agent(root: httpx.Client, key: str) -> None:
@@ -255,7 +279,8 @@ def test_a_conversation_from_elsewhere_is_brought_along(root: httpx.Client, key:
     told = [message("Be kind.", "system"), message("My name is Ada."), message("Hello Ada.", "assistant")]
     ask(root, *told, message("mock: say hi"), session=key)
     prompt = root.get(f"/api/v1/sessions/{key}/messages").json()["messages"][0]["item"]["content"]
-    assert all(text in prompt[0]["text"] for text in ("Be kind.", "My name is Ada.", "Hello Ada."))
+    assert all(text in prompt[0]["text"] for text in ("My name is Ada.", "Hello Ada."))
+    assert root.get(f"/api/v1/sessions/{key}").json()["instructions"] == "Be kind."
     stored = load(root, key)
     assert words(stored) == [
         ("user", "My name is Ada."),

@@ -8,6 +8,7 @@ import pytest
 import schemathesis
 
 from tests.server.http_helpers import Operation, build_document, operations
+from tests.serving import RunningServer
 
 DOCUMENT = build_document()
 SCHEMAS = DOCUMENT["components"]["schemas"]
@@ -43,6 +44,45 @@ def test_an_operation_describes_its_answers_and_that_it_may_fail(operation: Oper
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_a_type_says_what_it_is(name: str) -> None:
     assert SCHEMAS[name]["description"].endswith(".")
+
+
+def every_operation() -> dict[str, Operation]:
+    """All of them, second places and other protocols included, by name."""
+    return {
+        str(found): found
+        for path, item in DOCUMENT["paths"].items()
+        for method, about in item.items()
+        for found in [Operation(method=method.upper(), path=path, about=about)]
+    }
+
+
+OPERATIONS = every_operation()
+ALIASES = [name for name in OPERATIONS if name.endswith(".alias")]
+PROTOCOLS = ("/messages", "/load-session", "/invoke", "/api/chat", "/v1/sessions", "/agui", "/acp", "/mcp")
+
+
+def test_the_doors_of_other_protocols_are_described() -> None:
+    assert [path for path in (*PROTOCOLS, "/sessions/{session}", "/healthz") if path not in DOCUMENT["paths"]] == []
+    posts = [DOCUMENT["paths"][path]["post"] for path in ("/messages", "/agui", "/acp", "/mcp")]
+    bodies = [post["requestBody"]["content"]["application/json"]["schema"]["$ref"].split("/")[-1] for post in posts]
+    assert bodies == ["ChatRequest", "RunAgentInput", "JsonRpcMessage", "JsonRpcMessage"]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_alias_names_an_operation_that_is_there(name: str) -> None:
+    assert OPERATIONS[name].about.get("x-alias-of", name) in OPERATIONS
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_an_alias_answers_like_its_operation(server: RunningServer, name: str) -> None:
+    alias = OPERATIONS[name]
+    main = OPERATIONS[alias.about["x-alias-of"]]
+    answers = []
+    for found in (alias, main):
+        path = re.sub(r"{\w+}", "nobody", found.path)
+        answer = httpx.request(found.method, f"{server.url}{path}", json={} if found.method == "POST" else None)
+        answers.append((answer.status_code, answer.text.replace(path, "")))
+    assert answers[0] == answers[1]
 
 
 def test_only_health_is_open_to_everyone() -> None:

@@ -26,6 +26,7 @@ UNKNOWN = {
     "permission_id": "ask_not_found",
     "question_id": "ask_not_found",
     "prompt_id": "queue_entry_not_found",
+    "snapshot": "snapshot_not_found",
 }
 
 

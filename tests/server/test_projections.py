@@ -6,15 +6,50 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from ostler.server.dialects import PROJECTIONS
+from ostler.server.dialects.ai_sdk.profile import Profile, Version
+from ostler.server.dialects.ai_sdk.projection import UiProjection
+from ostler.server.dialects.daemon.projection import EVENT_TYPES, daemon_event
 from ostler.server.dialects.formats import Format, Span, Subject
-from ostler.wire.events import AnyEvent
-from tests.server.event_logs import logs
+from ostler.server.store.records import StoredEvent
+from ostler.wire.events import AnyEvent, UnknownEvent
+from tests.server.event_logs import conversations, logs
+from tests.server.spoken import SPOKEN
 
 SUBJECT = Subject(session_id="ses_1", key="my-chat", agent="mock")
 RANDOM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 Message = dict[str, Any]
+
+
+class DaemonApi:
+    """The daemon API rewrites stored bytes; here it is fed like the others."""
+
+    def __init__(self, _: Subject) -> None:
+        """Every event stands for itself."""
+
+    def feed(self, event: AnyEvent | UnknownEvent) -> list[Any]:
+        stored = StoredEvent(event.sequence, msgspec.json.encode(event))
+        shown = daemon_event(stored, session_id=SUBJECT.session_id, key=SUBJECT.key)
+        return [] if shown is None else [json.loads(shown)]
+
+
+def chat(version: Version, *more: str) -> Format:
+    """The stream of one client of the AI SDK that knows more kinds of chunks."""
+
+    def begin(subject: Subject) -> UiProjection:
+        return UiProjection(subject, Profile(version=version))
+
+    return replace(PROJECTIONS["ui"], begin=begin, kinds=PROJECTIONS["ui"].kinds.union(more))
+
+
+EVERY = {
+    **PROJECTIONS,
+    "ui-6": chat("6", "tool-approval-request", "tool-output-denied"),
+    "ui-7": chat("7", "tool-approval-request", "tool-output-denied", "tool-approval-response"),
+    "daemon": Format(about="the daemon API", begin=DaemonApi, tag="type", kinds=EVENT_TYPES, is_log=True),
+}
 
 
 def project(found: Format, log: list[AnyEvent]) -> list[Message]:
@@ -44,35 +79,43 @@ def left_open(span: Span, tag: str, messages: list[Message]) -> set[Any]:
     return opened
 
 
-@pytest.mark.parametrize("name", PROJECTIONS)
+@pytest.mark.parametrize("name", EVERY)
 @given(log=logs())
 @RANDOM
 def test_a_projection_uses_only_the_kinds_it_lists(name: str, log: list[AnyEvent]) -> None:
-    found = PROJECTIONS[name]
+    found = EVERY[name]
     kinds = {message[found.tag] for message in project(found, log)}
     assert {kind for kind in kinds if not is_listed(kind, found)} == set()
 
 
-@pytest.mark.parametrize("name", PROJECTIONS)
+@pytest.mark.parametrize("name", EVERY)
 @given(log=logs())
 @RANDOM
 def test_a_projection_closes_what_it_opens(name: str, log: list[AnyEvent]) -> None:
-    found = PROJECTIONS[name]
+    found = EVERY[name]
     messages = project(found, log)
     assert [left_open(span, found.tag, messages) for span in found.spans] == [set() for _ in found.spans]
 
 
-@pytest.mark.parametrize("name", PROJECTIONS)
+@pytest.mark.parametrize("name", EVERY)
 @given(log=logs())
 @RANDOM
 def test_a_projection_tells_things_in_the_order_of_the_log(name: str, log: list[AnyEvent]) -> None:
-    told = "".join(json.dumps(message) for message in project(PROJECTIONS[name], log))
+    told = "".join(json.dumps(message) for message in project(EVERY[name], log))
     places = [told.index(text) for number in range(len(log)) if (text := f"<{number}>") in told]
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("name", PROJECTIONS)
+@pytest.mark.parametrize("name", EVERY)
 @given(log=logs())
 @RANDOM
 def test_a_projection_of_the_same_log_is_the_same(name: str, log: list[AnyEvent]) -> None:
-    assert project(PROJECTIONS[name], log) == project(PROJECTIONS[name], log)
+    assert project(EVERY[name], log) == project(EVERY[name], log)
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "flat"])
+@given(talk=conversations())
+@RANDOM
+def test_what_an_agent_said_is_the_same_to_the_byte(name: str, talk: tuple[list[AnyEvent], str]) -> None:
+    log, said = talk
+    assert SPOKEN[name.partition("-")[0]](project(EVERY[name], log)) == said

@@ -199,3 +199,22 @@ def test_a_path_that_nobody_could_have_is_refused_like_one_that_is_not_there(api
     assert api.post("/sessions", json={"agent": "mock", "cwd": endless}).status_code == 422
     talk = Talk(api)
     assert talk.post("/messages", parts=[{"type": "file_ref", "path": endless}]).status_code == 422
+
+
+def test_what_a_session_used_and_changed_is_added_up_in_lists(api: httpx.Client) -> None:
+    talk = Talk(api)
+    assert "usage" not in talk.created
+    assert "changes" not in talk.created
+    talk.turn("mock: usage 1000 200 0.1\nmock: usage 1500 300 0.15\nmock: write notes.md one\\ntwo\\n")
+    talk.turn("mock: usage 500 100 0.2\nmock: edit notes.md two -> three\nmock: write more.md x\\n")
+    [listed] = [each for each in api.get("/sessions").json()["items"] if each["id"] == talk.id]
+    assert listed["usage"] == {"input_tokens": 2000, "output_tokens": 400, "cost": {"USD": 0.35}}
+    assert listed["changes"] == {"files": 2, "added": 4, "removed": 1}
+    assert listed == talk.get()
+
+
+def test_what_a_turn_took_so_far_is_counted_once(api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.send("mock: usage 10 1 0.25\nmock: usage 20 2 0.5\nmock: wait 600")
+    talk.until(lambda event: event["type"] == "usage.updated" and event["data"]["output_tokens"] == 2)
+    assert talk.get()["usage"] == {"input_tokens": 20, "output_tokens": 2, "cost": {"USD": 0.5}}

@@ -10,7 +10,7 @@ import pytest
 
 from ostler.base.errors import SettingsError
 from ostler.base.settings import ENV_PREFIX, Settings, load_settings, setting_help
-from tests.serving import OSTLER, clean_env, running_server
+from tests.serving import OSTLER, clean_env, running_server, wait_until
 
 NAMES = [field.name for field in msgspec.structs.fields(Settings)]
 DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Settings)}
@@ -152,6 +152,11 @@ def test_a_choice_is_refused_with_those_there_are(tmp_path: Path) -> None:
         _load(tmp_path, env={"OSTLER_LOG_FORMAT": "xml"})
 
 
+def test_default_instructions_that_are_too_long_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"Setting default_instructions=65537 bytes: must not be longer than 65536"):
+        _load(tmp_path, env={"OSTLER_DEFAULT_INSTRUCTIONS": "x" * 65537})
+
+
 def test_an_unknown_key_of_the_file_is_called_unknown(tmp_path: Path) -> None:
     _write_config(tmp_path, 'colour = "blue"')
     with pytest.raises(SettingsError, match="there is no such setting"):
@@ -199,6 +204,5 @@ def test_a_server_takes_settings_from_all_three_places(tmp_path: Path) -> None:
     config = _write_config(tmp_path / "elsewhere", 'log_format = "json"\nlog_level = "error"\n')
     env = {"OSTLER_CONFIG": str(config), "OSTLER_LOG_LEVEL": "info"}
     with running_server(tmp_path / "state", "--token", "t", env=env) as server:
-        announced = server.stdout.read_text()
-    assert "a token is needed" in announced
+        wait_until(lambda: "a token is needed" in server.stdout.read_text(), what="the server to ask for the token")
     assert '"event": "server.stopping"' in server.stderr.read_text()

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.server.http_helpers import assert_problem, wait_idle
-from tests.serving import RunningServer
+from tests.serving import RunningServer, running_server
 
 Message = tuple[str, dict[str, Any]]
 ALL = "/workflow-executions"
@@ -129,6 +129,7 @@ def test_a_message_while_the_agent_works_steers_it_or_waits(acme: httpx.Client) 
 def test_state_has_messages_status_and_turn(acme: httpx.Client, api: httpx.Client) -> None:
     execution = create(acme, "mock: say Hi", systemPrompt="Be brief.")
     wait_idle(api, execution, turns=1)
+    assert api.get(f"/sessions/{execution}").json()["instructions"] == "Be brief."
     state = {key: acme.get(f"{ALL}/{execution}/state", params={"key": key}).json() for key in ("status", "currentTurn")}
     assert state["status"] == {"key": "status", "value": "waiting_for_input"}
     assert state["currentTurn"] == {"key": "currentTurn", "value": 1}
@@ -173,6 +174,26 @@ def test_executions_are_listed_by_kind_and_hidden_from_other_organisations(
     assert httpx.get(other).json()["items"] == []
     assert_problem(httpx.get(f"{other}/{execution}"), "session_not_found")
     assert_problem(httpx.post(f"{other}/{execution}/cancel"), "session_not_found")
+
+
+def test_an_organisation_counts_and_shows_only_its_own_executions(state_dir: Path) -> None:
+    with (
+        running_server(state_dir) as server,
+        httpx.Client(base_url=f"{server.url}/api/orgs/default", timeout=30) as default,
+        httpx.Client(base_url=f"{server.url}/api/orgs/acme", timeout=30) as acme,
+    ):
+        orgs = {"default": default, "acme": acme}
+        made = [(org, create(orgs[org], "mock: say Hi")) for org in ("default", "acme", "default", "acme", "acme")]
+        for org, client in orgs.items():
+            wanted = [execution for owner, execution in reversed(made) if owner == org]
+            numbers = range(1, len(wanted) + 1)
+            pages = [client.get(ALL, params={"per_page": 1, "page": number}).json() for number in numbers]
+            assert [[found["id"] for found in page["items"]] for page in pages] == [[each] for each in wanted]
+            assert [page["total"] for page in pages] == [len(wanted)] * len(wanted)
+            assert [page.get("nextPage") for page in pages] == [*numbers[1:], None]
+        hidden, unknown = (default.get(f"{ALL}/{name}") for name in (made[1][1], "ses_nobody"))
+        assert_problem(unknown, "session_not_found")
+        assert hidden.text.replace(made[1][1], "ses_nobody") == unknown.text
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,14 @@ from ostler.wire.events import TurnOutcome
 from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
 
 
+def all_but(*missing: str) -> Capabilities:
+    """Everything that an agent can have, except what is named."""
+    every = Capabilities.__struct_fields__
+    if unknown := set(missing).difference(every):
+        raise ValueError(f"There is no capability {unknown.pop()}.")
+    return Capabilities(**{name: name not in missing for name in every})
+
+
 class Info(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about an agent that hold before it is started."""
 

@@ -3,10 +3,10 @@
 import msgspec
 
 from ostler.agents.acp import AcpAdapter
-from ostler.agents.acp.profile import Profile, Setup
-from ostler.agents.adapter import Credential
+from ostler.agents.acp.profile import Profile, Setup, extension
+from ostler.agents.adapter import Credential, all_but
 from ostler.agents.sources import Npm, OnPath
-from ostler.wire.agents import Capabilities, Mode, Model
+from ostler.wire.agents import Mode, Model
 from ostler.wire.running import AgentSpec
 
 _VERTEX = frozenset({"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT"})
@@ -35,34 +35,15 @@ def _configure(spec: AgentSpec) -> Setup:
         env["GOOGLE_GEMINI_BASE_URL"] = spec.provider.base_url
         env["GEMINI_API_KEY"] = spec.provider.api_key or "none"
     before = () if spec.resume is None else ("/bin/sh", "-c", _KEEP_OLD_CHAT, "sh", spec.resume[:8])
-    return Setup(before=before, env=env, files={".gemini/settings.json": msgspec.json.encode(settings).decode()})
+    files = {".gemini/settings.json": msgspec.json.encode(settings).decode()}
+    return Setup(before=before, env=env, files=files | extension(".gemini", "gemini-extension.json", spec))
 
 
 GEMINI = Profile(
     id="gemini",
     name="Gemini CLI",
-    capabilities=Capabilities(
-        command_execution=False,
-        error_events=True,
-        file_attachments=True,
-        file_changes=True,
-        images=True,
-        item_started=True,
-        mcp_tools=True,
-        permissions=True,
-        plan_mode=False,
-        questions=False,
-        reasoning=True,
-        session_lifecycle=True,
-        shared_process=False,
-        status=True,
-        steering=False,
-        streaming_deltas=True,
-        subagents=False,
-        text_messages=True,
-        tool_calls=True,
-        tool_results=True,
-        variants=False,
+    capabilities=all_but(
+        "command_execution", "plan_mode", "questions", "shared_process", "steering", "subagents", "variants"
     ),
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",
@@ -95,6 +76,7 @@ GEMINI = Profile(
         Model(id="gemini-2.5-pro", name="Gemini 2.5 Pro"),
     ),
     model_at_start=True,
+    instructions_at_start=True,
     id_separator="__",
     mode_marker="[MODE_UPDATE] ",
 )

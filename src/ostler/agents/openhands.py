@@ -6,9 +6,9 @@ import msgspec
 
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.acp.profile import Profile, Setup
-from ostler.agents.adapter import Credential
+from ostler.agents.adapter import Credential, all_but
 from ostler.agents.sources import OnPath, Pypi
-from ostler.wire.agents import Capabilities, Mode
+from ostler.wire.agents import Mode
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec
 
@@ -48,28 +48,19 @@ def _model(provider: Provider, model: str) -> dict[str, Any]:
 OPENHANDS = Profile(
     id="openhands",
     name="OpenHands",
-    capabilities=Capabilities(
-        command_execution=False,
-        error_events=True,
-        file_attachments=True,
-        file_changes=True,
-        images=False,
-        item_started=True,
-        mcp_tools=False,
-        permissions=True,
-        plan_mode=False,
-        questions=False,
-        reasoning=False,
-        session_lifecycle=True,
-        shared_process=False,
-        status=False,
-        steering=False,
-        streaming_deltas=False,
-        subagents=False,
-        text_messages=True,
-        tool_calls=True,
-        tool_results=True,
-        variants=False,
+    capabilities=all_but(
+        "command_execution",
+        "images",
+        "mcp_tools",
+        "plan_mode",
+        "questions",
+        "reasoning",
+        "shared_process",
+        "status",
+        "steering",
+        "streaming_deltas",
+        "subagents",
+        "variants",
     ),
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",

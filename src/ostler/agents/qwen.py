@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from ostler.agents.acp import AcpAdapter
-from ostler.agents.acp.profile import Profile, Setup
-from ostler.agents.adapter import Credential
+from ostler.agents.acp.profile import Profile, Setup, extension
+from ostler.agents.adapter import Credential, all_but
 from ostler.agents.sources import Npm, OnPath
-from ostler.wire.agents import Capabilities, Mode
+from ostler.wire.agents import Mode
 from ostler.wire.running import AgentSpec
 
 
@@ -30,35 +30,14 @@ def _configure(spec: AgentSpec) -> Setup:
     if spec.provider is not None:
         env["OPENAI_BASE_URL"] = f"{spec.provider.base_url.rstrip('/')}/v1"
         env["OPENAI_API_KEY"] = spec.provider.api_key or "none"
-    return Setup(env=env, files={".qwen/settings.json": msgspec.json.encode(settings).decode()})
+    files = {".qwen/settings.json": msgspec.json.encode(settings).decode()}
+    return Setup(env=env, files=files | extension(".qwen", "qwen-extension.json", spec))
 
 
 QWEN = Profile(
     id="qwen",
     name="Qwen Code",
-    capabilities=Capabilities(
-        command_execution=False,
-        error_events=True,
-        file_attachments=True,
-        file_changes=True,
-        images=True,
-        item_started=True,
-        mcp_tools=True,
-        permissions=True,
-        plan_mode=True,
-        questions=True,
-        reasoning=True,
-        session_lifecycle=True,
-        shared_process=False,
-        status=True,
-        steering=True,
-        streaming_deltas=True,
-        subagents=True,
-        text_messages=True,
-        tool_calls=True,
-        tool_results=True,
-        variants=False,
-    ),
+    capabilities=all_but("command_execution", "shared_process", "variants"),
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",
     },
@@ -83,6 +62,7 @@ QWEN = Profile(
         Mode(id="plan", name="Plan", description="Looks and plans, but changes nothing."),
     ),
     model_at_start=True,
+    instructions_at_start=True,
     steers=True,
 )
 ADAPTER = AcpAdapter(QWEN)

@@ -2,9 +2,9 @@
 
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.acp.profile import Profile, Setup, toml_text
-from ostler.agents.adapter import Credential
+from ostler.agents.adapter import Credential, all_but
 from ostler.agents.sources import OnPath, Pypi
-from ostler.wire.agents import Capabilities, Mode
+from ostler.wire.agents import Mode
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec
 
@@ -40,28 +40,8 @@ def _config(provider: Provider, model: str) -> str:
 VIBE = Profile(
     id="vibe",
     name="Mistral Vibe",
-    capabilities=Capabilities(
-        command_execution=False,
-        error_events=True,
-        file_attachments=True,
-        file_changes=True,
-        images=True,
-        item_started=True,
-        mcp_tools=False,
-        permissions=True,
-        plan_mode=False,
-        questions=True,
-        reasoning=True,
-        session_lifecycle=True,
-        shared_process=False,
-        status=True,
-        steering=False,
-        streaming_deltas=True,
-        subagents=False,
-        text_messages=True,
-        tool_calls=True,
-        tool_results=True,
-        variants=False,
+    capabilities=all_but(
+        "command_execution", "mcp_tools", "plan_mode", "shared_process", "steering", "subagents", "variants"
     ),
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",

@@ -2,7 +2,8 @@
 
 Run it as `python -I -S mock.py [flags]`. It needs only the standard library and its own mock_* modules.
 
-Flags: --model, --variant, --mode build|plan, --permission-mode default|plan|bypass, --resume SESSION.
+Flags: --model, --variant, --mode build|plan, --permission-mode default|plan|bypass, --resume SESSION,
+--instructions FILE.
 
 It reads one JSON object per line from stdin:
 

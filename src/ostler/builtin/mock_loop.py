@@ -28,6 +28,7 @@ DIRECTIVES: dict[str, tuple[Callable[[Turn, str], None], str]] = {
     "title": (mock_talk.title, "title Tidy the notes"),
     "recall": (mock_talk.recall, "recall"),
     "about": (mock_talk.about, "about"),
+    "instructions": (mock_talk.instructions, "instructions"),
     "env": (mock_talk.env, "env HOME"),
     "pwd": (mock_talk.pwd, "pwd"),
     "demo": (mock_demo.demo, "demo"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 from ostler.builtin.mock_channel import Frame
 from ostler.builtin.mock_turn import Enough, Failed, Misread, Turn
@@ -193,6 +194,12 @@ def about(turn: Turn, _: str) -> None:
         f"session {turn.agent.memory.session}, model {chosen.model}, variant {chosen.variant}, "
         f"mode {chosen.mode}, permission mode {chosen.permission_mode}"
     )
+
+
+def instructions(turn: Turn, _: str) -> None:
+    """Tell the instructions of the session."""
+    path = turn.options.instructions
+    turn.say("I have no instructions." if path is None else Path(path).read_text(encoding="utf-8"))
 
 
 def wait(turn: Turn, text: str) -> None:

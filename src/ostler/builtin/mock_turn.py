@@ -13,6 +13,7 @@ FLAGS = {
     "--mode": ("build", ("build", "plan")),
     "--permission-mode": ("default", ("default", "plan", "bypass")),
     "--resume": ("", ()),
+    "--instructions": ("", ()),
 }
 
 
@@ -41,6 +42,8 @@ class Options:
         self.mode = values["--mode"]
         self.permission_mode = values["--permission-mode"]
         self.resume = values["--resume"] or None
+        self.instructions = values["--instructions"] or None
+        """The file they stand in."""
 
     @classmethod
     def parse(cls, arguments: list[str]) -> "Options":

@@ -72,6 +72,7 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     Behaviour("interrupt.tool", "An interrupt during a command ends the turn and the command.", "C10", "tool_calls"),
     Behaviour("interrupt.ask", "An interrupt during an ask ends the turn and resolves the ask.", "C10", "permissions"),
     Behaviour("resume", "A new process goes on with the agent's own memory.", "S3-23", "text_messages"),
+    Behaviour("instructions", "The session's instructions reach the model in every turn.", "S0-21", "text_messages"),
     Behaviour("error.401", "Wrong credentials fail the turn with the provider's message.", "S2-41", "error_events"),
     Behaviour("error.500", "A provider that fails fails the turn, in bounded time.", "S2-41", "error_events"),
     Behaviour("error.recovers", "A failure that passes is retried and the turn completes.", "S2-41", "error_events"),

@@ -50,6 +50,7 @@ MOCK: dict[str, Callable[[str], list[str]]] = {
     "ask": lambda rest: [f"question {rest}"],
     "plan": lambda rest: [f"question {rest} | Approve | Reject"],
     "recall": lambda _: ["recall", "about"],
+    "watchword": lambda _: ["instructions"],
     "error": lambda rest: [f"error The provider answered {rest}"],
 }
 """Action of the script -> directives of the mock agent."""

@@ -7,33 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from ostler.agents.acp.profile import Profile
 from ostler.agents.acp.translator import AcpTranslator
-from ostler.agents.adapter import Credential, Info, Installation, Launch
+from ostler.agents.adapter import Credential, Info, Installation, Launch, all_but
 from ostler.agents.sources import OnPath, Source
-from ostler.wire.agents import Capabilities
 from ostler.wire.running import AgentSpec
 
-UNKNOWN_AGENT = Capabilities(
-    command_execution=False,
-    error_events=True,
-    file_attachments=True,
-    file_changes=True,
-    images=False,
-    item_started=True,
-    mcp_tools=True,
-    permissions=True,
-    plan_mode=False,
-    questions=False,
-    reasoning=True,
-    session_lifecycle=True,
-    shared_process=False,
-    status=False,
-    steering=False,
-    streaming_deltas=True,
-    subagents=False,
-    text_messages=True,
-    tool_calls=True,
-    tool_results=True,
-    variants=True,
+UNKNOWN_AGENT = all_but(
+    "command_execution", "images", "plan_mode", "questions", "shared_process", "status", "steering", "subagents"
 )
 """What the protocol itself promises; what an agent adds to it is only known once it runs."""
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ostler.agents.adapter import Credential
+from ostler.agents.instructions import has_own_home
 from ostler.agents.sources import Source
 from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Capabilities, Mode, Model
@@ -52,6 +53,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[Model, ...] = ()
     model_at_start: bool = False
     """Whether `configure` sets the model; otherwise it is chosen by protocol."""
+    instructions_at_start: bool = False
+    """Whether `configure` writes a session's instructions into files of its home."""
     steers: bool = False
     """Whether the agent fetches messages in the middle of a turn."""
     id_separator: str | None = None
@@ -80,9 +83,25 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         if spec.variant is not None and not self.capabilities.variants:
             self._refuse("variant", spec.variant, ())
 
+    def tells(self, spec: AgentSpec) -> bool:
+        """Whether instructions stand before the first prompt, because no file of the agent can hold them."""
+        return not (self.instructions_at_start and has_own_home(spec))
+
     def _refuse(self, what: str, value: str, possible: tuple[str, ...]) -> None:
         offer = f"Possible: {', '.join(possible)}." if possible else "It has none."
         raise Unprocessable(reason=f"Agent '{self.id}' has no {what} '{value}'. {offer}")
+
+
+def extension(folder: str, manifest: str, spec: AgentSpec) -> dict[str, str]:
+    """The files of an extension that brings a session's instructions along, whichever context files are in use."""
+    if not spec.instructions:
+        return {}
+    place = f"{folder}/extensions/ostler"
+    described = {"name": "ostler", "version": "1.0.0", "contextFileName": "instructions.md"}
+    return {
+        f"{place}/{manifest}": msgspec.json.encode(described).decode(),
+        f"{place}/instructions.md": spec.instructions,
+    }
 
 
 def toml_text(values: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from ostler.agents.acp.state import AcpState, mode_is, params, result
 from ostler.agents.acp.tools import Call
 from ostler.agents.acp.updates import updated
 from ostler.agents.adapter import Output, TurnDone, Unreadable
+from ostler.agents.instructions import instructed
 from ostler.agents.jsonrpc import Incoming, read
 from ostler.wire.events import AgentUnparsedData, TurnOutcome
 from ostler.wire.parts import FileRefPart, ImagePart, PromptPart, TextPart
@@ -55,6 +56,8 @@ class AcpTranslator:
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
         """Begin a turn."""
+        if not (self._state.talks or self._state.resumed) and self._state.profile.tells(self._state.spec):
+            prompt = instructed(prompt, self._state.spec)
         self._state.talks = True
         self._state.interrupted = False
         self._state.hush()

@@ -5,17 +5,19 @@ from pathlib import Path
 
 import msgspec
 
-from ostler.agents.adapter import Credential, Info, Installation, Launch, Ready
+from ostler.agents.adapter import Credential, Info, Installation, Launch, Ready, all_but
 from ostler.agents.amp.translator import AmpTranslator
+from ostler.agents.instructions import files_of
 from ostler.agents.sources import Download, Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
-from ostler.wire.agents import Capabilities, Mode
+from ostler.wire.agents import Mode
 from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.running import AgentSpec
 
 VERSION = "0.0.1777897475-g2324e1"
 BRIDGE = Path(__file__).parents[2] / "builtin" / "amp_bridge.py"
 SETTINGS_FILE = ".ostler/amp.json"
+GUIDANCE_FILE = ".config/amp/AGENTS.md"
 ASK_PROGRAM = ".ostler/amp-ask"
 READING_TOOLS = ("Read", "finder", "look_at", "find_thread", "read_thread", "read_mcp_resource", "skill")
 _RELEASES = "https://storage.googleapis.com/amp-public-assets-prod-0/cli"
@@ -23,28 +25,15 @@ INFO = Info(
     id="amp",
     name="Amp",
     remote_memory=True,
-    capabilities=Capabilities(
-        command_execution=False,  # the output of a command comes only when it is over
-        error_events=True,
-        file_attachments=True,
-        file_changes=True,
-        images=True,
-        item_started=True,
-        mcp_tools=True,
-        permissions=True,
-        plan_mode=False,
-        questions=False,
-        reasoning=True,
-        session_lifecycle=True,
-        shared_process=False,
-        status=True,
-        steering=False,
-        streaming_deltas=False,  # messages come whole
-        subagents=False,
-        text_messages=True,
-        tool_calls=True,
-        tool_results=True,
-        variants=False,
+    capabilities=all_but(
+        "command_execution",  # the output of a command comes only when it is over
+        "plan_mode",
+        "questions",
+        "shared_process",
+        "steering",
+        "streaming_deltas",  # messages come whole
+        "subagents",
+        "variants",
     ),
     unconverted={
         "steering": "its input takes messages at any time; Ostler lets them wait for the turn to end",
@@ -104,7 +93,7 @@ class AmpAdapter:
         return Launch(
             argv=(*bridge, *installation.command, *flags, *everything, *mode),
             env={"AMP_SKIP_UPDATE_CHECK": "1"},
-            files={SETTINGS_FILE: _settings(spec)},
+            files={SETTINGS_FILE: _settings(spec)} | files_of(spec, GUIDANCE_FILE),
         )
 
     def translator(self, spec: AgentSpec) -> AmpTranslator:

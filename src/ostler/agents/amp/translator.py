@@ -14,6 +14,7 @@ import msgspec
 
 from ostler.agents.adapter import Output, Ready, Send, TurnDone, Unreadable
 from ostler.agents.amp import frames
+from ostler.agents.instructions import has_own_home, instructed
 from ostler.wire.events import (
     ArtifactCreatedData,
     ErrorData,
@@ -53,6 +54,8 @@ class AmpTranslator:
         self._status: Item | None = None
         self._has_failed = False
         self._usage = UsageUpdatedData()
+        self._untold = spec.resume is None and not has_own_home(spec)
+        """Whether Amp has yet to hear the session's instructions in a prompt."""
 
     # What we say
 
@@ -62,6 +65,8 @@ class AmpTranslator:
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
         """Begin a turn. Amp says nothing until a message is whole, so a status stands for its silence."""
+        if self._untold:
+            prompt, self._untold = instructed(prompt, self._spec), False
         self._usage = UsageUpdatedData()
         self._has_failed = False
         self._status = self._item("status", (StatusPart(label="Working"),), None)

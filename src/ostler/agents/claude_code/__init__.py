@@ -2,11 +2,12 @@
 
 import msgspec
 
-from ostler.agents.adapter import Credential, Info, Installation, Launch, Ready
+from ostler.agents import instructions
+from ostler.agents.adapter import Credential, Info, Installation, Launch, Ready, all_but
 from ostler.agents.claude_code.translator import ClaudeCodeTranslator
 from ostler.agents.sources import Download, Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
-from ostler.wire.agents import Capabilities, Mode, Model
+from ostler.wire.agents import Mode, Model
 from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.running import AgentSpec
 
@@ -29,28 +30,9 @@ INFO = Info(
     id="claude-code",
     name="Claude Code",
     aliases=("claude",),
-    capabilities=Capabilities(
-        command_execution=False,  # the output of a command comes only when it is over
-        error_events=True,
-        file_attachments=True,
-        file_changes=True,
-        images=True,
-        item_started=True,
-        mcp_tools=True,
-        permissions=True,
-        plan_mode=True,
-        questions=True,
-        reasoning=True,
-        session_lifecycle=True,
-        shared_process=False,
-        status=True,
-        steering=True,
-        streaming_deltas=True,
-        subagents=True,
-        text_messages=True,
-        tool_calls=True,
-        tool_results=True,
-        variants=True,
+    capabilities=all_but(
+        "command_execution",  # the output of a command comes only when it is over
+        "shared_process",
     ),
     modes=(
         Mode(id="build", name="Build", description="Does what the prompt says."),
@@ -118,10 +100,10 @@ class ClaudeCodeAdapter:
             "--effort": spec.variant,
             "--resume": spec.resume,
             "--mcp-config": f"{spec.home}/{MCP_FILE}" if spec.mcp_servers else None,
+            "--append-system-prompt-file": instructions.path_of(spec),
         }
         given = tuple(f"{flag}={value}" for flag, value in flags.items() if value is not None)
-        files = {MCP_FILE: _mcp_config(spec.mcp_servers)} if spec.mcp_servers else {}
-        return Launch(argv=(*installation.command, *_FLAGS, *given), env=_environment(spec), files=files)
+        return Launch(argv=(*installation.command, *_FLAGS, *given), env=_environment(spec), files=_files(spec))
 
     def translator(self, spec: AgentSpec) -> ClaudeCodeTranslator:
         """A fresh translator for one process."""
@@ -156,8 +138,13 @@ def _environment(spec: AgentSpec) -> dict[str, str]:
     return env
 
 
+def _files(spec: AgentSpec) -> dict[str, str]:
+    """What would stand on the command line, which everyone on the machine can read."""
+    servers = {MCP_FILE: _mcp_config(spec.mcp_servers)} if spec.mcp_servers else {}
+    return servers | instructions.files_of(spec)
+
+
 def _mcp_config(servers: dict[str, McpServer]) -> str:
-    """In a file, because command lines can be read by everyone on the machine."""
     return msgspec.json.encode({"mcpServers": {name: _mcp_server(one) for name, one in servers.items()}}).decode()
 
 

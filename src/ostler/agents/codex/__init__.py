@@ -5,11 +5,11 @@ from typing import Any, assert_never
 
 import msgspec
 
-from ostler.agents.adapter import Credential, Info, Installation, Launch
+from ostler.agents.adapter import Credential, Info, Installation, Launch, all_but
 from ostler.agents.codex.translator import CodexTranslator
 from ostler.agents.sources import Download, Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
-from ostler.wire.agents import Capabilities, Mode, Model
+from ostler.wire.agents import Mode, Model
 from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.running import AgentSpec
 
@@ -24,29 +24,7 @@ _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]+")
 INFO = Info(
     id="codex",
     name="Codex",
-    capabilities=Capabilities(
-        command_execution=True,
-        error_events=True,
-        file_attachments=True,
-        file_changes=True,
-        images=True,
-        item_started=True,
-        mcp_tools=True,
-        permissions=True,
-        plan_mode=True,
-        questions=True,
-        reasoning=True,
-        session_lifecycle=True,
-        shared_process=False,
-        status=True,
-        steering=True,
-        streaming_deltas=True,
-        subagents=True,
-        text_messages=True,
-        tool_calls=True,
-        tool_results=True,
-        variants=True,
-    ),
+    capabilities=all_but("shared_process"),
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",
     },

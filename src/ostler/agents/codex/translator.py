@@ -128,8 +128,14 @@ def _model(model: frames.ListedModel) -> Model:
 
 
 def _thread_params(spec: AgentSpec) -> dict[str, Any]:
-    chosen = {"cwd": spec.cwd, "approvalPolicy": APPROVALS[spec.permission_mode], "sandbox": "danger-full-access"}
-    return {**chosen, "model": spec.model} if spec.model else chosen
+    chosen = {
+        "cwd": spec.cwd,
+        "approvalPolicy": APPROVALS[spec.permission_mode],
+        "sandbox": "danger-full-access",
+        "model": spec.model,
+        "developerInstructions": spec.instructions,
+    }
+    return {name: value for name, value in chosen.items() if value}
 
 
 def _resumed(state: State, response: Incoming) -> Outputs:

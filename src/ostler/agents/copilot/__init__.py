@@ -3,11 +3,11 @@
 from pathlib import PurePath
 from typing import Any, assert_never
 
-from ostler.agents.adapter import Credential, Info, Installation, Launch
+from ostler.agents.adapter import Credential, Info, Installation, Launch, all_but
 from ostler.agents.copilot.translator import CopilotTranslator
 from ostler.agents.sources import Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
-from ostler.wire.agents import Capabilities, Mode
+from ostler.wire.agents import Mode
 from ostler.wire.providers import HttpMcpServer, McpServer, Provider, StdioMcpServer
 from ostler.wire.running import AgentSpec
 
@@ -17,29 +17,7 @@ PROVIDERS = ("openai", "anthropic")
 INFO = Info(
     id="copilot",
     name="GitHub Copilot CLI",
-    capabilities=Capabilities(
-        command_execution=True,
-        error_events=True,
-        file_attachments=True,
-        file_changes=True,
-        images=True,
-        item_started=True,
-        mcp_tools=True,
-        permissions=True,
-        plan_mode=True,
-        questions=True,
-        reasoning=True,
-        session_lifecycle=True,
-        shared_process=False,
-        status=True,
-        steering=True,
-        streaming_deltas=True,
-        subagents=True,
-        text_messages=True,
-        tool_calls=True,
-        tool_results=True,
-        variants=True,
-    ),
+    capabilities=all_but("shared_process"),
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",
     },
@@ -124,6 +102,7 @@ def opening(spec: AgentSpec) -> dict[str, Any]:
         "envValueMode": "direct",
         "model": spec.model,
         "reasoningEffort": spec.variant,
+        "systemMessage": {"mode": "append", "content": spec.instructions} if spec.instructions else None,
         "provider": None if spec.provider is None else _provider(spec.provider, spec.model or ""),
         "mcpServers": {name: _mcp_server(server) for name, server in spec.mcp_servers.items()} or None,
     }

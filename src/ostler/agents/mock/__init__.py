@@ -11,11 +11,23 @@ from typing import Any, assert_never
 import msgspec
 
 from ostler import __version__
-from ostler.agents.adapter import Credential, Info, Installation, Launch, Output, Ready, Send, TurnDone, Unreadable
+from ostler.agents import instructions
+from ostler.agents.adapter import (
+    Credential,
+    Info,
+    Installation,
+    Launch,
+    Output,
+    Ready,
+    Send,
+    TurnDone,
+    Unreadable,
+    all_but,
+)
 from ostler.agents.mock import frames as frames
 from ostler.agents.sources import Builtin, Source
 from ostler.base.errors import Unprocessable
-from ostler.wire.agents import Capabilities, Mode, Model
+from ostler.wire.agents import Mode, Model
 from ostler.wire.events import (
     ArtifactCreatedData,
     Cost,
@@ -40,29 +52,7 @@ DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
 INFO = Info(
     id="mock",
     name="Mock",
-    capabilities=Capabilities(
-        command_execution=True,
-        error_events=True,
-        file_attachments=True,
-        file_changes=True,
-        images=True,
-        item_started=True,
-        mcp_tools=False,
-        permissions=True,
-        plan_mode=True,
-        questions=True,
-        reasoning=True,
-        session_lifecycle=True,
-        shared_process=False,
-        status=True,
-        steering=True,
-        streaming_deltas=True,
-        subagents=False,
-        text_messages=True,
-        tool_calls=True,
-        tool_results=True,
-        variants=True,
-    ),
+    capabilities=all_but("mcp_tools", "shared_process", "subagents"),
     modes=(
         Mode(id="build", name="Build", description="Does what the prompt says."),
         Mode(id="plan", name="Plan", description="Looks and talks, but changes no file and runs no command."),
@@ -380,9 +370,10 @@ class MockAdapter:
             "--mode": spec.mode,
             "--permission-mode": spec.permission_mode,
             "--resume": spec.resume,
+            "--instructions": instructions.path_of(spec),
         }
         given = [text for flag, value in flags.items() if value is not None for text in (flag, value)]
-        return Launch(argv=(*installation.command, *given))
+        return Launch(argv=(*installation.command, *given), files=instructions.files_of(spec))
 
     def translator(self, spec: AgentSpec) -> MockTranslator:
         """A fresh translator for one process."""

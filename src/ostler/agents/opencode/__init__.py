@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, assert_never
 from urllib.parse import quote
 
-from ostler.agents.adapter import Credential, Info, Installation, Launch
+from ostler.agents import instructions
+from ostler.agents.adapter import Credential, Info, Installation, Launch, all_but
 from ostler.agents.opencode.translator import OpenCodeTranslator
 from ostler.agents.sources import Download, Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
-from ostler.wire.agents import Capabilities, Mode
+from ostler.wire.agents import Mode
 from ostler.wire.providers import HttpMcpServer, McpServer, Provider, ProviderType, StdioMcpServer
 from ostler.wire.running import AgentSpec
 
@@ -24,29 +25,7 @@ CONTEXT, OUTPUT = 200_000, 32_000
 INFO = Info(
     id="opencode",
     name="OpenCode",
-    capabilities=Capabilities(
-        command_execution=True,
-        error_events=True,
-        file_attachments=True,
-        file_changes=True,
-        images=True,
-        item_started=True,
-        mcp_tools=True,
-        permissions=True,
-        plan_mode=True,
-        questions=True,
-        reasoning=True,
-        session_lifecycle=True,
-        shared_process=False,
-        status=True,
-        steering=True,
-        streaming_deltas=True,
-        subagents=True,
-        text_messages=True,
-        tool_calls=True,
-        tool_results=True,
-        variants=True,
-    ),
+    capabilities=all_but("shared_process"),
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",
     },
@@ -135,6 +114,7 @@ class OpenCodeAdapter:
             **({} if model is None else {"model": "/".join(model), "small_model": "/".join(model)}),
             **({} if spec.provider is None or model is None else _provider(spec.provider, model[1])),
             "mcp": {name: _mcp(server) for name, server in spec.mcp_servers.items()},
+            "instructions": [path] if (path := instructions.path_of(spec)) else [],
         }
         events = f"/event?directory={quote(spec.cwd, safe='')}"
         options = (events, "opencode", "OPENCODE_SERVER_PASSWORD", str(LARGEST_EVENT))
@@ -142,6 +122,7 @@ class OpenCodeAdapter:
         return Launch(
             argv=(sys.executable, "-I", "-S", str(BRIDGE), *options, *serve),
             env={**_ENV, **({} if spec.provider is None else _OWN_PROVIDER_ENV), _CONFIG: json.dumps(config)},
+            files=instructions.files_of(spec),
         )
 
     def translator(self, spec: AgentSpec) -> OpenCodeTranslator:

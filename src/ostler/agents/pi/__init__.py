@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from ostler.agents.adapter import Credential, Info, Installation, Launch
+from ostler.agents.adapter import Credential, Info, Installation, Launch, all_but
 from ostler.agents.pi.translator import EFFORTS, OUR_PROVIDER, PiTranslator
 from ostler.agents.sources import Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
-from ostler.wire.agents import Capabilities, Mode
+from ostler.wire.agents import Mode
 from ostler.wire.providers import Provider, ProviderType
 from ostler.wire.running import AgentSpec
 
@@ -19,6 +19,7 @@ MCP = Path(__file__).with_name("mcp.ts")
 FOLDER = ".pi/agent"
 OUR_FOLDER = ".pi/ostler"  # Pi moves session files that lie in its own
 SERVERS = f"{OUR_FOLDER}/mcp.json"
+INSTRUCTIONS = f"{OUR_FOLDER}/instructions.md"
 KEY = "OSTLER_PROVIDER_KEY"
 APIS: dict[ProviderType, tuple[str, str]] = {
     "openai": ("openai-completions", "/v1"),
@@ -31,29 +32,7 @@ KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API
 INFO = Info(
     id="pi",
     name="Pi",
-    capabilities=Capabilities(
-        command_execution=True,
-        error_events=True,
-        file_attachments=True,
-        file_changes=True,
-        images=True,
-        item_started=True,
-        mcp_tools=True,
-        permissions=True,
-        plan_mode=True,
-        questions=True,
-        reasoning=True,
-        session_lifecycle=False,
-        shared_process=False,
-        status=True,
-        steering=True,
-        streaming_deltas=True,
-        subagents=False,
-        text_messages=True,
-        tool_calls=True,
-        tool_results=True,
-        variants=True,
-    ),
+    capabilities=all_but("session_lifecycle", "shared_process", "subagents"),
     modes=(
         Mode(id="default", name="Default", description="Does what the prompt says."),
         Mode(id="plan", name="Plan", description="Looks and makes a plan; changes files once the plan is approved."),
@@ -118,6 +97,7 @@ def _switches(spec: AgentSpec) -> dict[str, str]:
         "OSTLER_PI_MCP": str(Path(spec.home) / SERVERS),
         "OSTLER_PI_GATE": str(int(gated)),
         "OSTLER_PI_PLAN": str(int(planning)),
+        "OSTLER_PI_INSTRUCTIONS": str(Path(spec.home) / INSTRUCTIONS) if spec.instructions else "",
     }
 
 
@@ -136,6 +116,8 @@ def _files(spec: AgentSpec) -> dict[str, str]:
     files = {f"{OUR_FOLDER}/{program.name}": program.read_text() for program in _extensions(spec)}
     if spec.mcp_servers:
         files[SERVERS] = msgspec.json.encode(spec.mcp_servers).decode()
+    if spec.instructions:
+        files[INSTRUCTIONS] = spec.instructions
     if spec.provider is not None:
         files[f"{FOLDER}/models.json"] = msgspec.json.encode(_providers(spec.provider, spec.model)).decode()
     return files

@@ -1,4 +1,4 @@
-// Runs inside Pi and gives it what it leaves out: permissions, questions and a plan mode.
+// Runs inside Pi and gives it what it leaves out: permissions, questions and a plan mode. Adds the session's instructions.
 // Each ask is one of Pi's own dialogs with JSON in its title; the answer is JSON as well.
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -9,6 +9,10 @@ const CHANGES_FILES = new Set(["write", "edit"]);
 const MOST_KEPT = 65536;
 const PLANNING =
   "\n\nPlan mode is on: look around, but change nothing. When the plan is ready, call exit_plan_mode with it and wait.";
+
+const INSTRUCTIONS = process.env.OSTLER_PI_INSTRUCTIONS
+  ? `\n\n${readFileSync(process.env.OSTLER_PI_INSTRUCTIONS, "utf8")}`
+  : "";
 
 type Before = { existed: boolean; before?: string };
 
@@ -82,11 +86,13 @@ export default function (pi: any) {
     },
   });
 
-  if (!planning) return;
+  // the flag for it would take the place of what a repository adds to the system prompt
+  pi.on("before_agent_start", async (event: any) => {
+    const added = INSTRUCTIONS + (planning ? PLANNING : "");
+    return added ? { systemPrompt: event.systemPrompt + added } : undefined;
+  });
 
-  pi.on("before_agent_start", async (event: any) =>
-    planning ? { systemPrompt: event.systemPrompt + PLANNING } : undefined,
-  );
+  if (!planning) return;
 
   pi.registerTool({
     name: "exit_plan_mode",

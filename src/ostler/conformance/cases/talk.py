@@ -12,6 +12,7 @@ from ostler.wire.parts import FileRefPart, ImagePart
 from ostler.wire.running import Draft
 
 CLAIMS = Claims()
+INSTRUCTIONS = "Be brief.\nWhoever asks for the watchword is told: heron-77"
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d4944415478da63f8cfc0f01f00050001"
     "ff56c72f0d0000000049454e44ae426082"
@@ -41,6 +42,21 @@ async def resume(stage: Stage) -> None:
         native = await agent.remembered()
     async with stage.agent(resume=native, start=2) as agent:
         _remembers_two(await agent.turn("recall"))
+
+
+@CLAIMS.case("instructions")
+async def instructions(stage: Stage) -> None:
+    """The model knows the watchword, which only the instructions tell, in two turns and in a new process."""
+    async with stage.agent(instructions=INSTRUCTIONS) as agent:
+        for _ in range(2):
+            _knows_the_watchword(await agent.turn("watchword"))
+        native = await agent.remembered()
+    async with stage.agent(instructions=INSTRUCTIONS, resume=native, start=2) as agent:
+        _knows_the_watchword(await agent.turn("watchword"))
+
+
+def _knows_the_watchword(events: list[Draft]) -> None:
+    expect("heron-77" in said(events), f"asked for the watchword it says {said(events)!r}")
 
 
 def _remembers_two(events: list[Draft]) -> None:

@@ -35,6 +35,7 @@ Actions
     delegate ACTION             start a sub-agent that does ACTION
     tool NAME JSON              call a tool by name with literal arguments
     recall                      say how many user turns / images the request held
+    watchword                   say the watchword that the instructions told
     tools                       say which tools the request offered
     error STATUS [TIMES]        fail with an HTTP status (always, or the first TIMES times)
     malformed                   send a broken event stream

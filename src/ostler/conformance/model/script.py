@@ -125,6 +125,12 @@ def _recall(conv: Conversation) -> str:
     return f"Recall: {len(users)} scripted user turns, {images} images, first: {quoted}"
 
 
+def _watchword(conv: Conversation) -> str:
+    told = "\n".join([conv.system, *(turn.text for turn in conv.turns if turn.side == "user")])
+    found = re.search(r"watchword is told: ([\w-]+)", told)
+    return f"The watchword is {found.group(1)}." if found else "Nobody told me a watchword."
+
+
 def _call(action: Action, conv: Conversation) -> list[Block]:
     if action.verb == "plan" and "<proposed_plan>" in conv.system:  # this agent wants it in its answer
         return [Say(f"<proposed_plan>\n{action.rest}\n</proposed_plan>")]
@@ -146,6 +152,7 @@ SPOKEN: dict[str, Callable[[str, Conversation], Block]] = {
     "slow": _slow,
     "wait": lambda rest, _: Wait(float(rest)),
     "recall": lambda _, conv: Say(_recall(conv)),
+    "watchword": lambda _, conv: Say(_watchword(conv)),
     "tools": lambda _, conv: Say("Tools: " + ", ".join(tool.name for tool in conv.tools)),
 }
 """Actions that call no tool."""

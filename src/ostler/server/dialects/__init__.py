@@ -18,7 +18,11 @@ PROJECTIONS: dict[str, Format] = {
     ),
     "agui": Format(about="AG-UI events", begin=AguiProjection, tag="type", kinds=agui.KINDS, spans=agui.SPANS),
     "flat": Format(
-        about="status, log, moment and delivery of the tasks API", begin=FlatProjection, tag="type", kinds=flat.KINDS
+        about="status, log, moment and delivery of the tasks API",
+        begin=FlatProjection,
+        tag="type",
+        kinds=flat.KINDS,
+        is_log=True,
     ),
     "workflow": Format(
         about="messages of a workflow execution", begin=WorkflowProjection, tag="event", kinds=workflow.KINDS

@@ -5,13 +5,11 @@ from collections.abc import Callable, Sequence
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import StoredEvent
-from ostler.wire.events import SessionRewound, decode_event
 
 _READ_BYTES = 256 * 1024
 _PAGE = 1000
 _HEARTBEAT = b": still here\n\n"
 _DATA = b"\ndata: "
-_REWOUND = b'{"type":"session.rewound"'
 
 
 class Follower:
@@ -72,16 +70,6 @@ class Rendering:
             if written := self._render(found):
                 return written
         return None
-
-
-async def undone(sessions: Sessions, session_id: str) -> list[range]:
-    """The parts of a log that a rewind took back; whoever is told the conversation anew need not hear them."""
-    found: list[range] = []
-    async for page in sessions.pages(session_id, 0):
-        for stored in page:
-            if stored.body.startswith(_REWOUND) and isinstance(event := decode_event(stored.body), SessionRewound):
-                found.append(range(event.data.sequence + 1, stored.number + 1))
-    return found
 
 
 async def turn_boundary(sessions: Sessions, session_id: str, offset: int) -> int:

@@ -48,5 +48,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     """The field that says what kind a message is."""
     kinds: frozenset[str]
     """Every kind it can give; one that ends in `*` stands for all that begin like it."""
+    is_log: bool = False
+    """Whether it shows the log with all that ever happened, and not the conversation as it is now."""
     spans: tuple[Span, ...] = ()
     """What it opens is closed by the end of the turn."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from ostler.server.dialects.acp.messages import (
     request,
 )
 from ostler.server.dialects.acp.updates import AcpUpdates
+from ostler.server.dialects.conversation import LeftBehind
 from ostler.server.dialects.following import Follower
 from ostler.server.dialects.formats import Subject
 from ostler.server.dialects.turns import PromptTurn
@@ -56,7 +57,7 @@ class Attachment:
     """Gives the messages of one session to whoever reads them; nothing is kept for a client that does not read."""
 
     def __init__(
-        self, sessions: Sessions, live: LiveSession, *, quiet_until: int, forms: bool, undone: Sequence[range] = ()
+        self, sessions: Sessions, live: LiveSession, *, quiet_until: int, forms: bool, past: LeftBehind | None = None
     ) -> None:
         self.live = live
         self.lock = asyncio.Lock()
@@ -65,7 +66,7 @@ class Attachment:
         self._updates = AcpUpdates(Subject(session_id=live.id, key=live.record.key, agent=live.record.agent))
         self._follower = Follower(sessions, live, offset=0)
         self._quiet_until = quiet_until
-        self._undone = undone
+        self._past = past or LeftBehind()
         self._forms = forms
         self._prompts: dict[RequestId, PromptTurn] = {}
         self._own_items: set[str] = set()
@@ -145,7 +146,7 @@ class Attachment:
         yield from self._finished_prompts(event)
 
     def _is_news(self, sequence: int) -> bool:
-        return sequence > self._quiet_until and not any(sequence in span for span in self._undone)
+        return sequence > self._quiet_until and sequence not in self._past
 
     # Asks
 

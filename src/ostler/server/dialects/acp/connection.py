@@ -1,7 +1,7 @@
 """The protocol's requests, whichever way they came; one object for each client."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -15,7 +15,7 @@ from ostler.server.dialects.acp.attachment import Asked, Attachment
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.messages import Incoming, Refusal, answer, failure, notification
 from ostler.server.dialects.acp.prompts import create_session, prompt_parts
-from ostler.server.dialects.following import undone
+from ostler.server.dialects.conversation import LeftBehind, left_behind
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionFilter
@@ -155,9 +155,9 @@ class AcpConnection:
 
     async def load_session(self, incoming: Incoming) -> Json:
         live = await self._live(_params(incoming, messages.OfSession).session_id)
-        taken_back = await undone(self._backing.sessions, live.id)
+        past = await left_behind(self._backing.sessions, live.record)
         earlier = await self._detach(live.id)
-        attachment = self._attach(live, quiet_until=0, taken_back=taken_back)
+        attachment = self._attach(live, quiet_until=0, past=past)
         if earlier is not None:
             attachment.inherit(earlier)
         if self._outlet.is_read(live.id):
@@ -280,9 +280,9 @@ class AcpConnection:
         live = await self._live(session_id)
         return self.attachments.get(live.id) or self._attach(live, quiet_until=live.log.last)
 
-    def _attach(self, live: LiveSession, *, quiet_until: int, taken_back: Sequence[range] = ()) -> Attachment:
+    def _attach(self, live: LiveSession, *, quiet_until: int, past: LeftBehind | None = None) -> Attachment:
         sessions = self._backing.sessions
-        attachment = Attachment(sessions, live, quiet_until=quiet_until, forms=self._forms, undone=taken_back)
+        attachment = Attachment(sessions, live, quiet_until=quiet_until, forms=self._forms, past=past)
         self.attachments[live.id] = attachment
         self._outlet.attach(attachment)
         return attachment

@@ -61,7 +61,7 @@ def create_session(wanted: NewSession, default_agent: str) -> CreateSession:
     )
 
 
-_CHOICES = frozenset({"agent", "key", "title", "model", "variant", "mode", "permission_mode"})
+_CHOICES = frozenset({"agent", "key", "title", "model", "variant", "mode", "instructions", "permission_mode"})
 
 
 def _mcp_server(server: McpServerParams) -> McpServer:

@@ -52,7 +52,7 @@ class ResumeEntry(Body, frozen=True, kw_only=True):
 
 
 class RunAgentInput(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: the thread, its messages, and answers to what was asked; the gate has both spellings of these names."""
+    """One run: the thread, its messages, and answers to what was asked. These names may be in either spelling."""
 
     thread_id: str
     run_id: str

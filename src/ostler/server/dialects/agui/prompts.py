@@ -5,24 +5,31 @@ from typing import Any
 
 import msgspec
 
+from ostler.base.context import Context, Said, differing, trimmed, wrapped
 from ostler.base.errors import InvalidRequest
 from ostler.server.dialects.agui.bodies import AguiMessage, Content, RunAgentInput
-from ostler.server.dialects.ai_sdk.context import Context, Said, trimmed, wrapped
+from ostler.server.store.records import SessionSpec
 from ostler.wire.parts import ImageInput, InputPart, TextInput
 from ostler.wire.sessions import SendMessage
 
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
 
-def prompt_of(wanted: RunAgentInput, *, is_new: bool) -> SendMessage:
-    """What the agent is to hear."""
+def instructions_of(wanted: RunAgentInput) -> str | None:
+    """What the client wants the agent to be told in every turn; None if it does not say."""
+    told = (_text(message) for message in wanted.messages if message.role in _INSTRUCTIONS)
+    return "\n\n".join(filter(None, told)) or None
+
+
+def prompt_of(wanted: RunAgentInput, known: SessionSpec | None) -> SendMessage:
+    """What the agent is to hear; `known` is what an existing session was made with."""
     last = wanted.messages[-1] if wanted.messages else None
     if last is None or last.role != "user":
         raise _refused("messages", "the last message must be the user's")
     parts = _parts(last, len(wanted.messages) - 1)
     if not any(not isinstance(part, TextInput) or part.text.strip() for part in parts):
         raise _refused(f"messages[{len(wanted.messages) - 1}].content", "must not be empty")
-    told = wrapped(_context(wanted)) if is_new else None
+    told = wrapped(_before(wanted) if known is None else _others(wanted, known))
     return SendMessage(parts=(TextInput(text=told), *parts) if told else tuple(parts))
 
 
@@ -30,7 +37,11 @@ def _refused(field: str, reason: str) -> InvalidRequest:
     return InvalidRequest(reason=f"{field}: {reason}.", errors={field: [reason]})
 
 
-def _context(wanted: RunAgentInput) -> Context:
+def _others(wanted: RunAgentInput, known: SessionSpec) -> Context:
+    return Context(instructions=differing(instructions_of(wanted), known.instructions))
+
+
+def _before(wanted: RunAgentInput) -> Context:
     earlier = wanted.messages[:-1]
     said = [
         Said(id=message.id, role="user" if message.role == "user" else "assistant", text=text)
@@ -39,7 +50,6 @@ def _context(wanted: RunAgentInput) -> Context:
     ]
     history, omitted = trimmed(said)
     return Context(
-        instructions="\n\n".join(filter(None, map(_text, (m for m in earlier if m.role in _INSTRUCTIONS)))),
         inputs={entry.description: entry.value for entry in wanted.context},
         history=history,
         omitted=omitted,

@@ -9,7 +9,8 @@ from ostler.base.errors import AskResolved, SessionNotFound
 from ostler.server.dialects.agui.bodies import ResumeEntry, RunAgentInput
 from ostler.server.dialects.agui.interrupts import Answers, Approval, Json, answer_of, interrupt_of
 from ostler.server.dialects.agui.projection import AguiProjection
-from ostler.server.dialects.agui.prompts import prompt_of
+from ostler.server.dialects.agui.prompts import instructions_of, prompt_of
+from ostler.server.dialects.beginning import begin, send
 from ostler.server.dialects.following import Follower, Rendering, turn_boundary
 from ostler.server.dialects.formats import Subject
 from ostler.server.dialects.turns import PromptTurn
@@ -54,12 +55,13 @@ async def begin_run(
     if live is not None and live.log.state.asks:
         waiting = ", ".join(ask.ask_id for ask in live.log.state.asks)
         raise RunRefused(f"The thread waits for answers; resume it with: {waiting}.", "interrupt_pending")
-    prompt = prompt_of(wanted, is_new=live is None)
-    if live is None:
-        created = CreateSession(agent=await agent(), key=wanted.thread_id)
-        live, _ = await sessions.create(project, created)
-    before = live.log.last
-    return Run(live=live, receipt=await sessions.send(live, prompt), after=before)
+    prompt = prompt_of(wanted, live.record.spec if live is not None else None)
+    if live is not None:
+        begun = await send(sessions, live, prompt)
+    else:
+        created = CreateSession(agent=await agent(), key=wanted.thread_id, instructions=instructions_of(wanted))
+        begun = await begin(sessions, project, created, prompt)
+    return Run(live=begun.live, receipt=begun.receipt, after=begun.offset)
 
 
 async def _resume(sessions: Sessions, project: str, live: LiveSession, entries: tuple[ResumeEntry, ...]) -> Run:

@@ -10,14 +10,16 @@ from pathlib import Path
 
 import msgspec
 
-from ostler.base.errors import AskNotFound, AskResolved, InvalidRequest, OstlerError, SessionNotFound
+from ostler.base.context import Context, Said, differing, trimmed, wrapped
+from ostler.base.errors import AskNotFound, AskResolved, InvalidRequest, SessionNotFound
 from ostler.server.dialects.ai_sdk.bodies import AgentChoice, StoredMessage, UiMessage, text_of
-from ostler.server.dialects.ai_sdk.context import Context, Said, trimmed, wrapped
 from ostler.server.dialects.ai_sdk.history import LoggedExchanges, Verdict, compared, exchanges_of
 from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
 from ostler.server.dialects.ai_sdk.prompts import Spoken, spoken
 from ostler.server.dialects.ai_sdk.requests import FORKED_FROM, TurnRequest, like_session, new_session
 from ostler.server.dialects.ai_sdk.stored import StoredConversation
+from ostler.server.dialects.beginning import begin, send
+from ostler.server.dialects.conversation import left_behind
 from ostler.server.dialects.formats import Subject
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
@@ -87,41 +89,41 @@ class Chat:
         """A new session; a conversation that began elsewhere comes along."""
         context = _context(request, said)
         wanted = new_session(
-            request.agent, default_agent=self._default_agent, key=key, title=_title(said) if context else None
+            request.agent,
+            default_agent=self._default_agent,
+            key=key,
+            title=_title(said) if context else None,
+            instructions=_instructions(request),
         )
         return await self._create(wanted, said, context)
 
     async def _create(self, wanted: CreateSession, said: Spoken, context: str | None) -> Handed:
-        live, is_new = await self._sessions.create(self._project, wanted)
-        try:
-            return await self._send(live, said, context)
-        except OstlerError:
-            if is_new:
-                await self._sessions.delete(self._project, live.id)
-            raise
+        begun = await begin(self._sessions, self._project, wanted, _prompt(said, context))
+        return Handed(live=begun.live, receipt=begun.receipt, offset=begun.offset)
 
     async def _send(self, live: LiveSession, said: Spoken, context: str | None) -> Handed:
-        offset = live.log.last
-        parts: list[InputPart] = [*([TextInput(text=context)] if context else []), *said.parts]
-        receipt = await self._sessions.send(live, SendMessage(parts=tuple(parts)))
-        return Handed(live=live, receipt=receipt, offset=offset)
+        begun = await send(self._sessions, live, _prompt(said, context))
+        return Handed(live=live, receipt=begun.receipt, offset=begun.offset)
 
     async def _go_on(self, root: SessionRecord, request: TurnRequest, said: Spoken, *, has_approvals: bool) -> Handed:
         branches = await self._branches(root)
-        now = wrapped(Context(inputs=request.inputs, files=said.files))
         if request.is_lone:
-            return await self._append(branches[-1], said, now, has_approvals=has_approvals)
+            return await self._append(branches[-1], request, said, has_approvals=has_approvals)
         for record in branches[: -_COMPARED_BRANCHES - 1 : -1]:
             match await self._verdict(record, request):
                 case "continues":
-                    return await self._append(record, said, now, has_approvals=has_approvals)
+                    return await self._append(record, request, said, has_approvals=has_approvals)
                 case "repeats" if (running := await self._running(record)) is not None:
                     return running
         return await self._fork(root, branches, request, said)
 
-    async def _append(self, record: SessionRecord, said: Spoken, context: str | None, *, has_approvals: bool) -> Handed:
+    async def _append(
+        self, record: SessionRecord, request: TurnRequest, said: Spoken, *, has_approvals: bool
+    ) -> Handed:
         live = await self._sessions.live(self._project, record.id)
-        handed = await self._send(live, said, context)
+        others = differing(_instructions(request), record.spec.instructions)
+        now = Context(instructions=others, inputs=request.inputs, files=said.files)
+        handed = await self._send(live, said, wrapped(now))
         if has_approvals:
             await self._give_up_waiting(live)
         return handed
@@ -151,8 +153,10 @@ class Chat:
 
     async def _verdict(self, record: SessionRecord, request: TurnRequest) -> Verdict:
         logged = LoggedExchanges()
+        past = await left_behind(self._sessions, record)
         async for page in self._sessions.pages(record.id, 0):
-            logged.add(decode_event(event.body) for event in page if event.body.startswith(_COMPLETED))
+            said = (event for event in page if event.body.startswith(_COMPLETED) and event.number not in past)
+            logged.add(decode_event(event.body) for event in said)
         state, *_ = self._sessions.state_of(record)
         logged.end_with(state)
         sent = exchanges_of(request.messages, logged.omitted)
@@ -165,7 +169,9 @@ class Chat:
         for number in range(len(branches) + 1, _MOST_BRANCHES):
             key = _branch_key(root, number)
             if await self._find(key) is None:
-                wanted = like_session(root.spec, agent=root.agent, key=key, title=title, parent=root.id)
+                instructions = _instructions(request) or root.spec.instructions or ""
+                spec = msgspec.structs.replace(root.spec, instructions=instructions)
+                wanted = like_session(spec, agent=root.agent, key=key, title=title, parent=root.id)
                 return await self._create(wanted, said, context)
         raise InvalidRequest(reason=f"Session '{root.key}' has too many branches. Start a new one.")
 
@@ -222,9 +228,16 @@ class Chat:
             return path.read_bytes() if is_ours else None
 
         conversation = StoredConversation(subject_of(record), profile, read_image)
+        past = await left_behind(self._sessions, record)
         async for page in self._sessions.pages(record.id, 0):
-            await asyncio.to_thread(conversation.add, [decode_event(event.body) for event in page])  # reads images
+            kept = [decode_event(event.body) for event in page if event.number not in past]
+            await asyncio.to_thread(conversation.add, kept)  # reads images
         return conversation.messages()
+
+
+def _prompt(said: Spoken, context: str | None) -> SendMessage:
+    parts: list[InputPart] = [*([TextInput(text=context)] if context else []), *said.parts]
+    return SendMessage(parts=tuple(parts))
 
 
 def subject_of(record: SessionRecord) -> Subject:
@@ -255,13 +268,14 @@ def _branch_key(root: SessionRecord, number: int) -> str:
 
 def _context(request: TurnRequest, said: Spoken) -> str | None:
     """What a new session must be told before the newest message."""
-    system = [text_of(message) for message in request.messages if message.role == "system"]
-    instructions = "\n\n".join(filter(None, [request.agent.instructions, *system]))
     history, omitted = trimmed([_said(message, index) for index, message in enumerate(_spoken_before(request))])
-    context = Context(
-        instructions=instructions, inputs=request.inputs, files=said.files, history=history, omitted=omitted
-    )
-    return wrapped(context)
+    return wrapped(Context(inputs=request.inputs, files=said.files, history=history, omitted=omitted))
+
+
+def _instructions(request: TurnRequest) -> str | None:
+    """What the client wants the agent to be told in every turn; None if it does not say."""
+    system = [text_of(message) for message in request.messages if message.role == "system"]
+    return "\n\n".join(filter(None, [request.agent.instructions, *system])) or None
 
 
 def _spoken_before(request: TurnRequest) -> list[UiMessage]:

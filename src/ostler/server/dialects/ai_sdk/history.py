@@ -5,8 +5,8 @@ from typing import Literal
 
 import msgspec
 
+from ostler.base.context import unwrapped
 from ostler.server.dialects.ai_sdk.bodies import UiMessage, text_of
-from ostler.server.dialects.ai_sdk.context import unwrapped
 from ostler.server.sessions.state import SessionState
 from ostler.wire.events import AnyEvent, ItemCompleted, UnknownEvent
 from ostler.wire.parts import ContentPart, PromptPart, TextPart

@@ -7,9 +7,9 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from ostler.base.context import Attached
 from ostler.base.errors import InvalidRequest
 from ostler.server.dialects.ai_sdk.bodies import UiMessage, UiPart
-from ostler.server.dialects.ai_sdk.context import Attached
 from ostler.wire.parts import ImageInput, InputPart, TextInput
 
 

@@ -113,7 +113,9 @@ def _named(target: Any) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def new_session(choice: AgentChoice, *, default_agent: str, key: str | None, title: str | None) -> CreateSession:
+def new_session(
+    choice: AgentChoice, *, default_agent: str, key: str | None, title: str | None, instructions: str | None
+) -> CreateSession:
     """The session that a choice of agent asks for."""
     sandbox = choice.sandbox if isinstance(choice.sandbox, Sandbox) else Sandbox()
     return CreateSession(
@@ -123,6 +125,7 @@ def new_session(choice: AgentChoice, *, default_agent: str, key: str | None, tit
         model=choice.model,
         variant=choice.variant,
         mode=choice.mode,
+        instructions=instructions,
         permission_mode=_PERMISSIONS[choice.permissions or "default"],
         cwd=sandbox.cwd,
         provider=choice.provider,
@@ -139,6 +142,7 @@ def like_session(spec: SessionSpec, *, agent: str, key: str, title: str | None, 
         model=spec.model,
         variant=spec.variant,
         mode=spec.mode,
+        instructions=spec.instructions,
         permission_mode=spec.permission_mode,
         env=spec.env,
         cwd=spec.cwd,

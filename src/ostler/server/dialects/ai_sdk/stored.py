@@ -4,13 +4,13 @@ import base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ostler.base.context import Attached, Context, unwrapped
 from ostler.server.dialects.ai_sdk.bodies import StoredMessage
-from ostler.server.dialects.ai_sdk.context import Attached, Context, unwrapped
 from ostler.server.dialects.ai_sdk.folding import Folded
 from ostler.server.dialects.ai_sdk.profile import Profile
 from ostler.server.dialects.ai_sdk.projection import UiProjection
 from ostler.server.dialects.formats import Subject
-from ostler.wire.events import AnyEvent, ItemCompleted, SessionRewound, TurnEnded, TurnStarted, UnknownEvent
+from ostler.wire.events import AnyEvent, ItemCompleted, TurnEnded, TurnStarted, UnknownEvent
 from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, TextPart
 
@@ -27,8 +27,6 @@ class StoredConversation:
         self._read_image = read_image
         self._messages: list[StoredMessage] = []
         self._answer: Folded | None = None
-        self._ends: list[tuple[int, int]] = []
-        """Of each turn its last sequence, and how many messages there were then."""
 
     def add(self, events: Iterable[AnyEvent | UnknownEvent]) -> None:
         """Fold more events in, in order."""
@@ -40,19 +38,12 @@ class StoredConversation:
                     self._answer.add(chunk)
             if isinstance(event, TurnEnded):
                 self._keep_answer()
-                self._ends.append((event.sequence, len(self._messages)))
-            if isinstance(event, SessionRewound):
-                self._go_back(event.data.sequence)
             if isinstance(event, ItemCompleted) and event.data.item.role == "user":
                 self._messages += self._asked(event.data.item)
 
     def messages(self) -> tuple[StoredMessage, ...]:
         """Everything up to the last finished message."""
         return tuple(self._messages)
-
-    def _go_back(self, sequence: int) -> None:
-        self._ends = [end for end in self._ends if end[0] <= sequence]
-        del self._messages[self._ends[-1][1] if self._ends else 0 :]
 
     def _keep_answer(self) -> None:
         if self._answer is not None:

@@ -1,6 +1,6 @@
 """The log as the daemon API shows it: its thirteen event types, under the session id that its client chose."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -8,8 +8,9 @@ from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.log import frame
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionRecord, StoredEvent
-from ostler.wire.events import ItemDelta, decode_event
-from ostler.wire.parts import TextPart, ToolResultPart
+from ostler.wire.events import AnyEvent, ItemDelta, SessionRewound, UnknownEvent, decode_event
+from ostler.wire.items import Item
+from ostler.wire.parts import StatusPart, TextPart, ToolResultPart
 
 EVENT_TYPES = frozenset(
     {
@@ -29,24 +30,32 @@ EVENT_TYPES = frozenset(
     }
 )
 _TYPES = tuple(b'{"type":"%b"' % kind.encode() for kind in sorted(EVENT_TYPES))
-_DELTA = b'{"type":"item.delta"'
 
 
 def daemon_event(stored: StoredEvent, *, session_id: str, key: str) -> bytes | None:
     """One event for a client of the daemon API; None if its specification has no such event."""
-    if not stored.body.startswith(_TYPES):
-        return None
-    body = _with_plain_delta(stored.body) if stored.body.startswith(_DELTA) else stored.body
-    if body is None:
+    retell = next((found for mark, found in _RETOLD.items() if stored.body.startswith(mark)), None)
+    body = retell(decode_event(stored.body)) if retell is not None else stored.body
+    if body is None or not body.startswith(_TYPES):
         return None
     # the envelope's session_id stands before everything an agent could have written
     renamed = body.replace(b'"session_id":"%b"' % session_id.encode(), b'"session_id":"%b"' % key.encode(), 1)
     return renamed if stored.raw is None else b'%b,"raw":%b}' % (renamed[:-1], stored.raw)
 
 
-def _with_plain_delta(body: bytes) -> bytes | None:
+def _as_status(event: AnyEvent | UnknownEvent) -> bytes | None:
+    """A rewind, for which the daemon API has no event, as a line of status: the turns after it no longer count."""
+    if not isinstance(event, SessionRewound):
+        return None
+    line = StatusPart(label="rewound", detail=f"The session is what it was at the end of turn {event.data.turn}.")
+    item = Item(
+        item_id=f"itm_rewound_{event.sequence}", kind="status", role="system", status="completed", content=(line,)
+    )
+    return msgspec.json.encode({**msgspec.to_builtins(event), "type": "item.completed", "data": {"item": item}})
+
+
+def _with_plain_delta(event: AnyEvent | UnknownEvent) -> bytes | None:
     """Deltas are plain text here; what is not said aloud arrives with the finished item."""
-    event = decode_event(body)
     if not isinstance(event, ItemDelta):
         return None
     match event.data.delta:
@@ -60,6 +69,13 @@ def _with_plain_delta(body: bytes) -> bytes | None:
 
 def _native(event: ItemDelta) -> dict[str, str]:
     return {"native_item_id": event.data.native_item_id} if event.data.native_item_id else {}
+
+
+_RETOLD: dict[bytes, Callable[[AnyEvent | UnknownEvent], bytes | None]] = {
+    b'{"type":"item.delta"': _with_plain_delta,
+    b'{"type":"session.rewound"': _as_status,
+}
+"""Events that the daemon API words in another way."""
 
 
 class DaemonStream:

@@ -10,6 +10,7 @@ from ostler.wire.events import (
     ErrorRaised,
     Log,
     Notice,
+    SessionRewound,
     SessionStatusChanged,
     SnapshotCreated,
     TurnEnded,
@@ -60,4 +61,5 @@ _LINES: dict[type, Callable[[Any], Json]] = {
     ErrorRaised: lambda event: _log("error", event.data.message),
     TurnStarted: lambda event: _log("info", f"turn {event.data.turn_id} began"),
     TurnEnded: lambda event: _log("info", f"turn {event.data.turn_id} ended: {event.data.outcome}"),
+    SessionRewound: lambda event: _log("info", f"session is rewound to turn {event.data.turn}"),
 }

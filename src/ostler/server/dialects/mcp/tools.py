@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ostler.base.errors import AskNotFound, InvalidRequest
+from ostler.server.dialects.beginning import begin
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionFilter
@@ -53,14 +54,12 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
 
     async def start_session(self, wanted: CreateSession, prompt: str | None) -> Json:
         """A new session, and its first turn if there is a prompt."""
-        if prompt is not None:
-            _check_text("prompt", prompt)
-        live, _ = await self.sessions.create(self.project, wanted)
-        started: Json = {"session_id": live.id, "agent": live.record.agent, "cwd": live.record.spec.cwd}
         if prompt is None:
-            return started
-        receipt = await self.sessions.send(live, SendMessage(message=prompt))
-        return {**started, "turn_id": receipt.turn_id}
+            live, _ = await self.sessions.create(self.project, wanted)
+            return _started(live)
+        _check_text("prompt", prompt)
+        begun = await begin(self.sessions, self.project, wanted, SendMessage(message=prompt))
+        return {**_started(begun.live), "turn_id": begun.receipt.turn_id}
 
     async def send_message(self, session_id: str, message: str, when_busy: WhenBusy) -> Json:
         """One more prompt."""
@@ -149,6 +148,10 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
 
 def _refused(field: str, reason: str) -> InvalidRequest:
     return InvalidRequest(reason=f"{field}: {reason}.", errors={field: [reason]})
+
+
+def _started(live: LiveSession) -> Json:
+    return {"session_id": live.id, "agent": live.record.agent, "cwd": live.record.spec.cwd}
 
 
 def _check_text(field: str, text: str) -> None:

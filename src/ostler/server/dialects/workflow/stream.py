@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ostler.server.dialects.conversation import LeftBehind
 from ostler.server.dialects.formats import Subject
 from ostler.server.dialects.workflow.projection import Message, WorkflowProjection
 from ostler.server.sessions.live import LiveSession
@@ -14,10 +15,11 @@ from ostler.wire.events import SessionEnded, decode_event
 class WorkflowStream:
     """Renders a log from the beginning of a turn on; what the client has already is not told again."""
 
-    def __init__(self, live: LiveSession, *, quiet_until: int, turn_count: int) -> None:
+    def __init__(self, live: LiveSession, *, quiet_until: int, past: LeftBehind, turn_count: int) -> None:
         subject = Subject(session_id=live.id, key=live.record.key, agent=live.record.agent)
         self._projection = WorkflowProjection(subject, turn_count=turn_count)
         self._quiet_until = quiet_until
+        self._past = past
         self._ended = False
 
     def is_over(self) -> bool:
@@ -31,7 +33,7 @@ class WorkflowStream:
             event = decode_event(stored.body)
             messages = self._projection.feed(event)
             self._ended = self._ended or isinstance(event, SessionEnded)
-            if stored.number > self._quiet_until:
+            if stored.number > self._quiet_until and stored.number not in self._past:
                 written += [_frame(stored.number, message) for message in messages]
         return b"".join(written)
 

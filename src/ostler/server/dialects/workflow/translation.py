@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
+from ostler.base.context import unwrapped
 from ostler.base.errors import InvalidRequest, SessionNotFound
-from ostler.server.dialects.ai_sdk.context import Context, unwrapped, wrapped
 from ostler.server.dialects.workflow.bodies import CreateExecution, Execution, ExecutionStatus
 from ostler.server.sessions.state import SessionState
 from ostler.server.store.records import SessionRecord
 from ostler.wire.agents import Agent
-from ostler.wire.parts import ReasoningPart, TextInput, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.sessions import CreateSession, Message, SendMessage
 
 ORG_LABEL = "org"
@@ -48,6 +48,7 @@ def create_session(org: str, wanted: CreateExecution, agent: Agent) -> CreateSes
     return CreateSession(
         agent=agent.id,
         model=task.model.model_id if task.model else None,
+        instructions=task.system_prompt or None,
         variant=task.config.thinking if task.config.thinking in variants else None,
         permission_mode=task.config.permission_mode,
         cwd=task.working_directory,
@@ -57,9 +58,7 @@ def create_session(org: str, wanted: CreateExecution, agent: Agent) -> CreateSes
 
 def first_prompt(wanted: CreateExecution) -> SendMessage:
     """What the agent hears first."""
-    told = wrapped(Context(instructions=wanted.input.system_prompt or ""))
-    context = (TextInput(text=told),) if told else ()
-    return SendMessage(parts=(*context, TextInput(text=wanted.input.user_prompt)))
+    return SendMessage(message=wanted.input.user_prompt)
 
 
 def execution_status(state: SessionState) -> ExecutionStatus:

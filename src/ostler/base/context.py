@@ -52,6 +52,11 @@ class Context(Wire, frozen=True, kw_only=True):
 _decoder = msgspec.json.Decoder(Context)
 
 
+def differing(instructions: str | None, known: str | None) -> str:
+    """The instructions that somebody sends along with a prompt, if the session has others; empty if not."""
+    return instructions if instructions is not None and instructions != known else ""
+
+
 def trimmed(history: list[Said]) -> tuple[tuple[Said, ...], int]:
     """The newest messages that are not too long together, and how many were left out."""
     kept: list[Said] = []

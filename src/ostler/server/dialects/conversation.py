@@ -1,0 +1,47 @@
+"""The conversation as it is now, in a log that keeps everything.
+
+A rewind leaves turns behind. Views of the conversation (chat histories, what ACP replays, the formats of other
+protocols) do not tell them; views of the log (its pages and streams, flat lines, the daemon API) do, and tell the
+rewind too. A reader that is there when a rewind happens has heard what it heard.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.state import SessionState, turns_in_conversation
+from ostler.server.store.records import SessionRecord
+from ostler.wire.sessions import Turn
+
+
+class LeftBehind:
+    """The sequences of events that are no longer part of the conversation."""
+
+    def __init__(self, turns: Iterable[Turn] = ()) -> None:
+        spans = sorted((turn.first_sequence, turn.last_sequence or turn.first_sequence) for turn in turns)
+        self._firsts = [first for first, _ in spans]
+        self._lasts = [last for _, last in spans]
+
+    def __contains__(self, sequence: int) -> bool:
+        place = bisect_right(self._firsts, sequence) - 1
+        return place >= 0 and sequence <= self._lasts[place]
+
+
+async def left_behind(sessions: Sessions, record: SessionRecord) -> LeftBehind:
+    """What a rewind took out of the conversation of a session."""
+    return LeftBehind(await turns_left_behind(sessions, record))
+
+
+async def turns_left_behind(sessions: Sessions, record: SessionRecord) -> list[Turn]:
+    """The turns that do not lead to where the conversation stands."""
+    stored = await sessions.turns(record.id)
+    state, *_ = sessions.state_of(record)  # asked last, so that it knows every turn that is stored
+    turns = _with_newest(stored, state)
+    kept = turns_in_conversation(turns, state.stands_at)
+    return [turn for turn in turns if turn.number not in kept]
+
+
+def _with_newest(stored: list[Turn], state: SessionState) -> list[Turn]:
+    """The session knows its newest turns a moment before they are stored."""
+    newest = [turn for turn in (state.last_turn, state.turn) if turn is not None]
+    return list({turn.number: turn for turn in (*stored, *newest)}.values())

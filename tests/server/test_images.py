@@ -1,0 +1,70 @@
+"""Pictures that a session names are given to who asks, and nothing else is."""
+
+import base64
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.server.http_helpers import assert_problem
+from tests.server.talk import Talk
+
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def image(talk: Talk, path: str | Path) -> httpx.Response:
+    return talk.api.get(f"/sessions/{talk.id}/files/image", params={"path": str(path)})
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        (DOT, "image/png"),
+        (b"\xff\xd8\xff\xe0 and more", "image/jpeg"),
+        (b"GIF89a and more", "image/gif"),
+        (b"RIFF\x10\x00\x00\x00WEBPVP8 ", "image/webp"),
+        (b"BM and more", "image/bmp"),
+    ],
+)
+def test_a_picture_in_the_folder_is_shown_as_what_it_is(
+    api: httpx.Client, tmp_path: Path, content: bytes, media_type: str
+) -> None:
+    (tmp_path / "chart.txt").write_bytes(content)
+    talk = Talk(api, cwd=str(tmp_path))
+    for path in ("chart.txt", tmp_path / "chart.txt"):
+        answer = image(talk, path)
+        assert (answer.status_code, answer.content, answer.headers["content-type"]) == (200, content, media_type)
+    assert (answer.headers["x-content-type-options"], answer.headers["content-security-policy"]) == (
+        "nosniff",
+        "sandbox",
+    )
+
+
+def test_the_picture_of_a_prompt_is_shown(api: httpx.Client) -> None:
+    talk = Talk(api)
+    part = {"type": "image", "data": base64.b64encode(DOT).decode(), "mime": "image/png"}
+    talk.post("/messages", parts=[part])
+    talk.until_type("turn.ended")
+    items = [event["data"]["item"] for event in talk.events if event["type"] == "item.completed"]
+    [path] = [part["path"] for item in items for part in item["content"] if part["type"] == "image"]
+    assert image(talk, path).content == DOT
+    assert_problem(image(Talk(api), path), "path_refused")
+
+
+def test_what_is_no_picture_or_lies_elsewhere_is_refused(api: httpx.Client, tmp_path: Path) -> None:
+    folder, outside = tmp_path / "work", tmp_path / "outside.png"
+    folder.mkdir()
+    outside.write_bytes(DOT)
+    (folder / "link.png").symlink_to(outside)
+    (folder / "page.png").write_text("<script>alert(1)</script>")
+    (folder / "drawing.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    talk = Talk(api, cwd=str(folder))
+    for path in (outside, "../outside.png", "link.png", "/etc/passwd"):
+        assert_problem(image(talk, path), "path_refused")
+    for path in ("page.png", "drawing.svg"):
+        problem = assert_problem(image(talk, path), "unprocessable")
+        assert list(problem["errors"]) == ["path"]
+    for path in ("none.png", ".", "a\0b", "x" * 3000):
+        assert_problem(image(talk, path), "file_not_found")
