@@ -1,21 +1,21 @@
 """Cold and warm start of each real agent: from the first prompt of a new session to the agent's first words.
 
-Run it with `python -m bench.agents [AGENT ...]`; agents are installed into the cache that the tests use. The model is
-the scripted one on this machine, so the figures are the agents' and Ostler's own.
+Agents are installed into the cache that the tests use. The model is the scripted one on this machine, so the figures
+are the agents' and Ostler's own.
 """
 
 import os
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from bench.scale import Scale
 from ostler.agents import ADAPTERS
 from ostler.agents.adapter import Adapter
 from ostler.conformance.rows import row_of
@@ -23,14 +23,9 @@ from ostler.conformance.stage import Row
 from tests.serving import running_server
 
 ROOT = Path(__file__).parents[1]
-DEFAULT = ("mock", "claude-code", "codex", "opencode", "pi", "amp", "copilot", "gemini", "qwen")
-ROUNDS = 3
 PATIENCE = 120.0
-HEAD = """
-## Cold and warm start of agents
-
-From the first prompt of a new session to the agent's first words, median of {rounds}; the model answers at once, from
-this machine. Warm: the setting `warm_agents` is on, and a session like this one was started before.
+HEAD = """From the first prompt of a new session to the agent's first words, median of {rounds}; the model answers at
+once, from this machine. Warm: the setting `warm_agents` is on, and a session like this one was started before.
 
 | agent | cold | warm | ratio |
 |---|--:|--:|--:|
@@ -70,7 +65,7 @@ def first_words(api: httpx.Client, row: Row, agent: str, url: str, cwd: Path) ->
     return took
 
 
-def measure(adapter: Adapter, cache: Path, *, warm: bool) -> float:
+def measure(adapter: Adapter, cache: Path, rounds: int, *, warm: bool) -> float:
     """The median of some starts, in milliseconds."""
     row, agent = row_of(adapter), adapter.info.id
     with ExitStack() as stack:
@@ -81,9 +76,9 @@ def measure(adapter: Adapter, cache: Path, *, warm: bool) -> float:
         api = stack.enter_context(server(folder, cache, "--warm-agents", "1" if warm else "0"))
         api.post(f"/agents/{agent}/install", timeout=900).raise_for_status()
         took = []
-        for number in range(ROUNDS + warm):
+        for number in range(rounds + warm):
             took.append(first_words(api, row, agent, model.url, cwd))
-            if warm and number < ROUNDS:
+            if warm and number < rounds:
                 wait_for_spare(folder / "state" / "keepers")
     return statistics.median(took[int(warm) :]) * 1000
 
@@ -99,21 +94,14 @@ def wait_for_spare(keepers: Path) -> None:
         time.sleep(0.1)
 
 
-def table(names: Sequence[str], cache: Path) -> Iterator[str]:
-    """The rows, one by one as they are measured."""
-    adapters = {adapter.info.id: adapter for adapter in ADAPTERS}
-    for name in names:
-        cold, warm = (measure(adapters[name], cache, warm=warm) for warm in (False, True))
-        yield f"| {name} | {cold:,.0f} ms | {warm:,.0f} ms | {cold / warm:,.1f} |"
-
-
-def main() -> None:
-    """Print the table."""
+def section(scale: Scale) -> str:
+    """The table of all agents that run here."""
     cache = Path(os.environ.get("OSTLER_AGENT_CACHE") or ROOT / ".cache" / "agents").resolve()
-    print(HEAD.format(rounds=ROUNDS), end="")
-    for line in table(sys.argv[1:] or DEFAULT, cache):
-        print(line, flush=True)
+    return HEAD.format(rounds=scale.rounds) + "\n".join(_line(adapter, cache, scale.rounds) for adapter in ADAPTERS)
 
 
-if __name__ == "__main__":
-    main()
+def _line(adapter: Adapter, cache: Path, rounds: int) -> str:
+    cold, warm = (measure(adapter, cache, rounds, warm=warm) for warm in (False, True))
+    line = f"| {adapter.info.id} | {cold:,.0f} ms | {warm:,.0f} ms | {cold / warm:,.1f}x |"
+    print(f"agents       {line}", flush=True)
+    return line

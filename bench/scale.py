@@ -26,6 +26,7 @@ class Scale:
     stalled: int
     sleeping: int
     wakes: int
+    files: tuple[int, ...]
 
 
 FULL = Scale(
@@ -44,6 +45,7 @@ FULL = Scale(
     stalled=50_000,
     sleeping=5000,
     wakes=100,
+    files=(10_000, 100_000),
 )
 QUICK = Scale(
     rounds=1,
@@ -61,6 +63,7 @@ QUICK = Scale(
     stalled=50_000,
     sleeping=5000,
     wakes=40,
+    files=(10_000,),
 )
 
 

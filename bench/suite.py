@@ -1,11 +1,7 @@
 """The order of a run: measure after measure, both servers in turn, several rounds; then the table."""
 
-import argparse
 import os
-import platform
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -15,46 +11,37 @@ from pathlib import Path
 from bench import table
 from bench.clients import NoAnswer
 from bench.measures import MEASURES
-from bench.peers import HERE, PEER_VERSION, Ostler, SandboxAgent, Server, fresh, install_agent, install_peer
-from bench.scale import FULL, QUICK, Scale
+from bench.peers import PEER_VERSION, Ostler, SandboxAgent, Server, fresh, install_agent, install_peer
+from bench.scale import Scale
 
-RESULTS = HERE / "RESULTS.md"
 Contestant = tuple[type[Server], Path]
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the benchmark; the exit code says whether every measure gave a result."""
-    options = _parsed(arguments)
-    scale = QUICK if options.quick else FULL
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+def section(scale: Scale) -> str:
+    """All measures of both servers; stops the benchmark if one gave no result."""
+    peer = install_peer()
+    if peer is None:
+        sys.exit("Without the peer there is nothing to compare; `--no-peer` measures Ostler alone.")
+    begin = time.monotonic()
+    agent = install_agent()
+    result, failures = _result(list(MEASURES), peer, agent, scale)
+    if failures:
+        sys.exit(f"{failures} measures gave no result.")
+    return _explained(result, scale, time.monotonic() - begin, agent)
+
+
+def printed(names: Sequence[str], scale: Scale, *, peer: bool) -> str:
+    """Some measures, to look at; a server that fails leaves a gap."""
+    return _result(names, install_peer() if peer else None, install_agent(), scale)[0]
+
+
+def _result(names: Sequence[str], peer: Path | None, agent: Path, scale: Scale) -> tuple[str, int]:
     contestants: list[Contestant] = [(Ostler, _ostler())]
-    peer = None if options.no_peer else install_peer()
     if peer is not None:
         contestants.append((SandboxAgent, peer))
-    elif not options.no_peer:
-        print("Measuring Ostler alone.", file=sys.stderr)
-    agent = install_agent()
-    busy = _busy()
-    begin = time.monotonic()
-    samples, failures = _measured(options.only or list(MEASURES), contestants, agent, scale)
-    names = (f"Ostler {_version(contestants[0][1])}", f"{SandboxAgent.name} {PEER_VERSION}")
-    result = table.markdown(samples[Ostler], samples.get(SandboxAgent, {}), names)
-    seconds = time.monotonic() - begin
-    report = _report(result, scale, seconds, agent, max(busy, _busy()), options)
-    print("\n" + report)
-    if not (options.only or options.no_peer or failures):
-        RESULTS.write_text(report)
-        print(f"Written to {RESULTS.parent.name}/{RESULTS.name}.")
-    return 1 if failures else 0
-
-
-def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/run.py", description="Measure Ostler beside its peer.")
-    parser.add_argument("--quick", action="store_true", help="one round with smaller numbers")
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=list(MEASURES), help=", ".join(MEASURES))
-    parser.add_argument("--no-peer", action="store_true", help="measure Ostler alone")
-    return parser.parse_args(arguments)
+    samples, failures = _measured(names, contestants, agent, scale)
+    titles = (f"Ostler {_version(contestants[0][1])}", f"{SandboxAgent.name} {PEER_VERSION}")
+    return table.markdown(samples[Ostler], samples.get(SandboxAgent, {}), titles), failures
 
 
 def _ostler() -> Path:
@@ -101,43 +88,9 @@ def _one(name: str, kind: type[Server], program: Path, agent: Path, scale: Scale
     return True
 
 
-def _machine() -> str:
-    cpu = next((line.partition(":")[2] for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "")
-    memory = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
-    model = cpu.strip() or platform.machine()
-    kernel = f"{platform.system()} {platform.release()} {platform.machine()}"
-    return f"{os.cpu_count()} cores of {model}, {memory / 2**20:.0f} GiB memory, {kernel}"
-
-
-def _busy() -> float:
-    """Which part of the processors others use while we do nothing."""
-    before = _ticks()
-    time.sleep(1.0)
-    total, idle = (after - then for after, then in zip(_ticks(), before, strict=True))
-    return 1 - idle / total if total else 0.0
-
-
-def _ticks() -> tuple[int, int]:
-    fields = [int(field) for field in _lines("/proc/stat")[0].split()[1:9]]
-    return sum(fields), fields[3] + fields[4]
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []
-
-
-def _report(result: str, scale: Scale, seconds: float, agent: Path, busy: float, options: argparse.Namespace) -> str:
-    command = " ".join(["python bench/run.py", *(["--quick"] if options.quick else [])])
-    warning = " **The machine was busy: measure again before you trust these figures.**" if busy > 0.1 else ""
-    return f"""# Benchmark results
-
-{time.strftime("%Y-%m-%d")} on {_machine()}. Python {platform.python_version()}.
-`{command}`: {scale.rounds} round(s), both servers in turn, {seconds:.0f} s; medians over the rounds.
+def _explained(result: str, scale: Scale, seconds: float, agent: Path) -> str:
+    return f"""{scale.rounds} round(s), both servers in turn, {seconds:.0f} s; medians over the rounds.
 Ostler: `ostler serve`. Peer: `sandbox-agent server --no-token --no-telemetry`. One fake agent ({agent.name}) for both.
-Other work took {busy:.0%} of the processors beside the run.{warning}
 
 {result}
 
@@ -149,6 +102,4 @@ Read it with care:
 * Memory is PSS (a shared page counts once) of the server and its helpers, without the agents themselves.
 * Reading: the peer keeps no log; its figure is the replay of its last 1,024 messages over SSE.
 * "no answer": the peer does not answer a delete while the agent lives ({SandboxAgent.delete_patience:.0f} s waited).
-
-Method and definitions: docs/explanation/benchmarks.md.
 """

@@ -1,11 +1,8 @@
 """What workspaces cost: create, snapshot, diff, fork, restore and destroy, for every provider that works here.
 
-    python -m bench.workspaces [--files 10000 100000] [--providers overlay copy] [--rounds 3]
-
 As root, btrfs and reflink are measured on file systems in a file, the others where the work folder is.
 """
 
-import argparse
 import asyncio
 import os
 import shutil
@@ -17,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from bench.scale import Scale
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.house import Options
 from ostler.runner.workspaces.model import GitSource, Order, ProviderKind
@@ -28,6 +26,9 @@ KINDS: tuple[ProviderKind, ...] = ("overlay", "overlay-root", "btrfs", "reflink"
 DISKS = {"btrfs": "btrfs", "reflink": "xfs"}
 STEPS = ("first", "create", "snapshot", "diff", "fork", "restore", "destroy")
 CHANGED = 100
+HEAD = """Milliseconds, median of {rounds}; {changed} files are changed before the snapshot. `first` also clones and
+lays out the base, which later workspaces share. btrfs and reflink (xfs) lie on a loop file.
+"""
 _DISK_BYTES = 8 * 2**30
 _Result = TypeVar("_Result")
 
@@ -110,25 +111,18 @@ async def _timed(times: list[float], work: Awaitable[_Result]) -> _Result:
     return result
 
 
-def row(name: str, cells: "Callable[[str], str]") -> str:
-    """One line of the table."""
-    return f"{name:24}" + "".join(f"{cells(step):>11}" for step in STEPS)
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--providers", nargs="+", default=KINDS, choices=KINDS)
-    parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
+def section(scale: Scale) -> str:
+    """The table of all providers and sizes."""
     WORK.mkdir(parents=True, exist_ok=True)
-    print(f"milliseconds, median of {arguments.rounds}, {CHANGED} files changed; first also lays out the base")
-    print(row("files provider", lambda step: step))
-    for files in arguments.files:
+    lines = [HEAD.format(rounds=scale.rounds, changed=CHANGED)]
+    lines += [f"| files | provider | {' | '.join(STEPS)} |", f"|--:|---|{'--:|' * len(STEPS)}"]
+    for files in scale.files:
         project = make_repository(WORK / f"repository-{files}", files)
-        for kind in arguments.providers:
-            print(row(f"{files} {kind}", _measured(project, kind, arguments.rounds)), flush=True)
+        for kind in KINDS:
+            cell = _measured(project, kind, scale.rounds)
+            lines.append(f"| {files:,} | {kind} | {' | '.join(map(cell, STEPS))} |")
+            print(f"workspaces   {lines[-1]}", flush=True)
+    return "\n".join(lines)
 
 
 def _measured(project: Path, kind: ProviderKind, rounds: int) -> Callable[[str], str]:
@@ -140,7 +134,3 @@ def _measured(project: Path, kind: ProviderKind, rounds: int) -> Callable[[str],
         stack.callback(shutil.rmtree, root, ignore_errors=True)
         times = asyncio.run(measure(root, project, kind, rounds))
     return lambda step: f"{times[step]:.1f}"
-
-
-if __name__ == "__main__":
-    main()

@@ -31,7 +31,14 @@ GROUPS = {
     "dev.txt": ("pyproject.toml", "--group", "pyproject.toml:dev", "--constraints", "requirements/runtime.txt"),
 }
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-TEST_TOOLS = {"mkfs.btrfs": "btrfs-progs", "mkfs.xfs": "xfsprogs", "cc": "gcc"}
+TEST_TOOLS = {
+    "mkfs.btrfs": "btrfs-progs",
+    "mkfs.xfs": "xfsprogs",
+    "cc": "gcc libc6-dev",
+    "podman": "podman",
+    "runc": "runc",
+    "catatonit": "catatonit",
+}
 UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
 
 
@@ -171,12 +178,14 @@ def _make_tools_environment() -> None:
 
 
 def _install_test_tools() -> None:
-    """Programs that tests need: those that make file systems of their own, and a compiler."""
-    missing = [package for program, package in TEST_TOOLS.items() if shutil.which(program) is None]
+    """Programs that tests need: those that make file systems of their own, a compiler, and a container engine."""
+    missing = [
+        package for program, names in TEST_TOOLS.items() if shutil.which(program) is None for package in names.split()
+    ]
     if missing and os.geteuid() == 0 and shutil.which("apt-get"):
         _say(f"installing {' and '.join(missing)} with apt-get, for tests")
         env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for words in (["update", "-qq"], ["install", "-y", "-qq", *missing]):
+        for words in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *missing]):
             subprocess.run(
                 ["apt-get", *words], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False
             )

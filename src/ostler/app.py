@@ -73,11 +73,14 @@ async def _serve(settings: Settings) -> None:
     store = await Store.open(settings.state_dir / "ostler.db", sync=settings.database_sync)
     workspaces = await _workspaces(settings)
     runner = _runner(settings, workspaces)
+    webhooks = Webhooks(store)
     try:
-        services = await _assemble(settings, store, runner, workspaces)
+        services = await _assemble(settings, store, runner, workspaces, webhooks)
+        await webhooks.resume(services.sessions)
         await services.sessions.recover()
         await _answer_requests(services, listener)
     finally:
+        await webhooks.close()
         await _bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner")
         await _bounded(workspaces.close(), _STOP_RUNNER_SECONDS, "workspaces")
         await store.close()
@@ -164,18 +167,21 @@ def host_credentials(environ: Mapping[str, str], home: Path | None) -> dict[str,
     return {agent: credentials for agent, credentials in found.items() if credentials}
 
 
-async def _assemble(settings: Settings, store: Store, runner: LocalRunner, workspaces: LocalWorkspaces) -> Services:
+async def _assemble(
+    settings: Settings, store: Store, runner: LocalRunner, workspaces: LocalWorkspaces, webhooks: Webhooks
+) -> Services:
     clock = SystemClock()
     uploads = Uploads(settings.state_dir / "uploads")
     sessions = Sessions(
         store=store,
         runner=runner,
-        work=Pipeline(workspaces, uploads, Webhooks()),
+        work=Pipeline(workspaces, uploads, webhooks),
         clock=clock,
         state_dir=settings.state_dir,
         buffer_bytes=settings.stream_buffer_bytes,
         last_position=await store.read(queries.last_position),
         idle_seconds=settings.idle_timeout_seconds,
+        default_instructions=settings.default_instructions,
     )
     return Services(
         settings=settings,

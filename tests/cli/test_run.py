@@ -161,3 +161,28 @@ def test_attach_replays_and_follows_until_the_session_ends(env: dict[str, str], 
             child.expect("✓ completed")
             session.stop()
             assert child.end() == 0
+
+
+def test_instructions_come_from_an_option_or_a_file(ostler: Ostler, tmp_path: Path) -> None:
+    (tmp_path / "rules.md").write_text("Be kind.\n")
+    given = [("--instructions", "Be brief."), ("--instructions-file", "rules.md")]
+    answers = [ostler("run", "mock", "mock: instructions", *each).stdout.splitlines()[0] for each in given]
+    assert answers == ["Be brief.", "Be kind."]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "why"),
+    [
+        (("--instructions", "a", "--instructions-file", "rules.md"), 2, "exclude each other"),
+        (("--instructions-file", "nowhere.md"), 2, "nowhere.md"),
+        (("--instructions-file", "latin.md"), 2, "latin.md"),
+        (("--instructions", "x" * 65537), 1, "instructions must not be longer than 65536 bytes, not 65537"),
+    ],
+)
+def test_instructions_that_cannot_be_are_explained(
+    ostler: Ostler, tmp_path: Path, options: tuple[str, ...], code: int, why: str
+) -> None:
+    (tmp_path / "rules.md").write_text("Be kind.\n")
+    (tmp_path / "latin.md").write_bytes("grüezi".encode("latin-1"))
+    done = ostler("run", "mock", "hi", *options)
+    assert (done.returncode, why in done.stderr, "Traceback" in done.stderr) == (code, True, False)

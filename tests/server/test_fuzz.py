@@ -31,8 +31,9 @@ api_schema = (
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server that only gets generated requests."""
-    with running_server(tmp_path_factory.mktemp("fuzzed") / "state") as running:
+    """A server that only gets generated requests; none of them may lead it out of this machine."""
+    state_dir = tmp_path_factory.mktemp("fuzzed") / "state"
+    with running_server(state_dir, "--repository-host", "127.0.0.1") as running:
         yield running
 
 

@@ -114,3 +114,16 @@ def test_a_session_in_place_has_no_workspace(api: httpx.Client) -> None:
         assert_problem(api.get(f"/sessions/{session}/{place}"), "no_workspace")
     assert_problem(api.post(f"/sessions/{session}/fork"), "no_workspace")
     assert_problem(api.post(f"/sessions/{session}/deliver", json={"mode": "patch"}), "no_workspace")
+
+
+def test_a_picture_of_the_workspace_is_shown(api: httpx.Client, session: str) -> None:
+    place, dot = f"/sessions/{session}/files/image", b"GIF89a and more"
+    api.put(f"/sessions/{session}/files/content", params={"path": "img/dot.gif"}, content=dot).raise_for_status()
+    folder = api.get(f"/sessions/{session}").json()["cwd"]
+    for path in ("img/dot.gif", f"{folder}/img/dot.gif"):
+        answer = api.get(place, params={"path": path})
+        assert (answer.content, answer.headers["content-type"]) == (dot, "image/gif")
+    assert_problem(api.get(place, params={"path": "README.md"}), "unprocessable")
+    assert_problem(api.get(place, params={"path": "img/none.gif"}), "file_not_found")
+    for path in ("../x.gif", "/etc/passwd"):
+        assert_problem(api.get(place, params={"path": path}), "invalid_request", field="path")

@@ -50,6 +50,11 @@ async def test_a_handle_goes_back_and_another_way(tasks_server: RunningServer, r
                 break
         fork = await session.fork(turn=1)
         assert (fork.info.forked_from, session.id != fork.id) == (session.id, True)
+        kept = (await session.snapshots()).snapshots
+        await session.restore(kept[0].snapshot_id)
+        assert (await session.diff()).files_changed == 0
+        await session.restore(kept[-1].snapshot_id)
+        assert (await session.diff()).files_changed == 2
         await session.rewind(0)
         assert (await session.diff()).files_changed == 0
         assert (await fork.diff()).files_changed == 2
@@ -87,6 +92,9 @@ def test_the_command_line_has_a_verb_for_everything(
     assert ostler("files", "read", session, "new.txt") == "hello"
     assert ostler("files", "search", session, "hello").startswith("new.txt:1:")
     fork = ostler("session", "fork", session, "--turn", "1")
+    kept = api.get(f"/sessions/{session}/snapshots").json()["snapshots"][0]["snapshot_id"]
+    assert ostler("session", "restore", session, kept) == f"The files of {session} are those of {kept}."
+    assert ostler("session", "diff", session) == "Nothing changed."
     assert ostler("session", "rewind", session, "0") == f"{session} is as it was after turn 0."
     assert ostler("session", "diff", session) == "Nothing changed."
     assert ostler("session", "deliver", fork, "patch").startswith("Patch of ")

@@ -189,3 +189,15 @@ def test_an_agent_that_lost_its_memory_is_told_the_conversation(
     starts = [event["data"] for event in events(api, session, "session.info") if event["data"].get("start")]
     assert starts[-1]["memory"] == "replayed"
     api.delete(f"/sessions/{session}")
+
+
+def test_a_fork_has_the_changes_of_its_parent_but_not_its_cost(api: httpx.Client, repository: Path) -> None:
+    parent = new_session(api, repository)
+    say(api, parent, "mock: write a.txt one", "mock: usage 100 10 0.5")
+    fork = api.post(f"/sessions/{parent}/fork", json={}).json()
+    assert (fork.get("usage"), fork["changes"]) == (None, {"files": 1, "added": 1})
+    say(api, fork["id"], "mock: usage 10 1 0.25")
+    used = {session: api.get(f"/sessions/{session}").json()["usage"]["cost"] for session in (parent, fork["id"])}
+    assert used == {parent: {"USD": 0.5}, fork["id"]: {"USD": 0.25}}
+    for session in (parent, fork["id"]):
+        api.delete(f"/sessions/{session}")

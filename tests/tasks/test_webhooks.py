@@ -1,16 +1,20 @@
 """Whoever a task names hears how its session ended."""
 
 import json
+import os
+import signal
+import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.serving import wait_until
-from tests.tasks.ordering import Json, finished, order, task
+from tests.tasks.ordering import Json, finished, order, task, task_server
 
 Calls = list[tuple[str, Json]]
 
@@ -18,6 +22,14 @@ Calls = list[tuple[str, Json]]
 @contextmanager
 def _listener(*answers: int) -> Iterator[tuple[str, Calls]]:
     """An address that answers with these numbers in turn, the last one for ever, and what it heard."""
+    with _deaf(*answers) as (url, calls, listen):
+        listen()
+        yield url, calls
+
+
+@contextmanager
+def _deaf(*answers: int) -> Iterator[tuple[str, Calls, Callable[[], None]]]:
+    """The same, but nobody answers there until it is told to listen."""
     calls: Calls = []
     left = list(answers)
 
@@ -25,17 +37,23 @@ def _listener(*answers: int) -> Iterator[tuple[str, Calls]]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             calls.append((self.headers["ostler-event"], json.loads(body)))
+            assert self.headers["ostler-delivery"] == calls[-1][1]["id"]
             self.send_response(left.pop(0) if len(left) > 1 else left[0])
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name is given
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
+    server.server_bind()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
+
+    def listen() -> None:
+        server.server_activate()
+        thread.start()
+
     try:
-        yield f"http://127.0.0.1:{server.server_port}/hook", calls
+        yield f"http://127.0.0.1:{server.server_port}/hook", calls, listen
     finally:
         server.shutdown()
         server.server_close()
@@ -64,6 +82,34 @@ def test_the_end_is_told_however_it_came(api: httpx.Client, repository: Path) ->
         wait_until(lambda: len(calls) == 3, what="the stop was told")
     assert {event for event, body in calls if body["session"]["id"] == failed} == {"session.ended", "session.failed"}
     assert [body["session"]["status"] for event, body in calls if body["session"]["id"] == stopped] == ["stopped"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_what_a_stopped_server_did_not_tell_is_told_by_the_next(
+    how: signal.Signals, repository: Path, state_dir: Path
+) -> None:
+    with _deaf(200) as (url, calls, listen):
+        wanted = [{"event": event, "url": url} for event in ("session.failed", "session.completed", "session.ended")]
+        with task_server(state_dir, repository.parent) as (server, api):
+            session = order(api, task("mock: say hi", repository, webhooks=wanted))
+            finished(api, session)
+            os.kill(server.process.pid, how)
+            server.process.wait()
+        listen()
+        with task_server(state_dir, repository.parent) as (_, api):
+            wait_until(lambda: len(calls) == 2, what="both were told")
+            wait_until(lambda: _waiting(state_dir) == 0, what="both are done with")
+        with task_server(state_dir, repository.parent):
+            pass
+    assert sorted((event, body["id"], body["session"]["status"]) for event, body in calls) == [
+        ("session.completed", f"{session}-1", "completed"),
+        ("session.ended", f"{session}-2", "completed"),
+    ]
+
+
+def _waiting(state_dir: Path) -> int:
+    with closing(sqlite3.connect(state_dir / "ostler.db")) as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM webhooks").fetchone()[0])
 
 
 def test_an_address_that_is_none_is_refused(api: httpx.Client, repository: Path) -> None:

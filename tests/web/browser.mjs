@@ -19,12 +19,12 @@ export function temporaryFolder() {
 }
 
 /** `ostler serve` with a scrubbed environment; `kill` ends it as a crash would. */
-export async function startServer(folder, { port = 0, args = [] } = {}) {
+export async function startServer(folder, { port = 0, args = [], env: more = {} } = {}) {
   const home = join(folder, "home");
   mkdirSync(home, { recursive: true });
   const command = ["-m", "ostler", "serve", "--port", String(port), "--state-dir", join(folder, "state"), "--interrupt-grace-seconds", "1", ...args];
   const kept = Object.fromEntries(["PATH", "LANG", "PYTHONPATH"].flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
-  const env = { ...kept, HOME: home, PYTHONUNBUFFERED: "1" };
+  const env = { ...kept, HOME: home, PYTHONUNBUFFERED: "1", ...more };
   const log = join(folder, "server.log");
   const output = openSync(log, "a"); // a pipe would be kept open by what the server leaves behind when it is killed
   const before = statSync(log).size;

@@ -55,21 +55,28 @@ test("the page answers while 250 events arrive each second", async () => {
   await page.context().close();
 });
 
-test("a list of 5,000 sessions is complete, searchable and small", async () => {
+test("a list of 5,000 sessions is complete, searchable and small, and its rows cost no request of their own", async () => {
+  await startSession(api, "mock: usage 900 200 12.5\nmock: write notes.md one\\ntwo\\nthree\\n", { title: "Paid" });
   const before = (await api("GET", "/sessions?per_page=1")).total;
   for (let done = before; done < 5000; done += 50) {
-    await Promise.all(Array.from({ length: 50 }, (_, index) => api("POST", "/sessions", { agent: "mock", cwd: folder, title: `Number ${done + index}` })));
+    await Promise.all(Array.from({ length: 50 }, (_, index) => api("POST", "/sessions", { agent: "mock", cwd: folder, title: `Number ${done + index}u` })));
   }
-  const page = await openPage(browser, server.url);
+  const page = await openPage(browser, "about:blank");
+  const asked = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await page.goto(server.url);
   await page.getByRole("heading", { name: /Idle (5\d{3}|4999)/ }).waitFor();
   assert.ok((await nodes(page)) < 3000, `${await nodes(page)} nodes`);
-  await page.getByLabel("Search sessions").fill("number 1234");
+  await page.getByLabel("Search sessions").fill("paid");
+  await page.locator("a[data-session]", { hasText: "$12.50" }).filter({ hasText: "+3" }).waitFor();
+  assert.deepEqual(asked.filter((path) => path.startsWith("/api/v1/sessions/")), []);
+  await page.getByLabel("Search sessions").fill("number 1234u"); // no id of a session has a "u"
   await until(async () => (await page.locator("a[data-session]").count()) === 1, "one session is found");
   await page.keyboard.press("Tab");
   await page.getByLabel("Search sessions").fill("");
   const list = page.getByRole("region", { name: "Sessions" });
   await list.evaluate((box) => (box.scrollTop = box.scrollHeight));
-  await page.getByText(`Number ${before}`, { exact: true }).waitFor();
+  await page.getByText(`Number ${before}u`, { exact: true }).waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });

@@ -20,7 +20,7 @@ const WORK = [
 
 async function fill(api) {
   const sessions = {
-    asking: await startSession(api, [...WORK, "mock: permission Delete the old notes in archive/", "mock: wait 900"].join("\n"), { title: "Accept both date formats", labels: { team: "notes" } }),
+    asking: await startSession(api, [...WORK, "mock: permission Delete the old notes in archive/", "mock: wait 900"].join("\n"), { title: "Accept both date formats", labels: { team: "notes" }, instructions: "Keep the public functions as they are." }),
     question: await startSession(api, "mock: question Which database should the tests use? | SQLite in memory | PostgreSQL in a container\nmock: wait 900", { title: "Speed up the integration tests" }),
     working: await startSession(api, `${WORK.slice(0, 4).join("\n")}\nmock: run for i in 1 2 3 4 5 6; do echo "compiling unit $i"; done; sleep 900`, { title: "Update the build to the new compiler" }),
     failed: await startSession(api, "mock: say I will try.\nmock: error The model is overloaded", { title: "Translate the error messages" }),

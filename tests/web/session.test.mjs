@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 let folder, server, browser, api;
 before(async () => {
   folder = temporaryFolder();
-  server = await startServer(folder);
+  server = await startServer(folder, { args: ["--default-instructions", "Be kind."] });
   browser = await openBrowser();
   api = apiOf(server);
 });
@@ -40,6 +41,24 @@ test("a session is started from the keyboard and its answer streams in", async (
   await page.locator("header").getByText("Working").waitFor();
   await page.getByRole("button", { name: "Interrupt" }).click();
   await page.getByText("interrupted").first().waitFor();
+  await closed(page);
+});
+
+test("instructions begin as the server has them, and what is typed instead reaches the session", async () => {
+  const page = await openPage(browser, `${server.url}/new`);
+  await page.getByRole("radio", { name: /^Mock/ }).check();
+  await page.getByText("Instructions (as the server has them)").click();
+  const field = page.getByLabel("Instructions for the agent");
+  assert.equal(await field.inputValue(), "Be kind.");
+  await field.fill("Answer in French.\nAlways.");
+  await page.getByRole("button", { name: "Start session" }).click();
+  await page.waitForURL(/\/sessions\/ses_/);
+  const session = await api("GET", `/sessions/${page.url().split("/").at(-1)}`);
+  assert.equal(session.instructions, "Answer in French.\nAlways.");
+  await page.getByRole("button", { name: "Instructions" }).click();
+  await page.getByRole("region", { name: "Instructions" }).getByText("Answer in French.").waitFor();
+  await page.goto(`${server.url}/new?like=${session.id}`);
+  await page.getByText("Instructions (for this session)").waitFor();
   await closed(page);
 });
 
@@ -206,13 +225,38 @@ test("a session is renamed, stopped and deleted", async () => {
   await closed(page);
 });
 
+test("a picture of the agent is shown and enlarged, and one of another site is not fetched", async () => {
+  const { page } = await opened(
+    [
+      `mock: run echo ${PNG} | base64 -d > chart.png`,
+      "mock: say Here it is:\\n\\n![The chart](chart.png)\\n\\n![There](http://127.0.0.1:9/x.png)\\n\\n![Missing](none.png)",
+      'mock: tool read {"path": "chart.png"} -> a picture',
+      "mock: say The end.",
+    ].join("\n"),
+    { permission_mode: "bypass" },
+  );
+  await answer(page, "The end.").waitFor();
+  const size = (picture) => picture.evaluate((image) => image.decode().then(() => image.naturalWidth));
+  assert.equal(await size(page.getByAltText("The chart")), 1);
+  await page.locator("[data-tool=read]").getByRole("button").first().click();
+  assert.equal(await size(page.getByAltText("chart.png")), 1);
+  await page.getByText("none.png", { exact: true }).waitFor();
+  assert.equal(await page.locator("img[src^=http]").count(), 0);
+  await page.getByRole("button", { name: "Enlarge The chart" }).click();
+  await page.getByRole("dialog", { name: "The chart" }).getByAltText("The chart").waitFor();
+  await page.keyboard.press("Escape");
+  await until(async () => (await page.getByRole("dialog").count()) === 0, "the picture is small again");
+  await closed(page);
+});
+
 test("a picture is sent with the prompt", async () => {
   const { page } = await opened();
-  const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
-  await page.getByLabel("Pictures").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: png });
+  await page.getByLabel("Pictures").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: Buffer.from(PNG, "base64") });
   await page.getByAltText("dot.png").waitFor();
   await page.getByLabel("Message").fill("What is this?");
   await page.getByRole("button", { name: "Send" }).click();
   await answer(page, /1 image/).waitFor();
+  const sent = page.locator("[data-role=user] img");
+  assert.equal(await sent.evaluate((image) => image.decode().then(() => image.naturalWidth)), 1);
   await closed(page);
 });

@@ -1,16 +1,21 @@
 """The web UI in a real browser against real servers: each file of behaviours is run by Node's own test runner."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 import hatch_build
+from ostler.agents import ADAPTERS
+from ostler.conformance.model import ScriptedModel
 from tests.serving import clean_env
+from tools.agent_cache import cached_agents
 
 HERE = Path(__file__).resolve().parent
 BEHAVIOURS = sorted(path.name for path in HERE.glob("*.test.mjs"))
@@ -28,10 +33,27 @@ def node() -> Path:
 @pytest.mark.timeout(_LONGEST + 40)
 @pytest.mark.parametrize("name", BEHAVIOURS)
 def test_the_ui_behaves(name: str, node: Path, tmp_path: Path) -> None:
+    _play(name, node, tmp_path)
+
+
+@pytest.mark.timeout(900 + _LONGEST)
+def test_a_real_agent_is_worked_with_in_the_browser(node: Path, tmp_path: Path) -> None:
+    search = cached_agents()
+    search.install([adapter for adapter in ADAPTERS if adapter.info.id == "claude-code"], print)
+    found = search.installer.current("claude-code")
+    assert found is not None, search.failed
+    agents = json.dumps({"claude-code": {"command": found.command}})
+    with ScriptedModel() as model:
+        _play("real_agent.mjs", node, tmp_path, {"OSTLER_AGENTS": agents, "OSTLER_TEST_MODEL": model.url})
+
+
+def _play(name: str, node: Path, folder: Path, more: Mapping[str, str] | None = None) -> None:
+    """Run a file of behaviours in the browser."""
     assert any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "There is no Chromium."
     with tempfile.TemporaryDirectory(prefix="ui-", dir="/tmp") as short:  # a browser's sockets need short names
-        env = clean_env(tmp_path / "home", {"OSTLER_TEST_PYTHON": sys.executable, "TMPDIR": short})
-        done = _run([str(node), "--test", "--test-force-exit", "--test-reporter=spec", str(HERE / name)], HERE, env)
+        own = {"OSTLER_TEST_PYTHON": sys.executable, "TMPDIR": short, **(more or {})}
+        command = [str(node), "--test", "--test-force-exit", "--test-reporter=spec", str(HERE / name)]
+        done = _run(command, HERE, clean_env(folder / "home", own))
     assert done.returncode == 0, done.stdout[-20_000:]
 
 

@@ -67,7 +67,7 @@ class Shop:
         }
         wanted = PullRequestOrder(**{**given, **changes})  # type: ignore[arg-type]  # each test says what it needs
         async with httpx.AsyncClient(trust_env=False) as client:
-            return await deliver_pull_request(self.service, wanted, client, sleep=self._nap)
+            return (await deliver_pull_request(self.service, wanted, client, sleep=self._nap))[0]
 
     async def _nap(self, seconds: float) -> None:
         self.naps.append(seconds)

@@ -16,7 +16,8 @@ same answer and does nothing twice. Errors are [problem documents](errors.md) of
 The command line has a command for each operation (`sessions.list` is `ostler sessions list`), and the Python SDK a
 method. The operations of other protocols are for their own clients: `chat` for [the AI SDK](../guides/ai-sdk.md),
 `daemon` for [the universal daemon API](../guides/daemon-api.md), `workflows` for
-[workflow executions](../guides/workflow-executions.md). The same as OpenAPI 3.1:
+[workflow executions](../guides/workflow-executions.md), `acp` for [editors](../guides/editors-acp.md), `agui` for
+[AG-UI](../guides/ag-ui.md), `mcp` for [agents that use this server](../guides/mcp-server.md). The same as OpenAPI 3.1:
 [schema/openapi.json](../../schema/openapi.json), which a running server has at `/api/v1/openapi.json`.
 """
 _NOUNS = (
@@ -31,7 +32,11 @@ _NOUNS = (
     "chat",
     "daemon",
     "workflows",
+    "acp",
+    "agui",
+    "mcp",
 )
+_ALIAS = ".alias"
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -48,6 +53,16 @@ class Operation(NamedTuple):
         return str(self.about["operationId"])
 
     @property
+    def noun(self) -> str:
+        """What it is about."""
+        return self.id.split(".")[0]
+
+    @property
+    def is_alias(self) -> bool:
+        """Whether it is another operation at a second place."""
+        return self.id.endswith(_ALIAS)
+
+    @property
     def route(self) -> str:
         """Method and path."""
         return code(f"{self.method.upper()} {self.path}")
@@ -60,12 +75,14 @@ class Operation(NamedTuple):
 
 def http_page(document: dict[str, Any]) -> str:
     """The reference of all operations."""
-    operations = sorted(_operations(document), key=lambda operation: _NOUNS.index(operation.id.split(".")[0]))
+    found = list(_operations(document))
+    operations = sorted((each for each in found if not each.is_alias), key=lambda each: _NOUNS.index(each.noun))
+    places = {each.id.removesuffix(_ALIAS): each.route for each in found if each.is_alias}
     schemas: dict[str, Schema] = document["components"]["schemas"]
     overview = [(found.route, f"[{found.id}]({here(found.id)})", found.summary) for found in operations]
     blocks = ["## Operations", table(("route", "operation", "meaning"), overview)]
     for operation in operations:
-        blocks += _operation_blocks(operation)
+        blocks += _operation_blocks(operation, places.get(operation.id))
     used = refs([operation.about for operation in operations])
     names = [name for name in reachable(used, schemas) if _link(name).startswith("#")]
     blocks += ["## Types", *(block for name in names for block in _type_blocks(name, schemas))]
@@ -79,7 +96,7 @@ def _operations(document: dict[str, Any]) -> Iterator[Operation]:
                 yield Operation(method, path, item[method])
 
 
-def _operation_blocks(operation: Operation) -> list[str]:
+def _operation_blocks(operation: Operation, alias: str | None) -> list[str]:
     parameters = [
         (code(found["name"]), found["in"], type_words(found.get("schema", {}), _link), found.get("description", ""))
         for found in operation.about.get("parameters", ())
@@ -93,7 +110,7 @@ def _operation_blocks(operation: Operation) -> list[str]:
     ]
     return [
         f"### {operation.id}",
-        operation.route,
+        operation.route + (f"\n{alias}" if alias else ""),
         operation.summary,
         table(("parameter", "in", "type", "meaning"), parameters) if parameters else "",
         f"Body: {body}" if body else "",

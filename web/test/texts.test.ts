@@ -105,6 +105,7 @@ test("numbers are read at a glance", () => {
   expect([short(999), short(1500), short(12_345), short(3_400_000)]).toEqual(["999", "1.5k", "12k", "3.4M"]);
   expect(duration("2026-01-01T00:00:00Z", "2026-01-01T00:01:05Z")).toBe("1 min 5 s");
   expect(money({ USD: 0.0213 })).toContain("0.0213");
+  expect(money({ EUR: 2, credits: 1.5 })).toMatch(/2.00.* \+ 1.5 credits$/);
 });
 
 describe("a new session", () => {
@@ -118,6 +119,16 @@ describe("a new session", () => {
     expect(bodyOf({ ...draft, place: "folder", cwd: " /a " })).toMatchObject({ cwd: "/a" });
     expect(bodyOf({ ...draft, place: "copy", cwd: "/a" })).toMatchObject({ repo: { mode: "folder", path: "/a" } });
     expect(bodyOf({ ...draft, place: "git", cwd: "/a", url: "u" })).toMatchObject({ repo: { mode: "git", url: "u" } });
+  });
+
+  test("leaves the server's own instructions to the server", () => {
+    const wanted = (instructions?: string) => bodyOf({ ...draft, instructions }, "Be kind.").instructions;
+    expect([wanted(), wanted("Be kind."), wanted("Be brief."), wanted("")]).toEqual([
+      undefined,
+      undefined,
+      "Be brief.",
+      "",
+    ]);
   });
 
   test("names what is no pair", () => {

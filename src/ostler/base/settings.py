@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from ostler.base.errors import SettingsError
+from ostler.wire.sessions import MOST_INSTRUCTIONS
 from ostler.wire.workspaces import SnapshotProvider
 
 ENV_PREFIX = "OSTLER_"
@@ -70,6 +71,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     )
     cors_credentials: Annotated[bool, _about("Allow cookies and credentials from those origins.")] = False
     default_agent: Annotated[str, _about("Agent of a session that names none, where that is possible.")] = "mock"
+    default_instructions: Annotated[
+        str, _about("Instructions of a session that has none of its own: added to the agent's system prompt.")
+    ] = ""
     agents: Annotated[
         dict[str, AgentSetting] | None,
         _about("Programs of agents, and new agents that speak ACP: a table for each, or one JSON object."),
@@ -237,6 +241,9 @@ def _checked(settings: Settings) -> Settings:
         )
     for name, agent in (settings.agents or {}).items():
         _check_agent(name, agent)
+    if (size := len(settings.default_instructions.encode())) > MOST_INSTRUCTIONS:
+        reason = f"must not be longer than {MOST_INSTRUCTIONS} bytes."
+        raise SettingsError(name="default_instructions", value=f"{size} bytes", reason=reason)
     if "*" in settings.cors_origins and settings.effective_token() is None:
         raise SettingsError(name="cors_origins", value="*", reason="needs a token; give one with --token.")
     return settings

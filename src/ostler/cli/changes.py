@@ -123,6 +123,18 @@ def rewind(target: Target, session: str, turn: int, as_json: bool) -> None:
 
 @click.command(cls=ApiCommand)
 @click.argument("session")
+@click.argument("snapshot")
+@json_option
+@click.pass_obj
+def restore(target: Target, session: str, snapshot: str, as_json: bool) -> None:
+    """Put the files back to a snapshot; the conversation stays."""
+    with connect(target) as client:
+        found = client.sessions.restore(session, snapshot)
+    show(found, as_json, lambda: f"The files of {found.id} are those of {snapshot}.")
+
+
+@click.command(cls=ApiCommand)
+@click.argument("session")
 @click.option("--turn", type=click.IntRange(0), help="The turn after which it begins; the last one by default.")
 @click.option("--key", help="Your own name for the new session.")
 @click.option("--title", help="What people call it.")
@@ -194,4 +206,4 @@ def delivery_text(done: DeliveryCompletedData) -> str:
             return f"Pull request {done.number}: {done.url}"
 
 
-COMMANDS = (workspace, open_ide, snapshots, diff, patch, rewind, fork, deliver)
+COMMANDS = (workspace, open_ide, snapshots, diff, patch, rewind, restore, fork, deliver)

@@ -61,6 +61,17 @@ def read(target: Target, session: str, path: str, output: Path | None) -> None:
 @command.command()
 @click.argument("session")
 @click.argument("path")
+@_output
+@click.pass_obj
+def image(target: Target, session: str, path: str, output: Path | None) -> None:
+    """Take a picture that the session names."""
+    with connect(target) as client:
+        _put(client.files.image(session, path), output)
+
+
+@command.command()
+@click.argument("session")
+@click.argument("path")
 @click.argument("source", type=click.File("rb"), default="-")
 @click.option("--executable/--plain", default=None, help="Whether it can be run; as before by default.")
 @json_option

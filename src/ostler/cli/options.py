@@ -1,7 +1,7 @@
 """Options that `run` and `sessions create` share."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
@@ -13,12 +13,22 @@ from ostler.wire.workspaces import Repo
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_INSTRUCTIONS = (
+    click.option("--instructions", metavar="TEXT", help="What the agent is told in every turn; empty for nothing."),
+    click.option(
+        "--instructions-file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="The same, from a file.",
+    ),
+)
 _OPTIONS = (
     click.option("--key", help="Your own name for the session; an existing one is continued."),
     click.option("--title", help="What people call the session."),
     click.option("--model", help="Model the agent uses."),
     click.option("--variant", help="Effort of the model."),
     click.option("--mode", help="Way of working, such as plan."),
+    *_INSTRUCTIONS,
     click.option(
         "--permission-mode",
         type=click.Choice(["default", "plan", "bypass"]),
@@ -44,6 +54,7 @@ class Arguments(TypedDict):
     model: str | None
     variant: str | None
     mode: str | None
+    instructions: str | None
     permission_mode: PermissionMode
     env: dict[str, str]
     cwd: str | None
@@ -55,7 +66,16 @@ class Arguments(TypedDict):
 
 def session_options(command: Command) -> Command:
     """Give a command the options of a new session."""
-    for option in reversed(_OPTIONS):
+    return _with(command, _OPTIONS)
+
+
+def instructions_options(command: Command) -> Command:
+    """Give a command the options for instructions alone."""
+    return _with(command, _INSTRUCTIONS)
+
+
+def _with(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command
 
@@ -64,8 +84,22 @@ def session_arguments(given: dict[str, Any]) -> Arguments:
     """The options as `sessions.create` takes them; a relative folder counts from here."""
     cwd = None if given["cwd"] is None else str(Path(given["cwd"]).expanduser().absolute())
     repo = None if given["repo"] is None else Repo(url=_address(given["repo"]), branch=given["branch"])
-    rest = {name: value for name, value in given.items() if name != "branch"}
-    return cast(Arguments, {**rest, "cwd": cwd, "repo": repo})
+    rest = {name: value for name, value in given.items() if name not in {"branch", "instructions_file"}}
+    return cast(Arguments, {**rest, "cwd": cwd, "repo": repo, "instructions": instructions_of(given)})
+
+
+def instructions_of(given: dict[str, Any]) -> str | None:
+    """The instructions, wherever they stand."""
+    text: str | None = given["instructions"]
+    file: Path | None = given["instructions_file"]
+    if file is None:
+        return text
+    if text is not None:
+        raise click.UsageError("--instructions and --instructions-file exclude each other")
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--instructions-file '{file}' cannot be read ({error})") from None
 
 
 def _address(repo: str) -> str:

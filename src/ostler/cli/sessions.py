@@ -12,7 +12,7 @@ from ostler.cli.output import cell, facts, show, table
 from ostler.cli.root import Target
 from ostler.cli.transcript import transcript
 from ostler.wire.parts import FileInput, ImageInput, InputPart, TextInput
-from ostler.wire.sessions import PromptReceipt, Session, WhenBusy
+from ostler.wire.sessions import PromptReceipt, Session, SessionChanges, SessionUsage, WhenBusy
 
 
 @click.group(cls=Noun)
@@ -262,5 +262,26 @@ def _session_text(session: Session) -> str:
     counts = f"{session.turn_count} turns, {session.last_sequence} events, {session.queue_length} waiting prompts"
     times = f"{session.created_at}, changed {session.updated_at}"
     asks = f"{session.open_asks} open" if session.open_asks else None
-    rest = [("env", cell(session.env_names)), ("labels", session.labels), ("asks", asks), ("error", session.error)]
-    return facts([*known, *rest, ("holds", counts), ("created", times), ("ended", session.ended_at)])
+    rest = [
+        ("instructions", session.instructions),
+        ("env", cell(session.env_names)),
+        ("labels", session.labels),
+        ("asks", asks),
+        ("error", session.error),
+    ]
+    sums = [("holds", counts), ("used", _usage_text(session.usage)), ("changed", _changes_text(session.changes))]
+    return facts([*known, *rest, *sums, ("created", times), ("ended", session.ended_at)])
+
+
+def _usage_text(usage: SessionUsage | None) -> str | None:
+    if usage is None:
+        return None
+    cost = [f"{amount:g} {currency}" for currency, amount in usage.cost.items()]
+    return ", ".join([f"{usage.input_tokens} tokens in", f"{usage.output_tokens} tokens out", *cost])
+
+
+def _changes_text(changes: SessionChanges | None) -> str | None:
+    if changes is None:
+        return None
+    files = "1 file" if changes.files == 1 else f"{changes.files} files"
+    return f"{files}, {changes.added} lines added, {changes.removed} removed"

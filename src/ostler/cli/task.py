@@ -8,7 +8,7 @@ import click
 
 from ostler.cli.api import ApiCommand, connect, json_option, pairs
 from ostler.cli.changes import delivery_text
-from ostler.cli.options import prompt_text
+from ostler.cli.options import instructions_of, instructions_options, prompt_text
 from ostler.cli.output import clean, show
 from ostler.client import Client
 from ostler.wire.events import DeliveryCompleted, ErrorRaised, Log, SessionEnded, SessionStatusChanged
@@ -38,6 +38,7 @@ from ostler.wire.workspaces import Repo, RepoCredential
 @click.option("--deliver", type=click.Choice(["patch", "branch", "pr"]), help="How the result is handed over.")
 @click.option("--target-branch", help="The branch to push, or that a pull request goes to.")
 @click.option("--model", help="Model the agent uses.")
+@instructions_options
 @click.option(
     "--permission-mode", type=click.Choice(["default", "plan", "bypass"]), default="default", show_default=True
 )
@@ -62,7 +63,12 @@ def command(ctx: click.Context, /, prompt: str, wait: bool, as_json: bool, **giv
 
 
 def _task(client: Client, prompt: str, given: dict[str, Any]) -> CreateTask:
-    settings = TaskSettings(model=given["model"], permission_mode=given["permission_mode"], env=given["env"])
+    settings = TaskSettings(
+        model=given["model"],
+        instructions=instructions_of(given),
+        permission_mode=given["permission_mode"],
+        env=given["env"],
+    )
     delivery = TaskDelivery(mode=given["deliver"], target_branch=given["target_branch"]) if given["deliver"] else None
     return CreateTask(
         prompt=prompt,

@@ -188,6 +188,7 @@ class SyncSessions(SyncGroup):
     diff = _verb(work.get_diff)
     patch = _verb(work.get_patch)
     rewind = _verb(work.rewind_session)
+    restore = _verb(work.restore_snapshot)
     fork = _opening(work.fork_session)
     deliver = _verb(work.deliver_session)
 
@@ -206,6 +207,7 @@ class SyncFiles(SyncGroup):
     list = _verb(work.list_files)
     stat = _verb(work.stat_file)
     read = _verb(work.read_file)
+    image = _verb(work.show_image)
     write = _verb(work.write_file)
     remove = _verb(work.remove_file)
     search = _verb(work.search_files)
@@ -297,6 +299,7 @@ class SyncSession:
     diff = _own(work.get_diff)
     patch = _own(work.get_patch)
     rewind = _own(work.rewind_session)
+    restore = _own(work.restore_snapshot)
     fork = _other(work.fork_session)
     deliver = _own(work.deliver_session)
     files = _own(work.list_files)

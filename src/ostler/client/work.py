@@ -135,6 +135,11 @@ def rewind_session(session: str, turn: int) -> Call[Session]:
     return _patient(post(_place(session, "rewind"), _session, RewindSession(turn=turn)))
 
 
+def restore_snapshot(session: str, snapshot: str) -> Call[Session]:
+    """Put the files back to a snapshot; the conversation stays."""
+    return _patient(post(_place(session, f"snapshots/{segment(snapshot)}/restore"), _session))
+
+
 def fork_session(
     session: str, *, turn: int | None = None, key: str | None = None, title: str | None = None
 ) -> Call[Session]:
@@ -188,6 +193,11 @@ def stat_file(session: str, path: str) -> Call[FileEntry]:
 def read_file(session: str, path: str) -> Call[bytes]:
     """The content of a file."""
     return _patient(get(_place(session, "files/content"), bytes, path=path))
+
+
+def show_image(session: str, path: str) -> Call[bytes]:
+    """A picture that the session names: in its folder, or of one of its prompts."""
+    return _patient(get(_place(session, "files/image"), bytes, path=path))
 
 
 def write_file(session: str, path: str, content: bytes, *, executable: bool | None = None) -> Call[FileEntry]:

@@ -30,6 +30,8 @@ from ostler.wire.workspaces import Devcontainer, Runtime
 
 _ENGINES = ("docker", "podman")
 _ANSWER_SECONDS = 10.0
+_REMOVE_SECONDS = 60.0
+"""Podman gives processes ten seconds to end by themselves."""
 _BUILD_SECONDS = 3600.0
 _LOOK_AGAIN_SECONDS = 30.0
 _LABEL = "ostler.workspace"
@@ -180,10 +182,11 @@ class Devcontainers:
         engine = await self.engine()
         if engine is None:
             await self.check()
-        await self._run((str(engine), "rm", "--force", made.shown.container), _ANSWER_SECONDS)
+        await self._run((str(engine), "rm", "--force", made.shown.container), _REMOVE_SECONDS)
         names = sorted(set(environment(spec, launch, {})) | set(made.env))
         variables = [word for name in names for word in ("--env", name)]
-        programs = [word for folder in self._programs for word in ("--volume", f"{folder}:{folder}:ro")]
+        there = [folder for folder in self._programs if folder.is_dir()]  # podman does not make what is missing
+        programs = [word for folder in there for word in ("--volume", f"{folder}:{folder}:ro")]
         home = ("--volume", f"{spec.home}:{spec.home}")
         argv = (
             *(str(engine), "run", "--interactive", "--rm", "--init", "--name", made.shown.container),
@@ -205,7 +208,7 @@ class Devcontainers:
         file = self._folder / f"{workspace}.json"
         made = self.get(workspace)
         if made is not None and (engine := await self.engine()) is not None:
-            await self._run((engine, "rm", "--force", made.shown.container), _ANSWER_SECONDS)
+            await self._run((engine, "rm", "--force", made.shown.container), _REMOVE_SECONDS)
         await asyncio.to_thread(file.unlink, missing_ok=True)
 
     async def _must(self, command: tuple[str, ...], problem: str) -> None:

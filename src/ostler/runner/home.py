@@ -48,6 +48,6 @@ def _write(root: Path, name: str, content: str) -> None:
     fresh = folder / f".{Path(name).name}.new"
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(content)
     fresh.replace(folder / Path(name).name)

@@ -156,7 +156,8 @@ class LocalWorkspaces:
         """Bring files and memory back."""
         await self._library.restore(workspace, snapshot)
         if with_memory:
-            await asyncio.to_thread(self._memories.bring_back, workspace, snapshot, home, into=workspace)
+            origin = self._origin(snapshot)
+            await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home, into=workspace)
 
     async def fork(self, snapshot: str, *, home: str, with_memory: bool) -> wire.Workspace:
         """A new workspace from a snapshot."""
@@ -233,7 +234,9 @@ class LocalWorkspaces:
                 return wire.DeliveryResult(size=size)
             case "branch":
                 pushed = await deliver_branch(self._library, _branch_order(order))
-                return wire.DeliveryResult(url=pushed.url, branch=pushed.branch, commit=pushed.commit)
+                return wire.DeliveryResult(
+                    url=pushed.url, branch=pushed.branch, commit=pushed.commit, left_out=pushed.left_out
+                )
             case "pr":
                 return await self._deliver_request(order)
             case _:
@@ -249,9 +252,14 @@ class LocalWorkspaces:
             api_url=order.api_url,
         )
         async with httpx.AsyncClient(trust_env=False) as client:
-            made = await deliver_pull_request(self._library, wanted, client)
+            made, pushed = await deliver_pull_request(self._library, wanted, client)
         return wire.DeliveryResult(
-            url=made.url, branch=made.branch, target=made.target, number=made.number, created=made.created
+            url=made.url,
+            branch=made.branch,
+            target=made.target,
+            number=made.number,
+            created=made.created,
+            left_out=pushed.left_out,
         )
 
     # What there is
@@ -313,7 +321,13 @@ def _check_repo(repo: wire.Repo, policy: Policy) -> None:
 def _source(repo: wire.Repo) -> Source:
     match repo.mode:
         case "git":
-            return GitSource(url=repo.url or "", branch=repo.branch, commit=repo.commit, credential=_credential(repo))
+            return GitSource(
+                url=repo.url or "",
+                branch=repo.branch,
+                commit=repo.commit,
+                credential=_credential(repo),
+                submodules=repo.submodules,
+            )
         case "upload":
             return UploadSource(upload=repo.upload or "")
         case "folder":

@@ -170,5 +170,6 @@ async def _read_all(process: Process, wake: asyncio.Event, lines: _Lines) -> Non
 def _key(order: Order, workspace: Workspace, command: str) -> str:
     upload = order.source.upload if isinstance(order.source, UploadSource) else None
     begun = workspace.commit or upload or workspace.id  # what cannot be told apart is not shared
-    text = msgspec.json.encode([order.scope, workspace.url, begun, command, workspace.provider])
+    inner = [each.path for each in workspace.submodules if each.why_not is None]
+    text = msgspec.json.encode([order.scope, workspace.url, begun, command, workspace.provider, *inner])
     return hashlib.sha256(text).hexdigest()[:32]

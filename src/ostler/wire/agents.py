@@ -99,9 +99,13 @@ class Agent(Wire, frozen=True, kw_only=True):
 
 
 class AgentList(Wire, frozen=True, kw_only=True):
-    """All agents."""
+    """All agents, and what a session gets that says nothing else."""
 
     items: tuple[Agent, ...]
+    default_agent: str
+    """The agent of a session that names none, where that is possible."""
+    default_instructions: str = ""
+    """The instructions of a session that has none of its own."""
 
 
 class ModeList(Wire, frozen=True, kw_only=True):

@@ -452,7 +452,7 @@ class SessionRewound(Event, frozen=True, kw_only=True, tag="session.rewound"):
 
 
 class WorkspaceRestored(Event, frozen=True, kw_only=True, tag="workspace.restored"):
-    """After a rewind: the files are what they were."""
+    """The files are those of a snapshot again: by a rewind, or while the conversation stayed as it is."""
 
     data: WorkspaceRestoredData
 

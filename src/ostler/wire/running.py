@@ -38,6 +38,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     variant: str | None = None
     mode: str | None = None
+    instructions: str | None = None
+    """What the agent is told in every turn, beside its own system prompt."""
     resume: str | None = None
     """The native session id to go on with."""
     turn_timeout_seconds: float | None = None

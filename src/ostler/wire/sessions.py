@@ -16,6 +16,8 @@ PermissionMode = Literal["default", "plan", "bypass"]
 WhenBusy = Literal["queue", "steer", "interrupt", "reject"]
 PermissionReply = Literal["once", "always", "reject"]
 T = TypeVar("T")
+MOST_INSTRUCTIONS = 64 * 2**10
+"""The largest instructions of a session, in bytes."""
 
 
 class CreateSession(Request, frozen=True, kw_only=True):
@@ -28,6 +30,9 @@ class CreateSession(Request, frozen=True, kw_only=True):
     model: str | None = None
     variant: str | None = None
     mode: str | None = None
+    instructions: str | None = None
+    """What the agent is told in every turn, added to its own system prompt; at most 64 KiB. Absent for the server's
+    setting, empty for none."""
     permission_mode: PermissionMode = "default"
     env: dict[str, str] = msgspec.field(default_factory=dict)
     """Variables for the agent's process; values are never shown again."""
@@ -66,6 +71,25 @@ class ProcessInfo(Wire, frozen=True, kw_only=True):
     started_at: str
 
 
+class SessionUsage(Wire, frozen=True, kw_only=True):
+    """Tokens and money of all turns, as far as the agent tells; a fork begins at nothing."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: dict[str, float] = msgspec.field(default_factory=dict)
+    """By currency."""
+
+
+class SessionChanges(Wire, frozen=True, kw_only=True):
+    """The files that the agent said it changed, and the lines of all its edits; a rewind takes nothing back."""
+
+    files: int = 0
+    added: int = 0
+    removed: int = 0
+
+
 class Session(Wire, frozen=True, kw_only=True):
     """A session as it is now."""
 
@@ -91,6 +115,8 @@ class Session(Wire, frozen=True, kw_only=True):
     model: str | None = None
     variant: str | None = None
     mode: str | None = None
+    instructions: str | None = None
+    """What the agent is told in every turn; absent if nothing is, and in lists."""
     provider: str | None = None
     """Type and address of the session's own model provider."""
     turn_id: str | None = None
@@ -103,6 +129,10 @@ class Session(Wire, frozen=True, kw_only=True):
     workspace_id: str | None = None
     forked_from: str | None = None
     """The session it was made from."""
+    usage: SessionUsage | None = None
+    """Absent while the agent has told nothing."""
+    changes: SessionChanges | None = None
+    """Absent while the agent has changed nothing."""
 
 
 class Page(Wire, Generic[T], frozen=True, kw_only=True):

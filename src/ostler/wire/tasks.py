@@ -34,6 +34,9 @@ class TaskSettings(Request, frozen=True, kw_only=True, rename="camel"):
     model: str | None = None
     variant: str | None = None
     mode: str | None = None
+    instructions: str | None = None
+    """What the agent is told in every turn, added to its own system prompt; at most 64 KiB. Absent for the server's
+    setting, empty for none."""
     permission_mode: PermissionMode = "default"
     provider: TaskProvider | None = None
     env: dict[str, str] = msgspec.field(default_factory=dict)
@@ -41,7 +44,7 @@ class TaskSettings(Request, frozen=True, kw_only=True, rename="camel"):
     mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
     turn_timeout_seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
     max_tokens: int | None = None
-    """Taken, but an agent's own affair: none of them has a switch for it."""
+    """Taken, but without effect, which a notice in the log says: no agent has a switch for it."""
 
 
 class TaskAgent(Request, frozen=True, kw_only=True, rename="camel"):
@@ -218,11 +221,15 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tenant_id: str | None = None
     project_id: str | None = None
     agent_version: str | None = None
+    max_tokens: int | None = None
+    """Only so that the log can say that it has no effect."""
 
 
 class WebhookCall(Wire, frozen=True, kw_only=True, rename="camel"):
     """What a webhook is sent."""
 
+    id: str
+    """The same whenever this is sent again."""
     event: str
     session: TaskSession
 

@@ -37,6 +37,8 @@ class SnapshotCreatedData(Wire, frozen=True, kw_only=True):
     native_session_id: str | None = None
     memory_kept: bool = False
     """Whether the agent's own memory of that moment is kept with it."""
+    restored_from: str | None = None
+    """The snapshot whose files were put back just before, while the conversation stayed."""
 
 
 class DeliveryCompletedData(Wire, frozen=True, kw_only=True):
@@ -53,6 +55,8 @@ class DeliveryCompletedData(Wire, frozen=True, kw_only=True):
     """False for a pull request that was open already."""
     size: int | None = None
     """Of a patch, in bytes."""
+    left_out: tuple[str, ...] = ()
+    """Submodules that were changed; a branch cannot hold that, a patch can."""
 
 
 class SessionRewoundData(Wire, frozen=True, kw_only=True):

@@ -41,6 +41,8 @@ class Repo(Request, frozen=True, kw_only=True):
     path: str | None = None
     """A folder of the server's machine; it is copied and stays untouched."""
     credential: RepoCredential | None = None
+    submodules: bool = True
+    """Whether submodules of a git repository are fetched too."""
 
 
 class Resources(Request, frozen=True, kw_only=True):
@@ -89,6 +91,16 @@ class ProviderVerdict(Wire, frozen=True, kw_only=True):
     why_not: str | None = None
 
 
+class Submodule(Wire, frozen=True, kw_only=True):
+    """A repository inside the repository of a workspace."""
+
+    path: str
+    commit: str
+    url: str | None = None
+    why_not: str | None = None
+    """Why its folder is empty."""
+
+
 class Workspace(Wire, frozen=True, kw_only=True):
     """The isolated file tree of a session."""
 
@@ -103,6 +115,8 @@ class Workspace(Wire, frozen=True, kw_only=True):
     url: str | None = None
     branch: str | None = None
     commit: str | None = None
+    submodules: tuple[Submodule, ...] = ()
+    """Outer ones first."""
     forked_from: str | None = None
     """The snapshot it began as."""
 
@@ -153,6 +167,8 @@ class Snapshot(Wire, frozen=True, kw_only=True):
     native_session_id: str | None = None
     memory_kept: bool = False
     """Whether the agent's own memory of that moment is kept with it."""
+    restored_from: str | None = None
+    """The snapshot whose files were put back just before, while the conversation stayed."""
 
 
 class SnapshotList(Wire, frozen=True, kw_only=True):
@@ -339,6 +355,8 @@ class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
     """False for a pull request that was open already."""
     size: int | None = None
     """Of a patch, in bytes."""
+    left_out: tuple[str, ...] = ()
+    """Submodules that were changed; a branch cannot hold that, a patch can."""
 
 
 class OpenIde(Request, frozen=True, kw_only=True):

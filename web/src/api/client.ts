@@ -2,6 +2,7 @@
 import { connection, headersOf, urlOf, type Connection } from "./connection";
 import type {
   Agent,
+  AgentList,
   Ask,
   CreateSession,
   Difference,
@@ -88,7 +89,7 @@ const id = encodeURIComponent;
 
 export const api = {
   version: (to?: Connection) => call<Version>("GET", "/version", { to }),
-  agents: () => call<{ items: Agent[] }>("GET", "/agents").then((list) => list.items),
+  agents: () => call<AgentList>("GET", "/agents"),
   agent: (name: string) => call<Agent>("GET", `/agents/${id(name)}`),
   install: (name: string) => call<{ version?: string | null }>("POST", `/agents/${id(name)}/install`, { body: {} }),
   sessions: (query: Query) => call<SessionPage>("GET", "/sessions", { query }),
@@ -110,6 +111,14 @@ export const api = {
   patch: async (session: string): Promise<Blob> => {
     const answer = await fetch(urlOf(connection.get(), `/sessions/${id(session)}/patch`), {
       headers: headersOf(connection.get()),
+    });
+    if (!answer.ok) throw await refusal(answer);
+    return answer.blob();
+  },
+  picture: async (session: string, path: string, signal: AbortSignal): Promise<Blob> => {
+    const answer = await fetch(urlOf(connection.get(), `/sessions/${id(session)}/files/image`) + search({ path }), {
+      headers: headersOf(connection.get()),
+      signal,
     });
     if (!answer.ok) throw await refusal(answer);
     return answer.blob();

@@ -12,6 +12,7 @@ export type PermissionMode = Session["permission_mode"];
 export type SessionStatus = Session["status"];
 export type Activity = Session["activity"];
 export type Agent = Schemas["Agent"];
+export type AgentList = Schemas["AgentList"];
 export type Item = Schemas["Item"];
 export type Part = Item["content"][number];
 export type Ask = Schemas["Ask"];

@@ -11,7 +11,7 @@ import { refresh } from "../state/sessions";
 import { useStore } from "../state/store";
 
 export default function NewPage() {
-  const { agents, loaded, error } = useStore(catalogue);
+  const { agents, instructions, loaded, error } = useStore(catalogue);
   const [search] = useSearchParams();
   const [, go] = useLocation();
   const [draft, setDraft] = useState(remembered);
@@ -35,7 +35,7 @@ export default function NewPage() {
     setBusy(true);
     setProblem(undefined);
     try {
-      const session = await api.create(bodyOf({ ...draft, agent: chosen.id }));
+      const session = await api.create(bodyOf({ ...draft, agent: chosen.id }, instructions));
       localStorage.setItem(
         KEY,
         JSON.stringify({
@@ -83,17 +83,18 @@ export default function NewPage() {
           onChoose={(agent) => (go("/new", { replace: true }), change({ agent, model: "", variant: "", mode: "" }))}
         />
         {chosen && <Choices agent={chosen} draft={draft} change={change} />}
+        <Instructions draft={draft} change={change} own={instructions} />
         <More draft={draft} change={change} />
         {problem && (
           <p role="alert" className="rounded-md bg-bad-soft px-3 py-2 text-bad">
             {problem}
           </p>
         )}
-        <div className="flex items-center gap-3">
+        <div className="sticky bottom-0 -mx-4 flex items-center gap-3 bg-bg px-4 py-3">
           <button type="submit" className="btn btn-main px-4 py-1.5" disabled={busy || !chosen}>
             {busy ? "Starting" : "Start session"}
           </button>
-          <span className="text-2xs text-dim">Ctrl+Enter</span>
+          <span className="hidden text-2xs text-dim sm:block">Ctrl+Enter</span>
         </div>
       </form>
     </div>
@@ -300,30 +301,65 @@ function Files({ draft, change }: { draft: Draft; change(part: Partial<Draft>): 
   );
 }
 
-function More({ draft, change }: { draft: Draft; change(part: Partial<Draft>): void }) {
+function Instructions({ draft, change, own }: { draft: Draft; change(part: Partial<Draft>): void; own: string }) {
+  const text = draft.instructions ?? own;
+  const isOwn = text === own;
+  return (
+    <Fold
+      title="Instructions"
+      hint={
+        isOwn ? (own ? "as the server has them" : "none") : text ? "for this session" : "none, against the server's"
+      }
+    >
+      <Field label="Instructions for the agent" hint="What it is told in every turn, beside its own system prompt.">
+        <textarea
+          rows={5}
+          className="field"
+          placeholder="Answer in French. Never touch the folder vendor."
+          value={text}
+          onChange={(event) => change({ instructions: event.target.value })}
+        />
+      </Field>
+      {!isOwn && own && (
+        <button type="button" className="btn justify-self-start" onClick={() => change({ instructions: undefined })}>
+          As the server has them
+        </button>
+      )}
+    </Fold>
+  );
+}
+
+function Fold({ title, hint, children }: { title: string; hint?: string; children: ReactNode }) {
   return (
     <details className="group">
       <summary className="flex list-none items-center gap-1 text-dim">
-        <ChevronRight size={13} className="group-open:rotate-90" aria-hidden /> Title and variables
+        <ChevronRight size={13} className="group-open:rotate-90" aria-hidden /> {title}{" "}
+        {hint && <span className="text-2xs">({hint})</span>}
       </summary>
-      <div className="mt-2 grid gap-3">
-        <Field label="Title" hint="Empty: from the prompt.">
-          <input className="field" value={draft.title} onChange={(event) => change({ title: event.target.value })} />
-        </Field>
-        <Field
-          label="Variables"
-          hint="One NAME=value in each line, for the agent's process. Values are never shown again."
-        >
-          <textarea
-            rows={3}
-            className="field font-mono text-xs"
-            autoComplete="off"
-            spellCheck={false}
-            value={draft.env}
-            onChange={(event) => change({ env: event.target.value })}
-          />
-        </Field>
-      </div>
+      <div className="mt-2 grid gap-3">{children}</div>
     </details>
+  );
+}
+
+function More({ draft, change }: { draft: Draft; change(part: Partial<Draft>): void }) {
+  return (
+    <Fold title="Title and variables">
+      <Field label="Title" hint="Empty: from the prompt.">
+        <input className="field" value={draft.title} onChange={(event) => change({ title: event.target.value })} />
+      </Field>
+      <Field
+        label="Variables"
+        hint="One NAME=value in each line, for the agent's process. Values are never shown again."
+      >
+        <textarea
+          rows={3}
+          className="field font-mono text-xs"
+          autoComplete="off"
+          spellCheck={false}
+          value={draft.env}
+          onChange={(event) => change({ env: event.target.value })}
+        />
+      </Field>
+    </Fold>
   );
 }

@@ -9,8 +9,7 @@ import { needOf, StatusWord, type Need } from "../parts/status";
 import { ago, moment, money } from "../parts/text";
 import { useNow } from "../parts/now";
 import { overview, searchOnServer } from "../state/sessions";
-import { useSelected, useStore } from "../state/store";
-import { dropTally, tallies, wantTally } from "../state/tally";
+import { useStore } from "../state/store";
 
 const GROUPS: [Need, string][] = [
   ["waiting", "Waiting for you"],
@@ -191,11 +190,7 @@ function Group({ line }: { line: Extract<Line, { kind: "group" }> }) {
 }
 
 const Row = memo(function Row({ session, now }: { session: Session; now: number }) {
-  const tally = useSelected(tallies, (known) => known.get(session.id));
-  useEffect(() => {
-    wantTally(session);
-    return () => dropTally(session.id);
-  }, [session]);
+  const { changes, usage } = session;
   return (
     <Link
       href={`/sessions/${session.id}`}
@@ -224,10 +219,10 @@ const Row = memo(function Row({ session, now }: { session: Session; now: number 
         </span>
       </span>
       <span className="hidden w-24 text-right sm:block">
-        {tally && <Counts added={tally.added} removed={tally.removed} />}
+        {changes && <Counts added={changes.added ?? 0} removed={changes.removed ?? 0} />}
       </span>
       <span className="hidden w-16 text-right text-2xs text-dim tabular-nums sm:block">
-        {tally && money(tally.cost)}
+        {usage && money(usage.cost ?? {})}
       </span>
       <span className="hidden w-14 text-right text-2xs text-dim tabular-nums sm:block">
         {session.turn_count === 1 ? "1 turn" : `${session.turn_count} turns`}

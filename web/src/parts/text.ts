@@ -34,12 +34,16 @@ export function short(count: number): string {
 
 export function money(cost: Record<string, number>): string {
   return Object.entries(cost)
-    .map(([currency, amount]) =>
-      new Intl.NumberFormat([], { style: "currency", currency, maximumFractionDigits: amount < 1 ? 4 : 2 }).format(
-        amount,
-      ),
-    )
+    .map(([currency, amount]) => sum(currency, amount))
     .join(" + ");
+}
+
+/** Agents also count in credits and requests, which no browser knows as a currency. */
+function sum(currency: string, amount: number): string {
+  const digits = { maximumFractionDigits: amount < 1 ? 4 : 2 };
+  const isMoney = /^[A-Z]{3}$/.test(currency);
+  const text = new Intl.NumberFormat([], isMoney ? { ...digits, style: "currency", currency } : digits).format(amount);
+  return isMoney ? text : `${text} ${currency}`;
 }
 
 export function bytes(count: number): string {

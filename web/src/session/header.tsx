@@ -1,5 +1,5 @@
 // The head of a session: what it is, how it is, and what can be done with it.
-import { Ellipsis, PanelRight, WifiOff } from "lucide-react";
+import { ChevronRight, Ellipsis, PanelRight, WifiOff } from "lucide-react";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { api } from "../api/client";
@@ -21,6 +21,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
   const session = useHead((head) => head.session);
   const summary = useHead((head) => head.summary);
   const activity = useHead(activityOf);
+  const [showsInstructions, setShowsInstructions] = useState(false);
   const model = [summary.model ?? session?.model, summary.variant ?? session?.variant].filter(Boolean).join(" ");
   return (
     <header className="flex flex-wrap items-center gap-x-3 gap-y-0.5 border-b border-line px-3 py-2 sm:px-4">
@@ -45,6 +46,16 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
         <span>{session?.agent}</span>
         {model && <span>{model}</span>}
         {(summary.mode ?? session?.mode) && <span>{summary.mode ?? session?.mode}</span>}
+        {session?.instructions && (
+          <button
+            type="button"
+            className="inline-flex items-center gap-0.5 rounded hover:bg-hover"
+            aria-expanded={showsInstructions}
+            onClick={() => setShowsInstructions(!showsInstructions)}
+          >
+            <ChevronRight size={12} className={showsInstructions ? "rotate-90" : ""} aria-hidden /> Instructions
+          </button>
+        )}
         {session && session.permission_mode !== "default" && <span className="chip">{session.permission_mode}</span>}
         <span>Turn {summary.turnCount}</span>
         <Context />
@@ -53,6 +64,16 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
         )}
         <Link />
       </div>
+      {showsInstructions && (
+        <div
+          role="region"
+          aria-label="Instructions"
+          tabIndex={0}
+          className="max-h-48 w-full overflow-auto rounded bg-sunken px-2.5 py-1.5 break-words whitespace-pre-wrap"
+        >
+          {session?.instructions}
+        </div>
+      )}
     </header>
   );
 }

@@ -55,7 +55,7 @@ export default function Inspector() {
     <div className="flex h-full flex-col">
       <div className="flex items-center gap-2 border-b border-line p-2">
         <select
-          className="field w-auto"
+          className="field w-36 shrink-0"
           aria-label="Type of event"
           value={TYPES.includes(filter) ? filter : ""}
           onChange={(event) => setFilter(event.target.value)}

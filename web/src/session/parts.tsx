@@ -1,11 +1,15 @@
 // The parts of a message: text, thoughts, pictures, files, data.
-import { Brain, ChevronRight, FileText, Image as ImageIcon } from "lucide-react";
+import { Brain, ChevronRight } from "lucide-react";
 import { memo } from "react";
 import type { Part } from "../api/types";
 import { Code } from "../parts/code";
 import { Diff } from "../parts/diff";
 import { Markdown } from "../parts/markdown";
+import { isPicture } from "../state/tools";
 import { useOpen } from "./context";
+import { FileChip, Picture } from "./picture";
+
+const pictureOf = (path: string, name: string) => <Picture path={path} name={name || undefined} />;
 
 export function Parts({
   parts,
@@ -48,19 +52,20 @@ const PartView = memo(function PartView({
 }) {
   switch (part.type) {
     case "text":
-      return plain ? <div className="break-words whitespace-pre-wrap">{part.text}</div> : <Markdown text={part.text} />;
+      return plain ? (
+        <div className="break-words whitespace-pre-wrap">{part.text}</div>
+      ) : (
+        <Markdown text={part.text} pictureOf={pictureOf} />
+      );
     case "reasoning":
       return <Thought id={id} text={part.text} growing={growing} />;
     case "json":
       return <Code text={JSON.stringify(part.json, null, 2)} language="json" />;
     case "image":
-      return <FileChip icon={<ImageIcon size={13} />} text={part.path} />;
+      return <Picture path={part.path} />;
     case "file_ref":
-      return part.diff ? (
-        <Diff text={part.diff} label={`Changes of ${part.path}`} />
-      ) : (
-        <FileChip icon={<FileText size={13} />} text={part.path} />
-      );
+      if (part.diff) return <Diff text={part.diff} label={`Changes of ${part.path}`} />;
+      return isPicture(part.path) ? <Picture path={part.path} /> : <FileChip path={part.path} />;
     case "status":
       return (
         <p className="text-dim">
@@ -95,14 +100,5 @@ function Thought({ id, text, growing }: { id: string; text: string; growing: boo
       </button>
       {open && <div className="mt-1 ml-1.5 border-l-2 border-line pl-3.5 break-words whitespace-pre-wrap">{text}</div>}
     </div>
-  );
-}
-
-function FileChip({ icon, text }: { icon: React.ReactNode; text: string }) {
-  return (
-    <span className="chip max-w-full self-start" title={text}>
-      {icon}
-      <span className="truncate">{text.split("/").pop()}</span>
-    </span>
   );
 }

@@ -27,7 +27,13 @@ export function Timeline() {
   const list = useRef<VirtualizerHandle>(null);
   const following = useRef(true);
   const [away, setAway] = useState(false);
-  const marked = useMarked(list, following, setAway);
+  // Only the person's own hand stops following: cards that load late also move the view.
+  const upwards = useRef(0);
+  const leave = useCallback(() => {
+    upwards.current = performance.now();
+    following.current = false;
+  }, []);
+  const marked = useMarked(list, leave, setAway);
 
   const toEnd = useCallback(() => {
     const element = box.current;
@@ -41,12 +47,6 @@ export function Timeline() {
     return () => observer.disconnect();
   }, [toEnd]);
 
-  // Only the person's own hand stops following: cards that load late also move the view.
-  const upwards = useRef(0);
-  const leave = () => {
-    upwards.current = performance.now();
-    following.current = false;
-  };
   const settle = () => {
     const element = box.current;
     if (!element) return;
@@ -113,7 +113,7 @@ export function Timeline() {
 /** The row that the address names (`#e` and a sequence), brought into view once it is there. */
 function useMarked(
   list: React.RefObject<VirtualizerHandle | null>,
-  following: React.RefObject<boolean>,
+  leave: () => void,
   setAway: (away: boolean) => void,
 ): string | undefined {
   const live = useLive();
@@ -125,11 +125,14 @@ function useMarked(
     const id = sequence && isLoaded ? live.rowOfSequence(sequence) : undefined;
     setMarked(id);
     if (!id) return;
-    following.current = false;
+    leave();
     setAway(true);
     const index = live.head.get().order.indexOf(id);
-    const timer = setTimeout(() => list.current?.scrollToIndex(index, { align: "center" }), 50);
+    const timer = setTimeout(() => {
+      leave(); // the scroll to the end, before the row was known, may have been told only now
+      list.current?.scrollToIndex(index, { align: "center" });
+    }, 50);
     return () => clearTimeout(timer);
-  }, [hash, isLoaded, live, list, following, setAway]);
+  }, [hash, isLoaded, live, list, leave, setAway]);
   return marked;
 }

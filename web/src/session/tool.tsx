@@ -17,9 +17,10 @@ import { Counts, Diff } from "../parts/diff";
 import { duration } from "../parts/text";
 import { countChanges, diffOfEdit } from "../state/diff";
 import type { TerminalChunk, ToolRow } from "../state/rows";
-import { editOf, factsOf, type ToolFacts, type ToolKind } from "../state/tools";
+import { editOf, factsOf, isPicture, type ToolFacts, type ToolKind } from "../state/tools";
 import { useOpen } from "./context";
 import { Parts } from "./parts";
+import { Picture } from "./picture";
 
 const ICONS: Record<ToolKind, typeof Wrench> = {
   terminal: SquareTerminal,
@@ -162,6 +163,12 @@ function EditBody({ row, facts }: { row: ToolRow; facts: ToolFacts }) {
 
 function ReadBody({ row, facts }: { row: ToolRow; facts: ToolFacts }) {
   const text = resultText(row);
+  if (row.status === "completed" && isPicture(facts.subject))
+    return (
+      <div className="px-3 py-2">
+        <Picture path={facts.subject} />
+      </div>
+    );
   return (
     <>
       {text ? (

@@ -5,15 +5,18 @@ import { createStore } from "./store";
 
 interface Catalogue {
   agents: readonly Agent[];
+  /** What the server tells the agents of sessions that say nothing else. */
+  instructions: string;
   loaded: boolean;
   error?: string;
 }
 
-export const catalogue = createStore<Catalogue>({ agents: [], loaded: false });
+export const catalogue = createStore<Catalogue>({ agents: [], instructions: "", loaded: false });
 
 export async function loadAgents(): Promise<void> {
   try {
-    catalogue.set({ agents: await api.agents(), loaded: true });
+    const { items, default_instructions } = await api.agents();
+    catalogue.set({ agents: items, instructions: default_instructions ?? "", loaded: true });
   } catch (error) {
     catalogue.update((known) => ({ ...known, loaded: true, error: messageOf(error) }));
   }

@@ -15,6 +15,8 @@ export interface Draft {
   title: string;
   labels: string;
   env: string;
+  /** Absent while it is what the server says. */
+  instructions?: string;
 }
 
 export type Place = "empty" | "folder" | "copy" | "git";
@@ -62,6 +64,7 @@ export function like(session: Session): Partial<Draft> {
     model: session.model ?? "",
     variant: session.variant ?? "",
     mode: session.mode ?? "",
+    instructions: session.instructions ?? "",
     permission: session.permission_mode,
     place: session.cwd.includes(session.id) ? "empty" : "folder",
     cwd: session.cwd.includes(session.id) ? "" : session.cwd,
@@ -82,7 +85,8 @@ export function pairsOf(text: string, separator: RegExp): Record<string, string>
   );
 }
 
-export function bodyOf(draft: Draft): CreateSession {
+/** What the server is asked for; its own instructions are left to it. */
+export function bodyOf(draft: Draft, defaultInstructions = ""): CreateSession {
   const given = <T extends string>(text: T) => (text.trim() ? (text.trim() as T) : undefined);
   return {
     agent: draft.agent,
@@ -90,6 +94,7 @@ export function bodyOf(draft: Draft): CreateSession {
     model: given(draft.model),
     variant: given(draft.variant),
     mode: given(draft.mode),
+    instructions: draft.instructions === defaultInstructions ? undefined : draft.instructions,
     permission_mode: draft.permission,
     ...filesOf(draft),
     labels: pairsOf(draft.labels, /[,\n]/),

@@ -313,8 +313,10 @@ const HANDLERS: Handlers = {
   "snapshot.created": (fold) => fold.tell({ fileStates: fold.summary.fileStates + 1 }),
   "workspace.restored": (fold) => fold.tell({ fileStates: fold.summary.fileStates + 1 }),
   "session.rewound": (fold, event) => fold.rewind(event),
-  "session.forked": (fold, event) =>
-    fold.note(event, "info", "Forked", `from ${event.data.parent_id} at the end of turn ${event.data.turn}`),
+  "session.forked": (fold, event) => {
+    fold.tell({ cost: {} }); // the parent has paid for the turns that were copied
+    fold.note(event, "info", "Forked", `from ${event.data.parent_id} at the end of turn ${event.data.turn}`);
+  },
   "agent.unparsed": (fold, event) => {
     fold.tell({ unparsed: fold.summary.unparsed + 1 });
     fold.note(event, "warning", "Unreadable message of the agent", `${event.data.error} (${event.data.location})`);

@@ -31,6 +31,11 @@ const SUBJECTS: Record<ToolKind, string[]> = {
   other: ["path", "query", "url", "name", "description", "prompt"],
 };
 
+/** Whether a file of this name is likely one that the browser can show. */
+export function isPicture(path: string): boolean {
+  return /\.(png|jpe?g|gif|webp|bmp)$/i.test(path);
+}
+
 export function factsOf(name: string, args: string): ToolFacts {
   const input = readArguments(args);
   const plain = name

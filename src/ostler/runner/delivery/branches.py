@@ -22,6 +22,7 @@ _PASSING = re.compile(
 )
 _TRIES = 3
 _FIRST_PAUSE = 1.0
+_ONLY_INNER = "only files of submodules were changed ({paths}), which no branch can hold. Ask for a patch instead."
 _IDENTITY = re.compile(r"[<>\n\0]")
 
 
@@ -39,6 +40,8 @@ class PushedBranch(msgspec.Struct, frozen=True, kw_only=True):
     branch: str
     commit: str
     url: str
+    left_out: tuple[str, ...] = ()
+    """Submodules that were changed; a commit of the repository around them cannot hold that."""
 
 
 class Push(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,19 +61,25 @@ def push(house: House, order: Push, *, sleep: Callable[[float], None] = time.sle
         raise Unprocessable(reason="A branch needs a workspace of a git repository. Ask for a patch instead.")
     checked_ref(order.branch)
     address = allowed(workspace.url, house.policy)
-    commit = _commit(house, workspace, order)
+    commit, left_out = _commit(house, workspace, order)
     house.remember_push(order.workspace, order.branch, commit)
     pushing = _Pushing(house, address, remote_of(address, order.credential), order, commit)
     _patiently(pushing.run, sleep)
-    return PushedBranch(branch=order.branch, commit=commit, url=workspace.url)
+    return PushedBranch(branch=order.branch, commit=commit, url=workspace.url, left_out=left_out)
 
 
-def _commit(house: House, workspace: Workspace, order: Push) -> str:
-    """A commit of the snapshot; the last one again if it would be the same."""
-    tree = house.tree(workspace.id, order.snapshot)
-    repository = house.repository(workspace.id)
-    if tree == house.tree(workspace.id, "base"):
+def _commit(house: House, workspace: Workspace, order: Push) -> tuple[str, tuple[str, ...]]:
+    """A commit of the snapshot, the last one again if it would be the same; and the submodules that it leaves out."""
+    tree, left_out = house.as_commit(workspace.id, house.tree(workspace.id, order.snapshot))
+    if tree == house.as_commit(workspace.id, house.tree(workspace.id, "base"))[0]:
+        if left_out:
+            raise DeliveryFailed(what="branch", reason=_ONLY_INNER.format(paths=", ".join(left_out)))
         raise NothingToDeliver(workspace=workspace.id)
+    return _commit_of(house, workspace, order, tree), left_out
+
+
+def _commit_of(house: House, workspace: Workspace, order: Push, tree: str) -> str:
+    repository = house.repository(workspace.id)
     known = house.record(workspace.id).pushed.get(order.branch, ())
     about = _about(order.text)
     for commit in reversed(known):

@@ -71,7 +71,7 @@ async def deliver_branch(workspaces: Workspaces, order: BranchOrder) -> PushedBr
 
 async def deliver_pull_request(
     workspaces: Workspaces, order: PullRequestOrder, client: httpx.AsyncClient, *, sleep: Sleep = asyncio.sleep
-) -> PullRequest:
+) -> tuple[PullRequest, PushedBranch]:
     """Push the branch and open a pull request for it, unless one is open."""
     workspace = workspaces.get(order.branch.workspace)
     target = checked_ref(order.target or workspace.branch or "", field="target")
@@ -85,4 +85,4 @@ async def deliver_pull_request(
     address = await workspaces.with_house(workspace.id, lambda house: allowed(workspace.url or "", house.policy))
     forge = forge_of(client, address, token, kind=order.forge, api_url=order.api_url)
     pushed = await deliver_branch(workspaces, order.branch)
-    return await pull_request(forge, pushed.branch, target, order.text, sleep=sleep)
+    return await pull_request(forge, pushed.branch, target, order.text, sleep=sleep), pushed

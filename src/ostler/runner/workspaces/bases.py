@@ -11,6 +11,7 @@ import msgspec
 
 from ostler.base.undo import undone_by
 from ostler.runner.workspaces.mirrors import Fetched
+from ostler.runner.workspaces.model import Submodule
 from ostler.runner.workspaces.providers.provider import TREE, Origin, Provider
 from ostler.runner.workspaces.records import read_record, write_record
 
@@ -31,6 +32,13 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
     branch: str | None = None
     mirror: str | None = None
+    submodules: tuple[Submodule, ...] = ()
+    """Those that are laid out, and those that could not be had."""
+
+    @property
+    def laid_out(self) -> tuple[Submodule, ...]:
+        """The submodules whose files are part of the tree."""
+        return tuple(each for each in self.submodules if each.why_not is None)
 
 
 class Bases:
@@ -84,7 +92,13 @@ class Bases:
         tree = self._root / base.name / TREE
         fetched = None
         if base.mirror and base.commit and base.url:
-            fetched = Fetched(mirror=Path(base.mirror), url=base.url, commit=base.commit, branch=base.branch)
+            fetched = Fetched(
+                mirror=Path(base.mirror),
+                url=base.url,
+                commit=base.commit,
+                branch=base.branch,
+                submodules=base.laid_out,
+            )
         return Origin(content=tree if tree.exists() else None, fetched=fetched)
 
     def place(self, name: str) -> Path:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -13,10 +13,11 @@ from ostler.runner.workspaces.beneath import folder
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.git import Git, Progress, Stop
 from ostler.runner.workspaces.mirrors import Fetched, Mirrors, check_out
-from ostler.runner.workspaces.model import EmptySource, FolderSource, GitSource, Order, UploadSource
+from ostler.runner.workspaces.model import EmptySource, FolderSource, GitSource, Order, Submodule, UploadSource
 from ostler.runner.workspaces.policy import Policy, allowed_folder
 from ostler.runner.workspaces.providers.provider import TREE, Provider
 from ostler.runner.workspaces.recorder import EMPTY_TREE, Contents, Recorder, changed_since
+from ostler.runner.workspaces.submodules import Submodules, grafted
 from ostler.runner.workspaces.trees import copy_tree
 from ostler.runner.workspaces.unpacking import UnpackLimits, unpack
 from ostler.runner.workspaces.uploads import Uploads
@@ -40,6 +41,7 @@ class Builder:
     ) -> None:
         self._git = git
         self._mirrors = mirrors
+        self._submodules = Submodules(git, mirrors)
         self._recorder = recorder
         self._bases = bases
         self._uploads = uploads
@@ -51,9 +53,7 @@ class Builder:
         source = order.source
         match source:
             case GitSource():
-                fetched = self._mirrors.fetch(source, order.scope, progress, stop)
-                key = base_key("git", order.scope, fetched.url, fetched.commit, fetched.branch)
-                return self._bases.take(key, provider, lambda place: self._from_git(place, provider, fetched))
+                return self._from_repository(source, order.scope, provider, progress, stop)
             case UploadSource():
                 key, archive = self._uploads.find(source.upload)
                 return self._filled(
@@ -67,22 +67,45 @@ class Builder:
             case _:
                 assert_never(source)
 
-    def _from_git(self, place: Path, provider: Provider, fetched: Fetched) -> Base:
+    def _from_repository(
+        self, source: GitSource, scope: str, provider: Provider, progress: Progress | None, stop: Stop
+    ) -> Base:
+        """What could be had of submodules decides which base it is; why others are missing is told anew each time."""
+        fetched = self._mirrors.fetch(source, scope, progress, stop)
+        submodules = self._submodules.fetch(fetched, source, scope, progress, stop)
+        there = tuple(each for each in submodules if each.why_not is None)
+        fetched = msgspec.structs.replace(fetched, submodules=there)
+        inner = (f"{each.path}\0{each.url}\0{each.commit}" for each in there)
+        key = base_key("git", scope, fetched.url, fetched.commit, fetched.branch, *inner)
+        base = self._bases.take(key, provider, lambda place: self._from_git(place, provider, fetched, submodules))
+        return msgspec.structs.replace(base, submodules=submodules)
+
+    def _from_git(self, place: Path, provider: Provider, fetched: Fetched, submodules: tuple[Submodule, ...]) -> Base:
         if provider.store != "none":
             provider.new_base(place / TREE)
-            objects: Literal["linked", "copied"] = "linked" if provider.store == "folder" else "copied"
-            check_out(self._git, fetched, place / TREE, objects=objects)
-        tree = self._git.run("rev-parse", "--verify", f"{fetched.commit}^{{tree}}", repository=fetched.mirror)
+            check_out(self._git, fetched, place / TREE, objects="linked" if provider.store == "folder" else "copied")
+        tree, objects = self._tree_of(place, fetched)
         return Base(
             name=place.name,
-            tree=tree.decode().strip(),
-            objects=str(fetched.mirror / "objects"),
+            tree=tree,
+            objects=str(objects),
             kind=provider.kind,
             commit=fetched.commit,
             url=fetched.url,
             branch=fetched.branch,
             mirror=str(fetched.mirror),
+            submodules=submodules,
         )
+
+    def _tree_of(self, place: Path, fetched: Fetched) -> tuple[str, Path]:
+        """The git tree of a commit with the files of its submodules, and where its objects are."""
+        if not fetched.submodules:
+            tree = self._git.run("rev-parse", "--verify", f"{fetched.commit}^{{tree}}", repository=fetched.mirror)
+            return tree.decode().strip(), fetched.mirror / "objects"
+        repository = place / _RECORD
+        mirrors = {fetched.mirror, *(Path(each.mirror or "") for each in fetched.submodules)}
+        self._recorder.make_repository(repository, [mirror / "objects" for mirror in sorted(mirrors)])
+        return grafted(self._git, repository, fetched.commit, fetched.submodules), repository / "objects"
 
     def _from_folder(self, source: FolderSource, provider: Provider) -> Base:
         """A folder may be another one tomorrow, so its base is never shared."""

@@ -44,6 +44,7 @@ from ostler.runner.workspaces.records import (
     read_record,
     write_record,
 )
+from ostler.runner.workspaces.submodules import ungrafted
 from ostler.runner.workspaces.trash import Trash
 from ostler.runner.workspaces.unpacking import UnpackLimits
 from ostler.runner.workspaces.uploads import Uploads
@@ -212,6 +213,7 @@ class House:
             url=base.url,
             branch=base.branch,
             commit=base.commit,
+            submodules=base.submodules,
         )
 
     def _make(
@@ -301,8 +303,7 @@ class House:
         """Make the tree anew from a snapshot; the old one is set aside until the new one is complete."""
         (record, provider), kept = self._known(workspace), self._kept(snapshot)
         self._check_content(provider, "restored")
-        if kept.snapshot.workspace != workspace:
-            raise SnapshotNotFound(snapshot=snapshot[:80])
+        _check_kinship(record, kept)
         spot = self._spot(record)
         if count := provider.inside(spot):
             raise WorkspaceBusy(workspace=workspace, count=count, verb="restore")
@@ -348,8 +349,9 @@ class House:
         if state == "now":
             return self._tree_now(record, provider, None)
         kept = self._snapshots.get(state)
-        if kept is None or (kept.snapshot.workspace != workspace and state != record.workspace.forked_from):
+        if kept is None:
             raise SnapshotNotFound(snapshot=state[:80])
+        _check_kinship(record, kept)
         return kept.snapshot.tree
 
     def repository(self, workspace: str) -> Path:
@@ -369,6 +371,13 @@ class House:
             return self._recorder.record(repository, record.parent_tree, root, changes, frozen=frozen is not None)
 
     # Delivery
+
+    def as_commit(self, workspace: str, tree: str) -> tuple[str, tuple[str, ...]]:
+        """A tree as a commit of the repository has it, and the submodules whose changes it cannot hold."""
+        base = self._bases.get(self.record(workspace).base)
+        if not base.laid_out:
+            return tree, ()
+        return ungrafted(self.git, self.repository(workspace), tree, base.tree, base.laid_out)
 
     def remember_push(self, workspace: str, branch: str, commit: str) -> None:
         """Keep what goes where, so that the next push knows what it may replace."""
@@ -426,6 +435,12 @@ class House:
                     self._trash.throw(place, "copy")
             used = {record.base for record in self._records.values()}
             self._bases.prune(used, self._options.kept_bases)
+
+
+def _check_kinship(record: WorkspaceRecord, kept: SnapshotRecord) -> None:
+    """Only its own snapshots and those of what it was forked from are a workspace's business."""
+    if kept.snapshot.workspace not in (record.workspace.id, *record.borrowed):
+        raise SnapshotNotFound(snapshot=kept.snapshot.id)
 
 
 def _check_wanted(stop: Stop) -> None:

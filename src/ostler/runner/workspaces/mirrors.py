@@ -12,7 +12,7 @@ import msgspec
 
 from ostler.base.errors import RepositoryFailed
 from ostler.runner.workspaces.git import Git, GitFailed, Progress, Remote, Stop
-from ostler.runner.workspaces.model import GitSource, Ref, Refs
+from ostler.runner.workspaces.model import GitSource, Ref, Refs, Submodule
 from ostler.runner.workspaces.policy import Address, Policy, allowed, checked_commit, checked_ref, remote_of
 
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
@@ -31,6 +31,8 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     commit: str
     branch: str | None
     """The branch the workspace shall be on; None for a tag or a plain commit."""
+    submodules: tuple[Submodule, ...] = ()
+    """Those that are in mirrors too, outer ones first."""
 
 
 class Mirrors:
@@ -161,8 +163,30 @@ def _ref(line: str) -> Ref | None:
     return Ref(name=short, kind="branch" if kind == "heads" else "tag", commit=commit)
 
 
-def check_out(git: Git, fetched: Fetched, target: Path, *, objects: Literal["linked", "copied", "borrowed"]) -> None:
-    """Make `target` a repository with the commit checked out; one with borrowed objects needs the mirror to stay."""
+Objects = Literal["linked", "copied", "borrowed"]
+"""How a checkout has its objects; one that borrows them needs the mirror to stay."""
+
+
+def check_out(git: Git, fetched: Fetched, target: Path, *, objects: Objects) -> None:
+    """Make `target` a repository with the commit checked out, and each submodule's folder one too."""
+    try:
+        _check_out(git, fetched, target, objects)
+        for each in fetched.submodules:
+            inner = Fetched(mirror=Path(each.mirror or ""), url=each.url or "", commit=each.commit, branch=None)
+            _check_out(git, inner, _own_folder(target, each.path), objects)
+    except GitFailed as error:
+        raise RepositoryFailed(url=fetched.url, reason=str(error)) from error
+
+
+def _own_folder(target: Path, path: str) -> Path:
+    """The folder of a submodule; a forged tree could have put a link in its way."""
+    place = target / path
+    if place.resolve() != target.resolve() / path:
+        raise GitFailed(f"the submodule '{path}' lies behind a link")
+    return place
+
+
+def _check_out(git: Git, fetched: Fetched, target: Path, objects: Objects) -> None:
     how = {"linked": "--local", "copied": "--no-hardlinks", "borrowed": "--shared"}[objects]
     places = ("--template=", "--", str(fetched.mirror), str(target))
     git.run("clone", "--quiet", "--no-checkout", how, *places, remote=_LOCAL)

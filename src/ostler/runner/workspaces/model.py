@@ -31,6 +31,18 @@ class GitSource(msgspec.Struct, frozen=True, kw_only=True, tag="git"):
     """A branch or a tag."""
     commit: str | None = None
     credential: Credential | None = None
+    submodules: bool = True
+    """Whether its submodules are fetched too."""
+
+
+class Submodule(msgspec.Struct, frozen=True, kw_only=True):
+    """A repository inside a repository; without `why_not` it is there."""
+
+    path: str
+    commit: str
+    url: str | None = None
+    mirror: str | None = None
+    why_not: str | None = None
 
 
 class UploadSource(msgspec.Struct, frozen=True, kw_only=True, tag="upload"):
@@ -100,6 +112,8 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     branch: str | None = None
     commit: str | None = None
     """What the tree began as, for git sources."""
+    submodules: tuple[Submodule, ...] = ()
+    """Outer ones first."""
     forked_from: str | None = None
     """The snapshot it began as."""
 

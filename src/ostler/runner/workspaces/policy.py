@@ -21,6 +21,7 @@ _ODD = re.compile(r"[\x00-\x20\x7f\\]")
 _BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)|^[-./]|[/.]$|^@$")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LONGEST = 4096
+_CONNECT_SECONDS = 15
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +173,7 @@ def _ssh_command(credential: Credential) -> str:
     """Only the given key is ever offered: those of the server's own user are nobody else's."""
     key = _quoted(credential.ssh_key_file) if credential.ssh_key_file else "none"
     options = ["-F /dev/null", "-o BatchMode=yes", "-o StrictHostKeyChecking=yes", "-o IdentityAgent=none"]
-    options += ["-o IdentitiesOnly=yes", f"-o IdentityFile={key}"]
+    options += ["-o IdentitiesOnly=yes", f"-o IdentityFile={key}", f"-o ConnectTimeout={_CONNECT_SECONDS}"]
     if credential.ssh_known_hosts_file:
         options.append(f"-o UserKnownHostsFile={_quoted(credential.ssh_known_hosts_file)}")
     return " ".join(["ssh", *options])

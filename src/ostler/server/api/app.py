@@ -16,6 +16,7 @@ from ostler.server.api import openapi, problems
 from ostler.server.api.asgi import App
 from ostler.server.api.gate import Gate
 from ostler.server.api.idempotency import Idempotency
+from ostler.server.api.openapi_doors import aliases_of
 from ostler.server.api.requests import TolerantRequest
 from ostler.server.api.routes import (
     acp,
@@ -59,7 +60,8 @@ def _openapi() -> dict[str, Any]:
 
 def build_openapi() -> dict[str, Any]:
     """The OpenAPI document; starts nothing."""
-    return openapi.completed(_litestar(None).openapi_schema.to_schema())
+    app = _litestar(None)
+    return openapi.completed(app.openapi_schema.to_schema(), aliases_of(app))
 
 
 def build_app(services: Services) -> App:

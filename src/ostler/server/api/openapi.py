@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ostler.server.api.openapi_doors import BODIES, HEADERS, Alias, add_aliases, mcp_path, message_schemas
 from ostler.wire.events import AnyEvent
 from ostler.wire.problems import Problem
 from ostler.wire.sessions import EventPage, Page, PromptReceipt, Session
@@ -27,15 +28,19 @@ TAGS = {
     "workspaces": "The isolated files of a session: snapshots, changes, ways back, delivery.",
     "files": "The files of a session's workspace.",
     "catalogue": "What tasks can be ordered with.",
-    "chat": "Chats in the words of the AI SDK; also at the root of the server, without /api/v1.",
-    "daemon": "The universal daemon API; most of it also without /v1.",
+    "chat": "Chats in the words of the AI SDK.",
+    "daemon": "The universal daemon API.",
     "workflows": "Sessions as workflow executions of an organisation.",
+    "acp": "The Agent Client Protocol over HTTP; the same address takes WebSockets.",
+    "agui": "Sessions as threads of AG-UI.",
+    "mcp": "The server as an MCP server.",
 }
 _REF = "#/components/schemas/{name}"
 _PARAMETERS = {
     "agent": "The agent's id.",
     "session": "The session's id or key.",
     "prompt_id": "The id of a waiting prompt.",
+    "snapshot": "The id of a snapshot of the session.",
     "permission_id": "The id of the permission ask.",
     "question_id": "The id of the question ask.",
     "name": "`wire.json`, or `agents/<agent>.json`.",
@@ -66,8 +71,9 @@ _LAST_EVENT_ID = {
 _OPEN = frozenset({"system.health", "system.ready"})
 
 
-def completed(document: Document) -> Document:
+def completed(document: Document, aliases: list[Alias]) -> Document:
     """Make Litestar's document say what is true and read well; changes it in place."""
+    document["paths"]["/mcp"] = mcp_path()
     components = document["components"]
     schemas = components["schemas"] = _schemas(components.get("schemas", {}))
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -81,6 +87,7 @@ def completed(document: Document) -> Document:
             operation["x-alias-of"] = alias
         if addition := _ADDITIONS.get(operation["operationId"]):
             operation["responses"] |= addition
+    add_aliases(document, aliases)
     return document
 
 
@@ -106,6 +113,7 @@ def _schemas(found: Document) -> Document:
     schemas["UiMessageChunk"] = _ui_message_chunk()
     schemas["WorkflowMessage"] = _workflow_message()
     schemas["DaemonEventPage"] = _event_page("DaemonEventPage", "hasMore")
+    schemas |= message_schemas()
     return dict(sorted(schemas.items()))
 
 
@@ -199,12 +207,15 @@ def _add_shared_facts(operation: Document, *, is_post: bool) -> None:
     responses = operation["responses"]
     responses.pop("400", None)
     responses["default"] = {"$ref": "#/components/responses/Problem"}
-    headers = [_IDEMPOTENCY_KEY] if is_post else []
-    if operation["operationId"] in {"events.list", "events.stream", "events.project"}:
+    name = operation["operationId"]
+    headers = [*HEADERS.get(name, ()), *([_IDEMPOTENCY_KEY] if is_post else [])]
+    if (body := BODIES.get(name)) is not None:
+        operation["requestBody"] = {"content": {_JSON: {"schema": _ref(body)}}, "required": True}
+    if name in {"events.list", "events.stream", "events.project"}:
         headers = [_LAST_EVENT_ID]
     if headers:
         operation.setdefault("parameters", []).extend(headers)
-    if operation["operationId"] in _OPEN:
+    if name in _OPEN:
         operation["security"] = []
 
 
@@ -271,6 +282,22 @@ _ADDITIONS = {
     "daemon.stream": {"200": _answer("A stream of events that stays open.", {_SSE: "Event"})},
     "daemon.send-and-stream": {"200": _answer("The events of the turn, until it ends.", {_SSE: "Event"})},
     "workflows.stream": {"200": _answer("Tokens, state and task changes.", {_SSE: "WorkflowMessage"})},
+    "acp.send": {
+        "200": _answer(
+            "The answer to `initialize`.",
+            {_JSON: "JsonRpcMessage"},
+            ("Acp-Connection-Id", "Names the client from now on."),
+        ),
+        "202": {"description": "Taken; what there is to say comes on a stream."},
+        "400": _answer("Why it is no message, or no `initialize`.", {_JSON: "JsonRpcMessage"}),
+    },
+    "acp.stream": {"200": _answer("What the server has to say, as it happens.", {_SSE: "JsonRpcMessage"})},
+    "acp.leave": {"202": {"description": "The client is forgotten."}},
+    "agui.run": {"200": _answer("The run as it happens.", {_SSE: "AguiEvent"})},
+    "mcp.send": {
+        "200": _answer("The answer.", {_JSON: "JsonRpcMessage", _SSE: "JsonRpcMessage"}),
+        "202": {"description": "Taken; a notification has no answer."},
+    },
     "events.list": {"200": _PAGE_OR_STREAM},
     "events.project": {"200": _PAGE_OR_STREAM},
     "events.stream": {"200": _answer("A stream of events that stays open.", {_SSE: "Event"})},

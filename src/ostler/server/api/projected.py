@@ -16,6 +16,7 @@ from ostler.base.errors import InvalidRequest
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
 from ostler.server.dialects import PROJECTIONS
+from ostler.server.dialects.conversation import LeftBehind, left_behind
 from ostler.server.dialects.following import Follower, Rendering
 from ostler.server.dialects.formats import Format, Subject
 from ostler.server.sessions.live import LiveSession
@@ -49,16 +50,18 @@ def find_format(name: str | None, *, alone: bool) -> Format | None:
 
 
 class _ProjectedLog:
-    """Feeds a projection every event and keeps what comes from those after the offset."""
+    """Feeds a projection every event and keeps what comes from those after the offset that still count."""
 
-    def __init__(self, found: Format, record: SessionRecord, offset: int) -> None:
+    def __init__(self, found: Format, record: SessionRecord, *, offset: int, past: LeftBehind) -> None:
         self._projection = found.begin(Subject(session_id=record.id, key=record.key, agent=record.agent))
         self._offset = offset
+        self._past = past
 
     def encoded(self, stored: StoredEvent) -> list[bytes]:
         """The messages that an event becomes."""
         messages = self._projection.feed(decode_event(stored.body))
-        return [] if stored.number <= self._offset else [_encoder.encode(message) for message in messages]
+        is_shown = stored.number > self._offset and stored.number not in self._past
+        return [_encoder.encode(message) for message in messages] if is_shown else []
 
     def frames(self, events: Sequence[StoredEvent]) -> bytes:
         """Events as messages of an event stream."""
@@ -72,19 +75,23 @@ class _ProjectedLog:
             yield b"id: %d\ndata: %b\n\n" % (stored.number, message)
 
 
-def projected_stream(services: Services, live: LiveSession, found: Format, *, offset: int) -> EventStream:
+async def projected_stream(services: Services, live: LiveSession, found: Format, *, offset: int) -> EventStream:
     """A stream of what comes from the events after the offset."""
-    log = _ProjectedLog(found, live.record, offset)
+    log = _ProjectedLog(found, live.record, offset=offset, past=await _past(services, live.record, found))
     follower = Follower(services.sessions, live, offset=0)
     chunks = Rendering(follower, log.frames, heartbeat=services.settings.heartbeat_seconds)
     return EventStream(chunks, live.log.feed, services.counters, holds=live)
+
+
+async def _past(services: Services, record: SessionRecord, found: Format) -> LeftBehind:
+    return LeftBehind() if found.is_log else await left_behind(services.sessions, record)
 
 
 async def projected_page(
     services: Services, record: SessionRecord, found: Format, *, offset: int, limit: int
 ) -> Response[bytes]:
     """What comes from the next events; `limit` counts events, not what they become."""
-    log = _ProjectedLog(found, record, offset)
+    log = _ProjectedLog(found, record, offset=offset, past=await _past(services, record, found))
     shown: list[bytes] = []
     last, has_more = offset, False
     async for page in services.sessions.pages(record.id, 0):

@@ -1,5 +1,7 @@
 """How stored things look on the wire."""
 
+import msgspec
+
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.state import SessionState
 from ostler.server.store.records import SessionRecord
@@ -42,6 +44,7 @@ def session_view(
         model=state.model or record.spec.model,
         variant=state.variant or record.spec.variant,
         mode=state.mode or record.spec.mode,
+        instructions=record.spec.instructions,
         provider=f"{provider.type} at {provider.base_url}" if (provider := record.spec.provider) else None,
         turn_id=state.turn.turn_id if state.turn else None,
         native_session_id=state.native_session_id,
@@ -50,7 +53,14 @@ def session_view(
         process=process,
         workspace_id=state.workspace.workspace_id if state.workspace is not None else None,
         forked_from=state.forked_from,
+        usage=state.usage,
+        changes=state.changes,
     )
+
+
+def listed_view(session: Session) -> Session:
+    """A session of a list: without its instructions, which could make a page of many megabytes."""
+    return msgspec.structs.replace(session, instructions=None)
 
 
 def live_view(live: LiveSession) -> Session:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import msgspec
+
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import is_key, new_id
 from ostler.base.paths import is_folder
@@ -11,17 +13,25 @@ from ostler.wire.events import QueueEntry
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Draft
-from ostler.wire.sessions import CreateSession
+from ostler.wire.sessions import MOST_INSTRUCTIONS, CreateSession
 from ostler.wire.tasks import TaskSpec
 from ostler.wire.workspace_events import WorkspaceCreatedData
 from ostler.wire.workspaces import Repo, Runtime, WorkspaceOrder
 
 
 def new_session(
-    project: str, wanted: CreateSession, *, folder: Path, created_at: str, task: TaskSpec | None = None
+    project: str,
+    wanted: CreateSession,
+    *,
+    folder: Path,
+    created_at: str,
+    task: TaskSpec | None = None,
+    default_instructions: str = "",
 ) -> NewSession:
     """Check a request and give the session it asks for."""
     session_id = new_id("ses")
+    if wanted.instructions is None:
+        wanted = msgspec.structs.replace(wanted, instructions=default_instructions)
     return NewSession(
         id=session_id,
         project=project,
@@ -49,6 +59,7 @@ def _spec_of(project: str, wanted: CreateSession, default_cwd: Path, task: TaskS
         model=wanted.model,
         variant=wanted.variant,
         mode=wanted.mode,
+        instructions=_checked_instructions(wanted.instructions),
         turn_timeout_seconds=wanted.turn_timeout_seconds,
         provider=_checked_provider(wanted.provider),
         mcp_servers=wanted.mcp_servers,
@@ -95,6 +106,15 @@ def _checked_provider(provider: Provider | None) -> Provider | None:
     return provider
 
 
+def _checked_instructions(instructions: str | None) -> str | None:
+    """The instructions, or None for empty ones."""
+    if (size := len((instructions or "").encode())) > MOST_INSTRUCTIONS:
+        reason = f"must not be longer than {MOST_INSTRUCTIONS} bytes"
+        hint = "Put the rest into a file of the workspace."
+        raise InvalidRequest(reason=f"instructions {reason}, not {size}. {hint}", errors={"instructions": [reason]})
+    return instructions or None
+
+
 def _checked_cwd(cwd: str) -> str:
     if not (Path(cwd).is_absolute() and is_folder(cwd)):
         errors = {"cwd": ["must be an absolute path of an existing folder"]}
@@ -129,6 +149,7 @@ def agent_spec(
         model=spec.model,
         variant=spec.variant,
         mode=spec.mode,
+        instructions=spec.instructions,
         resume=resume,
         turn_timeout_seconds=spec.turn_timeout_seconds,
         provider=spec.provider,

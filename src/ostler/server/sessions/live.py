@@ -12,7 +12,6 @@ import msgspec
 
 from ostler.base.errors import (
     AgentExited,
-    AgentStartFailed,
     AskNotFound,
     InternalError,
     InvalidTransition,
@@ -28,8 +27,7 @@ from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
-from ostler.server.sessions.creation import agent_spec
-from ostler.server.sessions.history import retold
+from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.policy import vet
 from ostler.server.sessions.state import TRANSITIONS
@@ -39,10 +37,8 @@ from ostler.wire.events import PermissionStatus, QuestionData, QueueEntry, Sessi
 from ostler.wire.parts import PromptPart, TextPart
 from ostler.wire.running import (
     AgentExit,
-    AgentSpec,
     Answer,
     Draft,
-    KeptProcess,
     PermissionAnswer,
     Prompt,
     QuestionAnswer,
@@ -58,23 +54,6 @@ _OUTCOMES: dict[PermissionReply, PermissionStatus] = {
 _WRITE_RETRY_SECONDS = 1.0
 _WRAP_UP_SECONDS = 5.0
 _TITLE_LENGTH = 72
-
-
-class _Link:
-    """One process of the session's agent: passes its reports on and remembers whether it still lives."""
-
-    def __init__(self, session: "LiveSession", start: int) -> None:
-        self.alive = True
-        self.connection: Connection | None = None
-        self._session = session
-        self._start = start
-
-    async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
-        await self._session.delivered(drafts, Progress(self._start, step))
-
-    async def closed(self, end: AgentExit) -> None:
-        self.alive = False
-        await self._session.disconnected(end)
 
 
 class LiveSession:
@@ -93,13 +72,9 @@ class LiveSession:
         self.record = record
         self.log = session_log
         self.log.owner = self
-        self._runner = runner
         self.home = home
         self.chores = Chores(self, work)
-        self._idle_seconds = idle_seconds
-        self._idle_timer: asyncio.TimerHandle | None = None
-        self._falling_asleep: asyncio.Task[None] | None = None
-        self._link: _Link | None = None
+        self.agent = SessionAgent(self, runner, idle_seconds)
         self._turn: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -113,7 +88,7 @@ class LiveSession:
 
     @property
     def _connection(self) -> Connection | None:
-        return self._link.connection if self._link is not None and self._link.alive else None
+        return self.agent.connection
 
     @property
     def process(self) -> ProcessInfo | None:
@@ -154,11 +129,11 @@ class LiveSession:
 
     def begin_turn(self, prompt: Prompt) -> None:
         """Hand the prompt of a turn that is in the log to the agent, started first if need be."""
-        self._turn = self._spawn(self._run(prompt))
+        self._turn = self.spawn(self._run(prompt))
 
     async def _run(self, prompt: Prompt) -> None:
         try:
-            await self._hand_over(prompt)
+            await self.agent.prompt(prompt)
         except AgentExited:
             await self._run_anew(prompt)
         except OstlerError as error:
@@ -170,80 +145,11 @@ class LiveSession:
 
     async def _run_anew(self, prompt: Prompt) -> None:
         """The process ended between two turns, just before it could hear of this one."""
-        self._link = None
+        self.agent.forget()
         try:
-            await self._hand_over(prompt)
+            await self.agent.prompt(prompt)
         except OstlerError as error:
             await self._turn_failed(prompt.turn_id, error)
-
-    async def _hand_over(self, prompt: Prompt) -> None:
-        self._stay_awake()
-        if self._falling_asleep is not None:
-            await asyncio.shield(self._falling_asleep)
-        fresh = self._connection is None
-        connection = await self._connected()
-        if fresh and not connection.remembers:
-            prompt = retold(prompt, await self.log.transcript())
-        await connection.prompt(prompt)
-
-    async def _connected(self) -> Connection:
-        return self._connection or await self._started()
-
-    async def _started(self) -> Connection:
-        spec = self._agent_spec()
-        try:
-            return await self._connect(spec)
-        except AgentStartFailed as error:
-            if spec.resume is None or error.fields["exit_code"] is None:
-                raise
-            # it ended by itself, so it may have lost its memory: the log takes the place of that
-            lost = f"The agent could not go on with its own conversation and is started anew. {error}"
-            await self.log.append([drafts.warning(lost, "resume_failed")], Progress(spec.start, 0))
-        return await self._connect(msgspec.structs.replace(spec, resume=None))
-
-    async def _connect(self, spec: AgentSpec) -> Connection:
-        link = self._link = _Link(self, spec.start)
-        link.connection = await self._runner.connect(spec, link)
-        return link.connection
-
-    async def adopt(self, kept: KeptProcess, *, known: int) -> Connection:
-        """Go on with a process that an earlier server started."""
-        link = _Link(self, kept.start)
-        link.connection = await self._runner.adopt(kept, link, known=known)
-        self._link = link
-        return link.connection
-
-    # Sleep
-
-    def rest(self) -> None:
-        """Nothing is to be done: end the process if that stays so for a while; the next prompt starts another."""
-        self._stay_awake()
-        if self._idle_seconds > 0 and self._connection is not None:
-            self._idle_timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._fall_asleep)
-
-    def _stay_awake(self) -> None:
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
-
-    def _fall_asleep(self) -> None:
-        state, connection = self.log.state, self._connection
-        is_idle = state.turn is None and not state.asks and not state.queue and state.status == "running"
-        if is_idle and connection is not None and self._link is not None and not self._shutting_down:
-            self._link.alive = False  # a prompt that comes now waits until this process is gone, and starts another
-            self._falling_asleep = self._spawn(connection.close(force=False))
-
-    def _agent_spec(self) -> AgentSpec:
-        record, state = self.record, self.log.state
-        return agent_spec(
-            record.id,
-            record.agent,
-            record.spec,
-            home=self.home,
-            start=state.starts + 1,
-            resume=state.native_session_id,
-            workspace=state.workspace,
-        )
 
     async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:
         """The agent could not be reached; if it never could, the session is over."""
@@ -258,6 +164,13 @@ class LiveSession:
             written += [drafts.status("failed", str(error)), drafts.ended_by_error(error)]
         await self._append_patiently(written)
         await self.begin_next()
+
+    @property
+    def may_sleep(self) -> bool:
+        """Whether nothing is under way or waits."""
+        state = self.log.state
+        is_idle = state.turn is None and not state.asks and not state.queue and state.status == "running"
+        return is_idle and not self._shutting_down
 
     def is_current(self, turn_id: str) -> bool:
         """Whether this turn is under way."""
@@ -309,7 +222,7 @@ class LiveSession:
     async def go_on(self) -> None:
         """Begin what waits; what takes long goes on beside the caller."""
         if self.chores.are_due:
-            self._spawn(self.begin_next())
+            self.spawn(self.begin_next())
         else:
             await self.begin_next()
 
@@ -412,7 +325,7 @@ class LiveSession:
 
     async def finish_stop(self) -> None:
         """Go on with a stop that an earlier server began."""
-        self._ending = self._spawn(self._wind_down("stopped", "stopped", force=False))
+        self._ending = self.spawn(self._wind_down("stopped", "stopped", force=False))
 
     async def stop(self) -> None:
         """Ask the agent to wrap up, then end the session."""
@@ -427,13 +340,13 @@ class LiveSession:
             return
         if self._ending is None or self.log.state.ended:
             self._check_move(first, "be stopped" if first == "stopping" else "be cancelled")
-            self._ending = self._spawn(self._wind_down(first, final, force=force))
+            self._ending = self.spawn(self._wind_down(first, final, force=force))
         elif force:
             await self.disconnect(force=True)
         await asyncio.shield(self._ending)
 
     async def _wind_down(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
-        self._stay_awake()
+        self.agent.stay_awake()
         paused = self.log.state.status in {"pausing", "paused"}
         if first != final:
             await self.log.append([drafts.status(first)])
@@ -475,7 +388,7 @@ class LiveSession:
     async def delete(self) -> None:
         """End everything; the caller removes what is stored."""
         self._deleted = True
-        self._stay_awake()
+        self.agent.stay_awake()
         await self.chores.stop()
         await self.disconnect(force=True)
         self.log.feed.close()
@@ -491,7 +404,7 @@ class LiveSession:
     def leave(self) -> None:
         """The server stops: begin nothing more; another server goes on."""
         self._shutting_down = True
-        self._stay_awake()
+        self.agent.stay_awake()
 
     async def _move(self, status: SessionStatus, verb: str) -> None:
         self._check_move(status, verb)
@@ -525,14 +438,14 @@ class LiveSession:
         await self._append_patiently(written, progress)
         failpoint("deliver.after")
         for answer in answers:
-            self._spawn(self.tell(answer))
+            self.spawn(self.tell(answer))
         if any(draft.type == "turn.ended" for draft in written):
-            self.rest()
-            self._spawn(self.begin_next())
+            self.agent.rest()
+            self.spawn(self.begin_next())
 
     async def disconnected(self, end: AgentExit) -> None:
         """The agent's process is gone; the next prompt starts a new one."""
-        self._stay_awake()
+        self.agent.stay_awake()
         if not end.expected:
             log.warning("agent.exited", session_id=self.id, exit_code=end.exit_code, signal=end.signal)
 
@@ -553,7 +466,7 @@ class LiveSession:
         if any(draft.type == "session.ended" for draft in events):
             self.chores.ended()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Run something beside the caller; the session owns it and reports its errors."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)

@@ -42,7 +42,7 @@ async def go_on(
         case _:
             await live.go_on()
             if live.log.state.turn is None:
-                live.rest()
+                live.agent.rest()
 
 
 async def _catch_up(live: LiveSession, connection: Connection, turn: Turn | None, transcript: Transcript) -> None:

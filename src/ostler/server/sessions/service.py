@@ -80,6 +80,7 @@ class Sessions:
         buffer_bytes: int,
         last_position: int,
         idle_seconds: float = 0.0,
+        default_instructions: str = "",
     ) -> None:
         self.store = store
         self.project_feed = ProjectFeed(Feed(last=last_position, limit_bytes=buffer_bytes))
@@ -90,6 +91,7 @@ class Sessions:
         self._trash = Trash(state_dir / "trash")
         self._buffer_bytes = buffer_bytes
         self._idle_seconds = idle_seconds
+        self._default_instructions = default_instructions
         self._live: WeakValueDictionary[str, LiveSession] = WeakValueDictionary()
 
     # Finding
@@ -119,6 +121,10 @@ class Sessions:
     def home(self, session_id: str) -> str:
         """The folder of the home of a session's agent."""
         return str(self._folder / session_id / "home")
+
+    def attachments(self, session_id: str) -> Path:
+        """The folder of the images that came with a session's prompts."""
+        return self._folder / session_id / "attachments"
 
     def _register(self, record: SessionRecord, session_log: SessionLog) -> LiveSession:
         live = LiveSession(
@@ -169,7 +175,14 @@ class Sessions:
         claim = next_claim()
         if (known_id := self._done(claim)) is not None:
             return await self.live(project, known_id.decode()), True
-        new = new_session(project, wanted, folder=self._folder, created_at=self._clock.now(), task=task)
+        new = new_session(
+            project,
+            wanted,
+            folder=self._folder,
+            created_at=self._clock.now(),
+            task=task,
+            default_instructions=self._default_instructions,
+        )
         agent = await self._runner.validate(agent_spec(new.id, new.agent, new.spec, home=self.home(new.id)))
         spec = new.spec
         if spec.workspace is not None:
@@ -283,7 +296,7 @@ class Sessions:
         return self.store.read_now(queries.find_done, claim) if claim is not None else None
 
     async def _prompt_parts(self, live: LiveSession, wanted: SendMessage) -> list[PromptPart]:
-        folder = self._folder / live.id / "attachments" / new_id("att")
+        folder = self.attachments(live.id) / new_id("att")
         if wanted.parts is None:
             return prompt_parts(wanted.message, None, folder)
         return await asyncio.to_thread(prompt_parts, wanted.message, wanted.parts, folder)  # images may be large
@@ -392,7 +405,7 @@ class Sessions:
     async def _adopt(self, live: LiveSession, kept: KeptProcess) -> Connection | None:
         known = await self.store.read(queries.last_step, live.id, kept.start)
         try:
-            connection = await live.adopt(kept, known=known)
+            connection = await live.agent.adopt(kept, known=known)
         except Exception as error:  # whatever is wrong with it: the session can go on with a new process
             log.error("session.not_adopted", session_id=live.id, exc_info=error)
             await self._runner.discard(kept)

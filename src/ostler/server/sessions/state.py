@@ -6,8 +6,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from ostler.server.sessions import tally
 from ostler.wire.events import (
     ErrorData,
+    FileChangedData,
     PermissionData,
     QuestionData,
     QueueEntry,
@@ -17,8 +19,9 @@ from ostler.wire.events import (
     SessionStatusData,
     TurnEndedData,
     TurnStartedData,
+    UsageUpdatedData,
 )
-from ostler.wire.sessions import Activity, Ask, Turn
+from ostler.wire.sessions import Activity, Ask, SessionChanges, SessionUsage, Turn
 from ostler.wire.workspace_events import (
     SessionForkedData,
     SessionRewoundData,
@@ -76,6 +79,11 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """A rewind whose files are not back yet."""
     delivered: bool = False
     forked_from: str | None = None
+    usage: SessionUsage | None = None
+    usage_before: SessionUsage | None = None
+    """What had been used when the last turn began."""
+    changes: SessionChanges | None = None
+    changed_files: tuple[str, ...] = ()
 
     @property
     def activity(self) -> Activity:
@@ -144,7 +152,7 @@ def _turn_started(state: SessionState, event: Happened) -> SessionState:
         first_sequence=event.sequence,
         after=state.head,
     )
-    return replace(state, turn=turn, turn_count=number, head=None)
+    return replace(state, turn=turn, turn_count=number, head=None, usage_before=state.usage)
 
 
 def _turn_ended(state: SessionState, event: Happened) -> SessionState:
@@ -173,6 +181,20 @@ def _question_resolved(state: SessionState, event: Happened) -> SessionState:
 def _queue(state: SessionState, event: Happened) -> SessionState:
     data: QueueUpdatedData = event.data
     return replace(state, queue=data.entries)
+
+
+def _usage(state: SessionState, event: Happened) -> SessionState:
+    data: UsageUpdatedData = event.data
+    nothing = SessionUsage()
+    return replace(state, usage=tally.used(state.usage or nothing, state.usage_before or nothing, data))
+
+
+def _file(state: SessionState, event: Happened) -> SessionState:
+    data: FileChangedData = event.data
+    is_new = data.path not in state.changed_files
+    changes = tally.changed(state.changes or SessionChanges(), data, is_new=is_new)
+    files = (*state.changed_files, data.path) if is_new else state.changed_files
+    return replace(state, changes=changes, changed_files=files)
 
 
 def _error(state: SessionState, event: Happened) -> SessionState:
@@ -204,7 +226,14 @@ def _restored(state: SessionState, _: Happened) -> SessionState:
 
 def _forked(state: SessionState, event: Happened) -> SessionState:
     data: SessionForkedData = event.data
-    return replace(state, forked_from=data.parent_id, native_session_id=data.native_session_id, error=None)
+    return replace(
+        state,
+        forked_from=data.parent_id,
+        native_session_id=data.native_session_id,
+        error=None,
+        usage=None,  # the parent has paid for the turns that were copied
+        usage_before=None,
+    )
 
 
 CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
@@ -217,6 +246,8 @@ CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "question.requested": _asked,
     "question.resolved": _question_resolved,
     "queue.updated": _queue,
+    "usage.updated": _usage,
+    "file.changed": _file,
     "error": _error,
     "workspace.created": _workspace,
     "snapshot.created": _snapshot,
@@ -277,6 +308,7 @@ def snapshot_of(event: Happened) -> Snapshot:
         note=data.note,
         native_session_id=data.native_session_id,
         memory_kept=data.memory_kept,
+        restored_from=data.restored_from,
     )
 
 

@@ -1,7 +1,8 @@
 """Every SQL statement that reads, as functions of a connection."""
 
 import sqlite3
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -55,8 +56,11 @@ def _conditions(wanted: SessionFilter) -> tuple[str, list[Any]]:
         where.append("agent = ?")
         values.append(wanted.agent)
     for name, value in wanted.labels.items():
-        where.append("EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)")
-        values.extend((name, value))
+        has_it = "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)"
+        lacks_it = "NOT EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ?)"
+        may_lack = name in wanted.unlabelled
+        where.append(f"({has_it} OR {lacks_it})" if may_lack else has_it)
+        values.extend((name, value, name) if may_lack else (name, value))
     if wanted.text:
         where.append("(instr(lower(coalesce(title, '')), lower(?)) OR instr(lower(key), lower(?)))")
         values.extend((wanted.text, wanted.text))
@@ -153,6 +157,19 @@ def session_snapshots(connection: sqlite3.Connection, session_id: str) -> list[S
 def workspaces_in_use(connection: sqlite3.Connection) -> set[str]:
     """The workspaces that sessions have."""
     return {name for (name,) in connection.execute("SELECT workspace FROM sessions WHERE workspace IS NOT NULL")}
+
+
+def uncalled_webhooks(
+    connection: sqlite3.Connection, statuses: Iterable[str]
+) -> list[tuple[SessionRecord, frozenset[int]]]:
+    """The sessions with one of these statuses whose webhooks were not all called, and which those are."""
+    numbers: defaultdict[str, set[int]] = defaultdict(set)
+    for session, number in connection.execute("SELECT session, number FROM webhooks"):
+        numbers[session].add(number)
+    wanted = set(statuses)
+    query = f"SELECT {_COLUMNS} FROM sessions WHERE id IN (SELECT session FROM webhooks) ORDER BY id"  # noqa: S608  fixed columns
+    records = map(_record, connection.execute(query).fetchall())
+    return [(record, frozenset(numbers[record.id])) for record in records if record.status in wanted]
 
 
 def count_by_project(connection: sqlite3.Connection, project: str) -> dict[str, int]:

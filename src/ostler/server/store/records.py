@@ -23,6 +23,7 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     variant: str | None = None
     mode: str | None = None
+    instructions: str | None = None
     turn_timeout_seconds: float | None = None
     provider: Provider | None = None
     mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
@@ -114,6 +115,8 @@ class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
     statuses: tuple[str, ...] = ()
     agent: str | None = None
     labels: dict[str, str] = msgspec.field(default_factory=dict)
+    unlabelled: tuple[str, ...] = ()
+    """Of these labels the ones that a session may lack instead."""
     text: str | None = None
     project_id: str | None = None
     """What tasks call their project."""

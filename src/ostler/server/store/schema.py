@@ -88,7 +88,12 @@ CREATE TABLE snapshots (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (_SESSIONS + _EVENTS + _PROJECTIONS + _IDEMPOTENCY, _PROGRESS, _WORKSPACES)
+# A row for each webhook of a task until it was called: whoever finds one of a session that is over calls it.
+_WEBHOOKS = """
+CREATE TABLE webhooks (session TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (session, number)) WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_SESSIONS + _EVENTS + _PROJECTIONS + _IDEMPOTENCY, _PROGRESS, _WORKSPACES, _WEBHOOKS)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 

@@ -34,7 +34,15 @@ def insert_session(connection: sqlite3.Connection, new: NewSession, first: Appen
             change.workspace,
         ),
     )
+    webhooks = new.spec.task.webhooks if new.spec.task is not None else ()
+    rows = [(new.id, number) for number in range(len(webhooks))]
+    connection.executemany("INSERT INTO webhooks VALUES (?, ?)", rows)
     return insert_events(connection, first)
+
+
+def forget_webhook(connection: sqlite3.Connection, session_id: str, number: int) -> None:
+    """A webhook was called, or never will be."""
+    connection.execute("DELETE FROM webhooks WHERE session = ? AND number = ?", (session_id, number))
 
 
 def update_spec(connection: sqlite3.Connection, session_id: str, spec: SessionSpec) -> None:
@@ -121,7 +129,7 @@ def delete_session(connection: sqlite3.Connection, session_id: str, deleted_at: 
         "INSERT OR IGNORE INTO deleted_sessions SELECT id, project, key, ? FROM sessions WHERE id = ?",
         (deleted_at, session_id),
     )
-    for table in ("chunks", "turns", "asks", "snapshots"):
+    for table in ("chunks", "turns", "asks", "snapshots", "webhooks"):
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))  # noqa: S608  fixed names
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
 

@@ -2,11 +2,14 @@
 
 import re
 
+from ostler.server.sessions import drafts
 from ostler.server.sessions.work import Worked
+from ostler.wire.running import Draft
 from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import Deliver, DeliveryOrder, DeliveryResult
 
 _TITLE_LENGTH = 72
+_LEFT_OUT = "A branch cannot hold changes of submodules; a patch can."
 _ODD = re.compile(r"[^a-z0-9]+")
 
 
@@ -56,4 +59,13 @@ def delivered(session_id: str, order: DeliveryOrder, result: DeliveryResult) -> 
         number=result.number,
         created=result.created,
         size=result.size,
+        left_out=result.left_out,
     )
+
+
+def told(done: DeliveryCompletedData) -> list[Draft]:
+    """A delivery in the log, and what people must know about it."""
+    if not done.left_out:
+        return [drafts.delivery(done)]
+    text = f"The changes in {', '.join(done.left_out)} are not delivered. {_LEFT_OUT}"
+    return [drafts.delivery(done), drafts.warning(text, "submodule_left_out")]

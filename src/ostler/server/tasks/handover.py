@@ -4,7 +4,7 @@ from ostler.base.errors import SessionBusy
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
-from ostler.server.tasks.delivery import delivered, delivery_order
+from ostler.server.tasks.delivery import delivered, delivery_order, told
 from ostler.server.tasks.pipeline import kept
 from ostler.server.tasks.states import workspace_of
 from ostler.wire.workspace_events import DeliveryCompletedData
@@ -31,5 +31,5 @@ async def _hand_over(workspaces: Workspaces, live: LiveSession, wanted: Deliver)
     done = delivered(live.id, order, await workspaces.deliver(order))
     if not live.log.state.ended:
         snapshot = kept(live, frozen, live.log.state.turn_count, _NOTE)
-        await live.note([drafts.snapshot(snapshot), drafts.delivery(done)])
+        await live.note([drafts.snapshot(snapshot), *told(done)])
     return done

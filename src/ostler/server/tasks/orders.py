@@ -24,6 +24,7 @@ def session_of(task: CreateTask, agent: Agent) -> CreateSession:
         model=settings.model,
         variant=settings.variant,
         mode=settings.mode,
+        instructions=settings.instructions,
         permission_mode=settings.permission_mode,
         env=settings.env,
         labels=task.labels,
@@ -49,6 +50,7 @@ def spec_of(task: CreateTask) -> TaskSpec:
         tenant_id=task.tenant_id,
         project_id=task.project_id,
         agent_version=task.agent.version,
+        max_tokens=task.agent.settings.max_tokens,
     )
 
 

@@ -15,7 +15,7 @@ from ostler.base.undo import undone_later_by
 from ostler.link.workspaces import SetupOutcome, Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.work import Worked
-from ostler.server.tasks.delivery import delivered, delivery_order
+from ostler.server.tasks.delivery import delivered, delivery_order, told
 from ostler.server.tasks.progress import ProgressLog
 from ostler.server.tasks.uploads import Uploads
 from ostler.server.tasks.webhooks import Webhooks
@@ -78,7 +78,7 @@ class Pipeline:
             await progress.close()
         async with undone_later_by(lambda: self._workspaces.destroy(made.id)):
             state = await self._frozen(session, made.id, _BEGINNING)
-        notes = _notes_on(order)
+        notes = [*_notes_on(order, session.record.spec.task), *_missing(made)]
         ready = [drafts.workspace(created(made, setup)), drafts.snapshot(kept(session, state, 0, _BEGINNING))]
         await session.note([*notes, *ready, drafts.status("running")])
 
@@ -96,34 +96,11 @@ class Pipeline:
         if wanted is None or made is None:
             return
         with_memory = wanted.native_session_id is not None
-        swapped: list[Draft] = []
-        if wanted.workspace_id == made.workspace_id:
-            await self._patiently(
-                lambda: self._workspaces.restore(
-                    made.workspace_id, wanted.snapshot_id, home=session.home, with_memory=with_memory
-                )
-            )
-        else:  # the turn is a parent's: the session goes on in a workspace that begins as it was there
-            fresh = await self._workspaces.fork(wanted.snapshot_id, home=session.home, with_memory=with_memory)
-            state = await self._frozen(session, fresh.id, _BEGINNING)
-            swapped = [drafts.workspace(created(fresh)), drafts.snapshot(kept(session, state, wanted.turn, _BEGINNING))]
-        now = fresh.id if swapped else made.workspace_id
-        restored = WorkspaceRestoredData(workspace_id=now, snapshot_id=wanted.snapshot_id)
-        await session.note([*swapped, drafts.restored(restored)])
-        if swapped:
-            await self._workspaces.destroy(made.workspace_id)
-
-    async def _patiently(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Try again while the last processes of an agent that was ended leave the workspace."""
-        for left in reversed(range(_TRIES)):
-            try:
-                await work()
-            except WorkspaceBusy:
-                if not left:
-                    raise
-                await asyncio.sleep(_PAUSE_SECONDS)
-            else:
-                return
+        await put_back(
+            self._workspaces, made.workspace_id, wanted.snapshot_id, home=session.home, with_memory=with_memory
+        )
+        restored = WorkspaceRestoredData(workspace_id=made.workspace_id, snapshot_id=wanted.snapshot_id)
+        await session.note([drafts.restored(restored)])
 
     # After a turn
 
@@ -168,7 +145,20 @@ class Pipeline:
             result = await self._workspaces.deliver(order)
         except NothingToDeliver as error:
             return [drafts.line(str(error))]
-        return [drafts.delivery(delivered(session.record.id, order, result))]
+        return told(delivered(session.record.id, order, result))
+
+
+async def put_back(workspaces: Workspaces, workspace: str, snapshot: str, *, home: str, with_memory: bool) -> None:
+    """Restore, and try again while the last processes of an agent that was ended leave the workspace."""
+    for left in reversed(range(_TRIES)):
+        try:
+            await workspaces.restore(workspace, snapshot, home=home, with_memory=with_memory)
+        except WorkspaceBusy:
+            if not left:
+                raise
+            await asyncio.sleep(_PAUSE_SECONDS)
+        else:
+            return
 
 
 def created(made: Workspace, setup: SetupOutcome = None) -> WorkspaceCreatedData:
@@ -186,7 +176,9 @@ def created(made: Workspace, setup: SetupOutcome = None) -> WorkspaceCreatedData
     )
 
 
-def kept(session: Worked, frozen: FrozenState, turn: int, note: str) -> SnapshotCreatedData:
+def kept(
+    session: Worked, frozen: FrozenState, turn: int, note: str, *, restored_from: str | None = None
+) -> SnapshotCreatedData:
     """A snapshot as the log tells it."""
     last = session.log.state.last_turn
     return SnapshotCreatedData(
@@ -198,14 +190,33 @@ def kept(session: Worked, frozen: FrozenState, turn: int, note: str) -> Snapshot
         note=note,
         native_session_id=session.log.state.native_session_id,
         memory_kept=frozen.memory_kept,
+        restored_from=restored_from,
     )
 
 
-def _notes_on(order: WorkspaceOrder) -> list[Draft]:
-    limits = order.runtime.resources
-    if limits is None or order.runtime.type == "devcontainer":
-        return []
-    return [drafts.warning("Limits of resources are for containers; here they have no effect.", "resources_ignored")]
+def _notes_on(order: WorkspaceOrder, task: TaskSpec | None) -> list[Draft]:
+    """What was ordered and has no effect."""
+    notes: list[Draft] = []
+    if order.runtime.resources is not None and order.runtime.type != "devcontainer":
+        notes.append(
+            drafts.warning("Limits of resources are for containers; here they have no effect.", "resources_ignored")
+        )
+    if task is not None and task.max_tokens is not None:
+        text = f"maxTokens ({task.max_tokens}) has no effect: the agent decides itself how much it writes."
+        notes.append(drafts.warning(text, "max_tokens_ignored"))
+    return notes
+
+
+def _missing(made: Workspace) -> list[Draft]:
+    """What people should know about submodules that could not be had."""
+    return [
+        drafts.warning(
+            f"The submodule {each.path} is missing, and files that are put in its place are not kept: {each.why_not}",
+            "submodule_missing",
+        )
+        for each in made.submodules
+        if each.why_not is not None
+    ]
 
 
 async def _failed_with(session: Worked, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:

@@ -18,13 +18,18 @@ def workspace_of(live: LiveSession) -> str:
     return made.workspace_id
 
 
-def kept_at(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
-    """The newest snapshot of the end of a turn."""
+def kept_after(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
+    """The newest snapshot between a turn and the next one: what that one began with."""
     found = [snapshot for snapshot in snapshots if snapshot.turn == turn]
     if not found:
         last = max((snapshot.turn for snapshot in snapshots), default=0)
         raise TurnNotKept(session=session, turn=turn, last=last)
     return found[-1]
+
+
+def kept_at(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
+    """The snapshot of the end of a turn, whatever files were put back afterwards."""
+    return kept_after(session, [snapshot for snapshot in snapshots if snapshot.restored_from is None], turn)
 
 
 def between(
@@ -39,4 +44,4 @@ def between(
         raise InvalidRequest(reason="turn: the first turn is 1.", errors={"turn": ["must be at least 1"]})
     last = kept_at(session, snapshots, turn).snapshot_id
     before = next((turn_before(found) for found in turns if found.number == turn), 0)
-    return kept_at(session, snapshots, before).snapshot_id, last
+    return kept_after(session, snapshots, before).snapshot_id, last

@@ -1,10 +1,10 @@
-"""Going back to a turn, in the same session or in a new one: files, conversation and the agent's memory together."""
+"""Going back, in the same session or in a new one: files, conversation and the agent's memory, or the files alone."""
 
 from collections.abc import AsyncIterator
 
 import msgspec
 
-from ostler.base.errors import InvalidTransition, NotInConversation, SessionBusy
+from ostler.base.errors import InvalidTransition, NotInConversation, SessionBusy, SnapshotNotFound
 from ostler.base.undo import undone_later_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
@@ -12,11 +12,16 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.state import turn_before, turns_in_conversation
 from ostler.server.store.records import NewSession, StoredEvent
-from ostler.server.tasks.pipeline import created
-from ostler.server.tasks.states import kept_at, workspace_of
+from ostler.server.tasks.pipeline import created, kept, put_back
+from ostler.server.tasks.states import kept_after, kept_at, workspace_of
 from ostler.wire.events import EventSource, SessionRewound, SnapshotCreated, TurnStarted, decode_event
 from ostler.wire.running import Draft
-from ostler.wire.workspace_events import SessionForkedData, SessionRewoundData, SnapshotCreatedData
+from ostler.wire.workspace_events import (
+    SessionForkedData,
+    SessionRewoundData,
+    SnapshotCreatedData,
+    WorkspaceRestoredData,
+)
 from ostler.wire.workspaces import ForkSession, FrozenState, Snapshot, Workspace
 
 _COPIED = frozenset(
@@ -43,7 +48,7 @@ _COPIED = frozenset(
 
 
 class Travel:
-    """Rewinds and forks sessions."""
+    """Rewinds and forks sessions, and puts files back."""
 
     def __init__(self, sessions: Sessions, workspaces: Workspaces) -> None:
         self._sessions = sessions
@@ -58,24 +63,40 @@ class Travel:
         await live.go_on()
 
     async def _rewind(self, live: LiveSession, turn: int) -> None:
-        state = live.log.state
-        if state.turn is not None:
-            raise SessionBusy(session=live.id, turn=state.turn.turn_id)
-        if state.status != "running":
-            raise InvalidTransition(session=live.id, status=state.status, verb="be rewound")
-        kept = kept_at(live.id, await self._sessions.snapshots(live.id), turn)
+        _refuse_unless_idle(live, "be rewound")
+        found = kept_at(live.id, await self._sessions.snapshots(live.id), turn)
         sequence = await self._end_of(live, turn)
         await live.disconnect(force=False)
         data = SessionRewoundData(
             turn=turn,
             sequence=sequence,
-            snapshot_id=kept.snapshot_id,
-            workspace_id=kept.workspace_id,
-            turn_id=kept.turn_id,
-            native_session_id=_memory(kept),
+            snapshot_id=found.snapshot_id,
+            workspace_id=found.workspace_id,
+            turn_id=found.turn_id,
+            native_session_id=_memory(found),
         )
         await live.note([drafts.rewound(data)])
         await live.chores.finish_rewind()
+
+    async def restore(self, live: LiveSession, snapshot: str) -> None:
+        """Make the files those of a snapshot; the conversation and the agent's memory stay."""
+        live.refuse_if_over("restored files")
+        if all(snapshot != known.snapshot_id for known in await self._sessions.snapshots(live.id)):
+            raise SnapshotNotFound(snapshot=snapshot[:80])
+        await live.chores.do()
+        await live.chores.alone(lambda: self._restore(live, snapshot))
+        await live.go_on()
+
+    async def _restore(self, live: LiveSession, snapshot: str) -> None:
+        _refuse_unless_idle(live, "get files back")
+        workspace = workspace_of(live)
+        await live.disconnect(force=False)
+        await put_back(self._workspaces, workspace, snapshot, home=live.home, with_memory=False)
+        await live.note([drafts.restored(WorkspaceRestoredData(workspace_id=workspace, snapshot_id=snapshot))])
+        note = f"restored {snapshot}"
+        frozen = await self._workspaces.snapshot(workspace, note, agent=live.record.agent, home=live.home)
+        again = kept(live, frozen, live.log.state.stands_at, note, restored_from=snapshot)
+        await live.note([drafts.snapshot(again)])
 
     async def _end_of(self, live: LiveSession, turn: int) -> int:
         """The last sequence of a turn, which must lead to where the conversation stands."""
@@ -92,13 +113,14 @@ class Travel:
         state = live.log.state
         head = turn_before(state.turn) if state.turn is not None else state.stands_at
         turn = head if wanted.turn is None else wanted.turn
-        kept = kept_at(live.id, await self._sessions.snapshots(live.id), turn)
+        choose = kept_after if wanted.turn is None else kept_at
+        found = choose(live.id, await self._sessions.snapshots(live.id), turn)
         new = self._sessions.sibling(live, wanted.key)
         home = self._sessions.home(new.id)
-        made = await self._workspaces.fork(kept.snapshot_id, home=home, with_memory=_memory(kept) is not None)
+        made = await self._workspaces.fork(found.snapshot_id, home=home, with_memory=_memory(found) is not None)
         async with undone_later_by(lambda: self._workspaces.destroy(made.id)):
             frozen = await self._workspaces.snapshot(made.id, f"fork of turn {turn}", agent=new.agent, home=home)
-            begun = await self._beginning(live, new, wanted, kept, made, frozen)
+            begun = await self._beginning(live, new, wanted, found, made, frozen)
             return await self._sessions.insert(new, begun)
 
     async def _beginning(
@@ -106,28 +128,28 @@ class Travel:
         live: LiveSession,
         new: NewSession,
         wanted: ForkSession,
-        kept: Snapshot,
+        found: Snapshot,
         made: Workspace,
         frozen: FrozenState,
     ) -> list[Draft]:
-        copied = await _copied(self._sessions.pages(live.id, 0), kept.sequence)
+        copied = await _copied(self._sessions.pages(live.id, 0), found.sequence)
         turns = sum(draft.type == "turn.started" for draft in copied)
         own = SnapshotCreatedData(
             snapshot_id=frozen.id,
             workspace_id=made.id,
             turn=turns,
             tree=frozen.tree,
-            turn_id=kept.turn_id,
-            note=f"fork of turn {kept.turn}",
-            native_session_id=kept.native_session_id,
-            memory_kept=frozen.memory_kept and _memory(kept) is not None,
+            turn_id=found.turn_id,
+            note=f"fork of turn {found.turn}",
+            native_session_id=found.native_session_id,
+            memory_kept=frozen.memory_kept and _memory(found) is not None,
         )
         origin = SessionForkedData(
-            parent_id=live.id, turn=kept.turn, snapshot_id=kept.snapshot_id, native_session_id=_memory(kept)
+            parent_id=live.id, turn=found.turn, snapshot_id=found.snapshot_id, native_session_id=_memory(found)
         )
         title = wanted.title or (f"{live.log.state.title} (fork)" if live.log.state.title else None)
         return [
-            drafts.started({"agent": new.agent, "key": new.key, "forked_from": live.id, "turn": kept.turn}),
+            drafts.started({"agent": new.agent, "key": new.key, "forked_from": live.id, "turn": found.turn}),
             *copied,
             drafts.info(title=title, labels=live.log.state.labels or None),
             drafts.workspace(created(made)),
@@ -137,9 +159,17 @@ class Travel:
         ]
 
 
-def _memory(kept: Snapshot) -> str | None:
+def _refuse_unless_idle(live: LiveSession, verb: str) -> None:
+    state = live.log.state
+    if state.turn is not None:
+        raise SessionBusy(session=live.id, turn=state.turn.turn_id)
+    if state.status != "running":
+        raise InvalidTransition(session=live.id, status=state.status, verb=verb)
+
+
+def _memory(found: Snapshot) -> str | None:
     """The conversation that the agent's own memory goes on with, if it was kept."""
-    return kept.native_session_id if kept.memory_kept else None
+    return found.native_session_id if found.memory_kept else None
 
 
 async def _copied(pages: AsyncIterator[list[StoredEvent]], last: int) -> list[Draft]:

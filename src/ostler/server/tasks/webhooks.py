@@ -1,53 +1,95 @@
-"""Tells others that a session has ended, as its task wished."""
+"""Tells others that a session has ended, as its task wished: at least once, also after a crash."""
 
 import asyncio
+from collections.abc import Iterable
 
 import httpx
 
+from ostler.base.errors import OstlerError
 from ostler.base.logs import Log
-from ostler.server.sessions.state import SessionState
+from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.state import TERMINAL, SessionState
+from ostler.server.store import queries, statements
 from ostler.server.store.records import SessionRecord
+from ostler.server.store.store import Store
 from ostler.server.tasks.views import task_session
 from ostler.wire.events import SessionStatus
 from ostler.wire.tasks import TaskWebhook, WebhookCall
 
 log = Log(__name__)
-_TRIES = 3
-_FIRST_PAUSE = 1.0
+_PAUSES = (0, 1, 2, 5, 15, 60, 300, 900, *([3600] * 24))
+"""Seconds before each try: about a day in all, and from the beginning again in a new server."""
 _SECONDS = 10.0
+_STOP_SECONDS = 5.0
 _EVENTS: dict[SessionStatus, str] = {"completed": "session.completed", "failed": "session.failed"}
 
 
 class Webhooks:
-    """Calls addresses beside everything else; what is not done when the server stops is given up."""
+    """Calls addresses beside everything else; the store has a row for each call until it was made."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._calls: set[asyncio.Task[None]] = set()
 
     def tell(self, record: SessionRecord, state: SessionState) -> None:
         """The session has ended."""
         task = record.spec.task
-        told = {"session.ended", _EVENTS.get(state.status, "session.ended")}
-        for webhook in task.webhooks if task is not None else ():
-            if webhook.event in told:
-                body = WebhookCall(event=webhook.event, session=task_session(record, state))
-                call = asyncio.get_running_loop().create_task(_call(webhook, body))
-                self._calls.add(call)
-                call.add_done_callback(self._calls.discard)
+        self._begin(record, state, range(len(task.webhooks)) if task is not None else ())
+
+    async def resume(self, sessions: Sessions) -> None:
+        """Make the calls that an earlier server did not come to; before other sessions can end."""
+        for record, numbers in await self._store.read(queries.uncalled_webhooks, TERMINAL):
+            self._begin(record, sessions.state_of(record)[0], sorted(numbers))
+
+    async def close(self) -> None:
+        """Leave what is not done to the next server."""
+        for call in self._calls:
+            call.cancel()
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=_STOP_SECONDS)
+
+    def _begin(self, record: SessionRecord, state: SessionState, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            call = asyncio.get_running_loop().create_task(self._see_to(record, state, number))
+            self._calls.add(call)
+            call.add_done_callback(self._calls.discard)
+
+    async def _see_to(self, record: SessionRecord, state: SessionState, number: int) -> None:
+        """Make one call, unless it is about another end, and forget it."""
+        webhooks = record.spec.task.webhooks if record.spec.task is not None else ()
+        webhook = webhooks[number]
+        if webhook.event in {"session.ended", _EVENTS.get(state.status)}:
+            await _call(
+                webhook,
+                WebhookCall(id=f"{record.id}-{number}", event=webhook.event, session=task_session(record, state)),
+            )
+        try:
+            await self._store.write(statements.forget_webhook, record.id, number)
+        except OstlerError as error:  # it is called once more by the next server
+            log.warning("webhook.not_forgotten", session_id=record.id, reason=str(error))
 
 
 async def _call(webhook: TaskWebhook, body: WebhookCall) -> None:
-    """Try a few times; an answer other than 2xx counts as none. The address may hold a secret, so it is not logged."""
-    headers = {"content-type": "application/json", "user-agent": "ostler", "ostler-event": webhook.event}
+    """Try until somebody listens; an answer other than 2xx counts as none.
+
+    The address may hold a secret, so it is not logged.
+    """
+    headers = {
+        "content-type": "application/json",
+        "user-agent": "ostler",
+        "ostler-event": webhook.event,
+        "ostler-delivery": body.id,
+    }
     session = body.session.id
     async with httpx.AsyncClient(trust_env=False, timeout=_SECONDS) as client:
-        for number in range(_TRIES):
-            await asyncio.sleep(number * _FIRST_PAUSE)
+        for pause in _PAUSES:
+            await asyncio.sleep(pause)
             try:
                 answer = await client.post(webhook.url, content=body.encoded(), headers=headers)
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
                 log.warning("webhook.failed", session_id=session, told=webhook.event, reason=type(error).__name__)
                 continue
             if answer.is_success:
                 return
             log.warning("webhook.refused", session_id=session, told=webhook.event, status=answer.status_code)
+    log.error("webhook.given_up", session_id=session, told=webhook.event)

@@ -12,13 +12,14 @@ from ostler.server.api.routes.events import wants_stream
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
 from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, Backing, read
-from ostler.server.dialects.acp.messages import Incoming, Refusal, failure
+from ostler.server.dialects.acp.messages import INVALID_REQUEST, Incoming, Refusal, failure
 from ostler.server.dialects.acp.transports import Channel, HttpClient, HttpClients, SessionStream
 from ostler.server.sessions.feed import Feed
 
 _CONNECTION = "acp-connection-id"
 _SESSION = "acp-session-id"
 _STATE = "acp_clients"
+_TAGS = ["acp"]
 Agent = Annotated[str | None, Parameter(description="The agent of new sessions.")]
 
 
@@ -49,7 +50,7 @@ async def acp_socket(socket: WebSocket[Any, Any, Any], services: Services, proje
         await connection.close()
 
 
-@post("/acp", include_in_schema=False)
+@post("/acp", operation_id="acp.send", tags=_TAGS, status_code=200)
 async def acp_post(
     request: Request[Any, Any, Any], services: Services, project: str, state: State, agent: Agent = None
 ) -> Response[Any]:
@@ -60,7 +61,7 @@ async def acp_post(
     if body.lstrip().startswith(b"["):
         raise NotSupported(reason="Batches of messages are not supported. Send them one by one.")
     try:
-        incoming = read(body)
+        incoming = _posted(body)
     except Refusal as refusal:
         return _json(failure(None, refusal), status=400)
     if incoming.method == "initialize" and _CONNECTION not in request.headers:
@@ -70,6 +71,13 @@ async def acp_post(
         raise _missing("Acp-Session-Id")
     client.accept(client.connection.handle(incoming))
     return _accepted()
+
+
+def _posted(body: bytes) -> Incoming:
+    incoming = read(body)
+    if incoming.method == "initialize" and not incoming.is_request:
+        raise Refusal(INVALID_REQUEST, "initialize needs an id: its answer tells the connection.")
+    return incoming
 
 
 async def _initialize(
@@ -107,7 +115,7 @@ def _client(request: Request[Any, Any, Any], clients: HttpClients) -> HttpClient
     return client
 
 
-@get("/acp", include_in_schema=False)
+@get("/acp", operation_id="acp.stream", tags=_TAGS)
 async def acp_stream(request: Request[Any, Any, Any], services: Services, project: str, state: State) -> Response[Any]:
     """What the server has to say to a client, about one session or about everything else."""
     if not wants_stream(request):
@@ -120,7 +128,7 @@ async def acp_stream(request: Request[Any, Any, Any], services: Services, projec
     return EventStream(SessionStream(client, live.id), live.log.feed, services.counters, holds=(client, live))
 
 
-@delete("/acp", include_in_schema=False, status_code=202)
+@delete("/acp", operation_id="acp.leave", tags=_TAGS, status_code=202)
 async def acp_delete(request: Request[Any, Any, Any], services: Services, state: State) -> Response[bytes]:
     """A client leaves; its sessions go on."""
     client = _client(request, _clients(state, services))

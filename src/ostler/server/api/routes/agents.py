@@ -20,8 +20,12 @@ async def find_agent(services: Services, name: str) -> Agent:
 
 @get("/agents", operation_id="agents.list", tags=_TAGS)
 async def list_agents(services: Services) -> AgentList:
-    """Every agent this server can run."""
-    return AgentList(items=tuple(await services.runner.catalogue()))
+    """Every agent this server can run, and the defaults of new sessions."""
+    return AgentList(
+        items=tuple(await services.runner.catalogue()),
+        default_agent=services.settings.default_agent,
+        default_instructions=services.settings.default_instructions,
+    )
 
 
 @get("/agents/{agent:str}", operation_id="agents.get", tags=_TAGS)

@@ -18,7 +18,7 @@ from ostler.server.dialects.agui.runs import RunRefused, RunStream, ShortStream,
 from ostler.server.sessions.feed import Feed
 
 
-@post("/agui", status_code=200, include_in_schema=False)
+@post("/agui", operation_id="agui.run", tags=["agui"], status_code=200)
 async def run_agent(
     services: Services,
     project: str,

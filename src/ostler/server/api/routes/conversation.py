@@ -9,7 +9,7 @@ from litestar.params import Parameter
 from ostler.server.api.idempotency import RECEIPT_HEADER
 from ostler.server.api.routes.events import session_stream, wants_stream
 from ostler.server.api.services import Services
-from ostler.server.sessions.state import turns_in_conversation
+from ostler.server.dialects.conversation import turns_left_behind
 from ostler.wire.sessions import MessageList, PromptReceipt, Queue, SendMessage, TurnList
 
 _TAGS = ["conversation"]
@@ -85,9 +85,9 @@ async def clear_queue(session: str, services: Services, project: str) -> None:
 async def list_turns(session: str, services: Services, project: str) -> TurnList:
     """All turns with their outcome."""
     record = await services.sessions.find(project, session)
+    past = {turn.number for turn in await turns_left_behind(services.sessions, record)}
     turns = await services.sessions.turns(record.id)
-    kept = turns_in_conversation(turns, services.sessions.state_of(record)[0].stands_at)
-    marked = (turn if turn.number in kept else msgspec.structs.replace(turn, rewound=True) for turn in turns)
+    marked = (msgspec.structs.replace(turn, rewound=True) if turn.number in past else turn for turn in turns)
     return TurnList(turns=tuple(marked))
 
 

@@ -81,7 +81,7 @@ async def list_events(
         live = await services.sessions.live(project, session)
         start = resume_from(request, offset)
         if projection is not None:
-            return projected_stream(services, live, projection, offset=start)
+            return await projected_stream(services, live, projection, offset=start)
         return session_stream(services, live, offset=start, raw=include_raw, keep=keep)
     record = await services.sessions.find(project, session)
     if projection is not None:
@@ -120,7 +120,7 @@ async def stream_events(
     live = await services.sessions.live(project, session)
     start = resume_from(request, offset)
     if projection is not None:
-        return projected_stream(services, live, projection, offset=start)
+        return await projected_stream(services, live, projection, offset=start)
     return session_stream(services, live, offset=start, raw=include_raw, keep=keep)
 
 

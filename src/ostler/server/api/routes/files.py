@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 from litestar import Request, delete, get, put
 from litestar.params import Parameter
-from litestar.response import Stream
+from litestar.response import Response, Stream
 
 from ostler.base.errors import RangeNotSatisfiable
 from ostler.server.api.services import Services
 from ostler.server.tasks.artifacts import artifacts_of
+from ostler.server.tasks.pictures import picture_of
 from ostler.server.tasks.states import workspace_of
 from ostler.wire.workspaces import (
     ArchiveForm,
@@ -26,7 +27,8 @@ _TAGS = ["files"]
 _MEDIA = "application/octet-stream"
 _PIECE = 2**20
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
-_SAFE = {"x-content-type-options": "nosniff", "content-security-policy": "sandbox", "accept-ranges": "bytes"}
+_SANDBOXED = {"x-content-type-options": "nosniff", "content-security-policy": "sandbox"}
+_SAFE = {**_SANDBOXED, "accept-ranges": "bytes"}
 """What an agent wrote must never run in a browser as if it were ours."""
 FilePath = Annotated[str, Parameter(description="Relative to the workspace, such as src/main.py.", max_length=4000)]
 
@@ -72,6 +74,22 @@ async def read_file(
         "content-range": f"bytes {begin}-{end - 1}/{first.size}",
     }
     return Stream(_rest(services, workspace, piece, end), media_type=_MEDIA, headers=headers, status_code=206)
+
+
+@get("/sessions/{session:str}/files/image", operation_id="files.image", tags=_TAGS, media_type=_MEDIA)
+async def show_image(
+    session: str,
+    services: Services,
+    project: str,
+    path: Annotated[
+        str, Parameter(description="In the session's folder, or an image of one of its prompts.", max_length=4000)
+    ],
+) -> Response[bytes]:
+    """A picture that the session names, also without a workspace; only what is a picture is given."""
+    live = await services.sessions.live(project, session)
+    found = await picture_of(live, services.sessions.attachments(live.id), services.workspaces, path)
+    headers = {**_SANDBOXED, "cache-control": "private, no-cache"}
+    return Response(found.content, media_type=found.media_type, headers=headers)
 
 
 def _span(wanted: re.Match[str], size: int) -> tuple[int, int]:
@@ -157,6 +175,7 @@ HANDLERS = (
     list_files,
     stat_file,
     read_file,
+    show_image,
     write_file,
     remove_file,
     search_files,

@@ -7,7 +7,7 @@ from litestar.params import Parameter
 
 from ostler.base.errors import InvalidRequest
 from ostler.server.api.services import Services
-from ostler.server.api.views import live_view, session_view
+from ostler.server.api.views import listed_view, live_view, session_view
 from ostler.server.store.records import SessionFilter
 from ostler.wire.events import SessionStatus
 from ostler.wire.sessions import CreateSession, Interrupted, Page, Session, UpdateSession
@@ -40,7 +40,7 @@ async def list_sessions(
     )
     records, total = await services.sessions.page(wanted)
     items = tuple(
-        session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record))
+        listed_view(session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record)))
         for record in records
     )
     following = page + 1 if page * per_page < total else None

@@ -76,6 +76,19 @@ async def rewind_session(session: str, services: Services, project: str, data: R
     return live_view(live)
 
 
+@post(
+    "/sessions/{session:str}/snapshots/{snapshot:str}/restore",
+    operation_id="sessions.restore",
+    tags=_TAGS,
+    status_code=200,
+)
+async def restore_snapshot(session: str, snapshot: str, services: Services, project: str) -> Session:
+    """Put the files back to a snapshot; the conversation and the agent's memory stay as they are."""
+    live = await services.sessions.live(project, session)
+    await Travel(services.sessions, services.workspaces).restore(live, snapshot)
+    return live_view(live)
+
+
 @post("/sessions/{session:str}/fork", operation_id="sessions.fork", tags=_TAGS)
 async def fork_session(
     session: str, services: Services, project: str, data: ForkSession | None = None
@@ -87,4 +100,4 @@ async def fork_session(
     return Response(view, status_code=201, headers={"location": view.links["self"]})
 
 
-HANDLERS = (list_snapshots, show_diff, show_patch, rewind_session, fork_session)
+HANDLERS = (list_snapshots, show_diff, show_patch, rewind_session, restore_snapshot, fork_session)

@@ -23,7 +23,7 @@ def health() -> Health:
     return Health(status="ok")
 
 
-@get("/healthz", include_in_schema=False, sync_to_thread=False)
+@get("/healthz", operation_id="system.health", include_in_schema=False, sync_to_thread=False)
 def root_health() -> Health:
     """The same at the place where orchestrators look."""
     return Health(status="ok")
@@ -42,7 +42,7 @@ async def _readiness(services: Services) -> Response[Ready]:
     return Response(Ready(status="ready", checks={"store": "ok", "sessions": str(sum(counted.values()))}))
 
 
-@get("/readyz", include_in_schema=False)
+@get("/readyz", operation_id="system.ready", include_in_schema=False)
 async def root_ready(services: Services) -> Response[Ready]:
     """The same at the place where orchestrators look."""
     return await _readiness(services)

@@ -10,6 +10,8 @@ from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.routes.events import resume_from
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
+from ostler.server.dialects.beginning import begin
+from ostler.server.dialects.conversation import left_behind
 from ostler.server.dialects.following import Follower, Rendering, turn_boundary
 from ostler.server.dialects.workflow import translation
 from ostler.server.dialects.workflow.bodies import (
@@ -30,8 +32,9 @@ _TAGS = ["workflows"]
 
 
 async def _live(services: Services, project: str, org: str, execution: str) -> LiveSession:
+    org = translation.checked_org(org)
     live = await services.sessions.live(project, execution)
-    translation.check_owner(live.log.state.labels, translation.checked_org(org), execution)
+    translation.check_owner(live.log.state.labels, org, execution)
     return live
 
 
@@ -45,9 +48,8 @@ async def create_execution(org: str, services: Services, project: str, data: Cre
     org = translation.checked_org(org)
     agent = await find_agent(services, data.input.agent or services.settings.default_agent)
     wanted = translation.create_session(org, data, agent)
-    live, _ = await services.sessions.create(project, wanted)
-    await services.sessions.send(live, translation.first_prompt(data))
-    return _view(live)
+    begun = await begin(services.sessions, project, wanted, translation.first_prompt(data))
+    return _view(begun.live)
 
 
 @get("/", operation_id="workflows.list", tags=_TAGS)
@@ -63,12 +65,12 @@ async def list_executions(
     org = translation.checked_org(org)
     if kind != "agent":
         return ExecutionPage(items=(), page=page, per_page=per_page, total=0)
-    labels = {} if org == translation.DEFAULT_ORG else {translation.ORG_LABEL: org}
-    wanted = SessionFilter(project=project, page=page, per_page=per_page, labels=labels)
+    labels = {translation.ORG_LABEL: org}
+    unlabelled = (translation.ORG_LABEL,) if org == translation.DEFAULT_ORG else ()
+    wanted = SessionFilter(project=project, page=page, per_page=per_page, labels=labels, unlabelled=unlabelled)
     records, total = await services.sessions.page(wanted)
-    views = [translation.execution_view(record, *services.sessions.state_of(record)) for record in records]
+    items = tuple(translation.execution_view(record, *services.sessions.state_of(record)) for record in records)
     following = page + 1 if page * per_page < total else None
-    items = tuple(view for view in views if view.org == org)
     return ExecutionPage(items=items, page=page, per_page=per_page, total=total, next_page=following)
 
 
@@ -93,7 +95,8 @@ async def stream_execution(
     wanted = resume_from(request, last if offset is None else offset)
     start = await turn_boundary(services.sessions, live.id, wanted)
     before = sum(turn.first_sequence <= start for turn in await services.sessions.turns(live.id))
-    stream = WorkflowStream(live, quiet_until=wanted, turn_count=before)
+    past = await left_behind(services.sessions, live.record)
+    stream = WorkflowStream(live, quiet_until=wanted, past=past, turn_count=before)
     follower = Follower(services.sessions, live, offset=start)
     chunks = Rendering(follower, stream.render, heartbeat=services.settings.heartbeat_seconds, is_over=stream.is_over)
     return EventStream(chunks, live.log.feed, services.counters, holds=live)

@@ -1,0 +1,42 @@
+"""Adds up what a session has used and changed, event by event."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from ostler.wire.events import FileChangedData, UsageUpdatedData
+from ostler.wire.sessions import SessionChanges, SessionUsage
+
+_COUNTS = ("input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens")
+_DIGITS = 10
+"""Sums of money are rounded to this, so that 0.1 and 0.2 make 0.3."""
+
+
+def used(total: SessionUsage, before: SessionUsage, told: UsageUpdatedData) -> SessionUsage:
+    """The new total: an agent tells what a turn took so far, so that comes on top of what was `before` the turn."""
+    counts = {name: getattr(before, name) + count for name, count in _given(told)}
+    if told.cost is None:
+        return replace(total, **counts)
+    currency = told.cost.currency
+    spent = round(before.cost.get(currency, 0.0) + told.cost.amount, _DIGITS)
+    return replace(total, **counts, cost={**total.cost, currency: spent})
+
+
+def _given(told: UsageUpdatedData) -> Iterator[tuple[str, int]]:
+    return ((name, count) for name in _COUNTS if (count := getattr(told, name)) is not None)
+
+
+def changed(total: SessionChanges, told: FileChangedData, *, is_new: bool) -> SessionChanges:
+    """The new total; `is_new` says whether it is the first change of this file."""
+    added, removed = lines_of(told.diff or "")
+    return SessionChanges(
+        files=total.files + is_new,
+        added=total.added + added,
+        removed=total.removed + removed,
+    )
+
+
+def lines_of(diff: str) -> tuple[int, int]:
+    """How many lines a unified diff adds and removes; the names above its hunks are none."""
+    lines = [line for line in diff.split("\n") if not line.startswith(("+++ ", "--- "))]
+    return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)

@@ -1,0 +1,82 @@
+"""A real container engine for tests: podman with a store of its own and an image made from this machine's Python.
+
+Nothing is pulled, nothing is written outside of one folder, and containers have no network. The settings are the ones
+that also work inside another container: no overlay mounts, no limits above those of the caller.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from pathlib import Path
+
+IMAGE = "localhost/ostler-test:1"
+_CONF = """[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
+netns = "none"
+[engine]
+events_logger = "file"
+cgroup_manager = "cgroupfs"
+"""
+_LEFT_OUT = {"__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "ensurepip"}
+_NO_DOCKER = "#!/bin/sh\necho no docker here >&2\nexit 1\n"
+
+
+def install_engine(folder: Path) -> Path:
+    """Put a podman with its own store, and a docker that does not answer, into a folder for the PATH."""
+    podman = shutil.which("podman")
+    assert podman, "podman is not installed; `make test` installs it as root"
+    binaries = folder / "bin"
+    binaries.mkdir(parents=True)
+    (folder / "containers.conf").write_text(_CONF)
+    places = f"--root '{folder}/store' --runroot '{folder}/run' --tmpdir '{folder}/tmp'"
+    flags = f"{places} --storage-driver vfs --runtime runc"
+    lines = ["#!/bin/sh", f"export CONTAINERS_CONF='{folder}/containers.conf'", f"exec '{podman}' {flags} \"$@\"", ""]
+    for name, text in (("podman", "\n".join(lines)), ("docker", _NO_DOCKER)):
+        (binaries / name).write_text(text)
+        (binaries / name).chmod(0o755)
+    return binaries
+
+
+def podman(binaries: Path, *words: str) -> str:
+    """What the engine says."""
+    command = [str(binaries / "podman"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, (words, done.stderr)
+    return done.stdout.strip()
+
+
+def import_image(binaries: Path) -> None:
+    """An image with a shell and this Python, and nothing else."""
+    archive = binaries.parent / "image.tar"
+    interpreter = Path(sys.executable).resolve()
+    stdlib = Path(sysconfig.get_path("stdlib"))
+    modules = sorted((stdlib / "lib-dynload").glob("*.so"))
+    with tarfile.open(archive, "w") as tar:
+        for file in {interpreter, Path("/bin/sh").resolve(), *_libraries([interpreter, Path("/bin/sh"), *modules])}:
+            tar.add(file.resolve(), str(file))
+        tar.add(stdlib, str(stdlib), filter=_wanted)
+        for link, target in (("/usr/bin/python3", interpreter), ("/bin/sh", Path("/bin/sh").resolve())):
+            entry = tarfile.TarInfo(link)
+            entry.type, entry.linkname = tarfile.SYMTYPE, str(target)
+            tar.addfile(entry)
+        for name in ("tmp", "etc"):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o1777
+            tar.addfile(entry)
+    podman(binaries, "import", str(archive), IMAGE)
+    archive.unlink()
+
+
+def _wanted(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if _LEFT_OUT & set(Path(entry.name).parts) or entry.name.endswith(".a") else entry
+
+
+def _libraries(programs: list[Path]) -> set[Path]:
+    """The shared libraries that programs are loaded with, where the loader looks for them."""
+    env = {"PATH": os.environ["PATH"], "LANG": "C"}
+    said = subprocess.run(["ldd", *map(str, programs)], env=env, capture_output=True, text=True, check=False).stdout
+    words = {word for line in said.splitlines() if not line.endswith(":") for word in line.split()}
+    return {Path(word) for word in words if word.startswith("/") and ".so" in word}

@@ -1,0 +1,107 @@
+"""Tasks in containers of a real engine: the agent is inside, its files are the workspace's, and nothing is left."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from tests.tasks.ordering import done, events, finished, order, say, settled, task, task_server, texts
+from tests.tasks.real_engine import IMAGE, import_image, install_engine, podman
+from tests.workspaces.places import git, make_repository
+
+_FILE = """{
+  "image": "IMAGE",
+  "workspaceFolder": "/workspaces/project",
+  "containerEnv": {"PLACE": "${containerWorkspaceFolder}"},
+  "postCreateCommand": "echo ready > made.txt && pwd",
+}
+"""
+
+
+class Place(NamedTuple):
+    """A server whose engine is real."""
+
+    api: httpx.Client
+    engine: Path
+    repository: Path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    if os.geteuid() != 0:
+        pytest.skip("the engine needs root")
+    root = tmp_path_factory.mktemp("engine")
+    with TemporaryDirectory(prefix="ost-", dir="/tmp") as short:  # podman takes no long names for its folders
+        engine = install_engine(Path(short) / "podman")
+        import_image(engine)
+        yield from _places(root, engine)
+        assert podman(engine, "ps", "--all", "--quiet") == ""
+
+
+def _places(root: Path, engine: Path) -> Iterator[Place]:
+    project = make_repository(root / "origin" / "project")
+    (project / ".devcontainer.json").write_text(_FILE.replace("IMAGE", IMAGE))
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "container")
+    env = {"PATH": f"{engine}{os.pathsep}{os.environ['PATH']}"}
+    with task_server(root / "state", root / "origin", env=env) as (_, api):
+        yield Place(api, engine, project)
+
+
+def _in_container(prompt: str, place: Place, **more: object) -> dict[str, object]:
+    return task(prompt, place.repository, runtime={"type": "devcontainer", "resources": {"memoryMiB": 512}}, **more)
+
+
+def test_a_task_is_done_inside_a_real_container(place: Place) -> None:
+    prompt = "mock: env container\nmock: env PLACE\nmock: write new.txt hello"
+    session = done(place.api, _in_container(prompt, place, delivery={"mode": "patch"}))["id"]
+    assert texts(place.api, session)[0].splitlines() == ["container=podman", "PLACE=/workspaces/project"]
+    changed = {file["path"] for file in place.api.get(f"/sessions/{session}/diff").json()["files"]}
+    assert changed == {"made.txt", "new.txt"}
+    info = place.api.get(f"/sessions/{session}/workspace").json()
+    assert (info["devcontainer"]["engine"], info["devcontainer"]["image"]) == ("podman", IMAGE)
+    (delivered,) = events(place.api, session, "delivery.completed")
+    assert delivered["data"]["size"] > 0
+    place.api.delete(f"/sessions/{session}")
+
+
+def test_a_session_goes_on_in_its_container_and_remembers(place: Place) -> None:
+    session = order(place.api, _in_container("mock: recall", place, keepOpen=True))
+    settled(place.api, session, turn=1)
+    container = place.api.get(f"/sessions/{session}/workspace").json()["devcontainer"]["container"]
+    assert podman(place.engine, "ps", "--format", "{{.Names}}") == container
+    say(place.api, session, "mock: write a.txt a", "mock: recall")
+    place.api.post(f"/sessions/{session}/rewind", json={"turn": 1}).raise_for_status()
+    say(place.api, session, "mock: env container", "mock: recall")
+    assert texts(place.api, session)[-1].splitlines() == [
+        "container=podman",
+        "I remember 2 user turns, this one included.",
+    ]
+    place.api.delete(f"/sessions/{session}")
+    assert podman(place.engine, "ps", "--all", "--format", "{{.Names}}") == ""
+
+
+def test_a_container_that_does_not_want_to_end_is_removed(place: Place) -> None:
+    session = order(place.api, _in_container("mock: ignore-signals", place, keepOpen=True))
+    settled(place.api, session, turn=1)
+    place.api.delete(f"/sessions/{session}").raise_for_status()
+    assert podman(place.engine, "ps", "--all", "--format", "{{.Names}}") == ""
+
+
+def test_what_a_container_says_when_it_cannot_begin_is_told(place: Place) -> None:
+    (place.repository / "broken.json").write_text(
+        f'{{"image": "{IMAGE}", "postCreateCommand": "echo went wrong; exit 3"}}'
+    )
+    git(place.repository, "add", "-A")
+    git(place.repository, "commit", "-q", "-m", "broken")
+    body = _in_container("mock: say hi", place)
+    body["runtime"] = {"type": "devcontainer", "devcontainerPath": "broken.json"}
+    found = finished(place.api, order(place.api, body))
+    assert found["status"] == "failed"
+    assert "code 3" in found["error"]
+    assert "went wrong" in found["error"]
+    place.api.delete(f"/sessions/{found['id']}")

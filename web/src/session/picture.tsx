@@ -1,0 +1,64 @@
+// A picture that the session names, read from the server by its path; where it cannot be had, its name.
+import { FileText } from "lucide-react";
+import { useEffect, useState } from "react";
+import { api } from "../api/client";
+import { Dialog } from "../parts/dialog";
+import { useLive } from "./context";
+
+const nameOf = (path: string) => path.split("/").pop() ?? path;
+
+export function Picture({ path, name = nameOf(path) }: { path: string; name?: string }) {
+  const picture = usePicture(path);
+  const [large, setLarge] = useState(false);
+  if (picture === "none") return <FileChip path={path} />;
+  return (
+    <figure className="w-fit max-w-full self-start">
+      <button
+        type="button"
+        className="block max-w-full rounded border border-line bg-sunken p-1 hover:bg-hover"
+        aria-label={`Enlarge ${name}`}
+        onClick={() => setLarge(true)}
+      >
+        <span className="flex h-40 max-w-full min-w-24 items-center justify-center">
+          {picture && <img src={picture} alt={name} className="max-h-full max-w-full object-contain" />}
+        </span>
+      </button>
+      <figcaption className="mt-0.5 truncate text-2xs text-dim" title={path}>
+        {name}
+      </figcaption>
+      {large && (
+        <Dialog label={name} onClose={() => setLarge(false)} className="w-fit">
+          <img src={picture} alt={name} className="max-h-[70dvh] max-w-full object-contain" />
+        </Dialog>
+      )}
+    </figure>
+  );
+}
+
+/** An address of the picture's data for as long as it is shown; "none" if there is no such picture. */
+function usePicture(path: string): string | undefined {
+  const { id } = useLive();
+  const [url, setUrl] = useState<string>();
+  useEffect(() => {
+    const control = new AbortController();
+    let made = "";
+    api.picture(id, path, control.signal).then(
+      (data) => setUrl((made = URL.createObjectURL(data))),
+      () => control.signal.aborted || setUrl("none"),
+    );
+    return () => {
+      control.abort();
+      URL.revokeObjectURL(made);
+    };
+  }, [id, path]);
+  return url;
+}
+
+export function FileChip({ path }: { path: string }) {
+  return (
+    <span className="chip max-w-full self-start" title={path}>
+      <FileText size={13} />
+      <span className="truncate">{nameOf(path)}</span>
+    </span>
+  );
+}
