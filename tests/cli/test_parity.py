@@ -22,7 +22,9 @@ def operations(server: RunningServer) -> set[str]:
         operation["operationId"]
         for path in paths.values()
         for operation in path.values()
-        if isinstance(operation, dict) and operation.get("operationId", "").split(".")[0] in NOUNS
+        if isinstance(operation, dict)
+        and "x-alias-of" not in operation
+        and operation.get("operationId", "").split(".")[0] in NOUNS
     }
 
 
