@@ -70,6 +70,7 @@ def test_a_setup_sees_no_variable_of_the_server(api: httpx.Client, repository: P
         "_",
         "OLDPWD",
         "LANG",
+        "LC_CTYPE",
         "TZ",
         "TERM",
     }

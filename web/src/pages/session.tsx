@@ -9,6 +9,7 @@ import { Composer, QueueList } from "../session/composer";
 import { LiveContext, useHead, useLive } from "../session/context";
 import { SessionHeader } from "../session/header";
 import { Panel, type Tab } from "../session/panel";
+import { Enlarge, LargePicture, type Shown } from "../session/picture";
 import { Timeline } from "../session/timeline";
 import { enter, leave, type LiveSession } from "../state/live";
 import { visited } from "../state/recent";
@@ -63,6 +64,7 @@ function Missing({ text }: { text: string }) {
 function View({ title }: { title: string }) {
   const live = useLive();
   const [tab, setTab] = useTab();
+  const [large, setLarge] = useState<Shown>();
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (isTyping(event) || document.querySelector("dialog[open]")) return;
@@ -76,22 +78,25 @@ function View({ title }: { title: string }) {
     return () => removeEventListener("keydown", listen);
   }, [tab, setTab, live]);
   return (
-    <div className="relative flex h-full min-w-0">
-      <section className="flex min-w-0 flex-1 flex-col" aria-label={title}>
-        <SessionHeader panelOpen={tab !== undefined} onPanel={() => setTab(tab ? undefined : "changes")} />
-        <Boundary what="The timeline">
-          <Timeline />
-        </Boundary>
-        <div className="px-3 pb-3 sm:px-5">
-          <div className="mx-auto max-w-[54rem] space-y-2">
-            <AskDock />
-            <QueueList />
-            <Composer />
+    <Enlarge value={setLarge}>
+      <div className="relative flex h-full min-w-0">
+        <section className="flex min-w-0 flex-1 flex-col" aria-label={title}>
+          <SessionHeader panelOpen={tab !== undefined} onPanel={() => setTab(tab ? undefined : "changes")} />
+          <Boundary what="The timeline">
+            <Timeline />
+          </Boundary>
+          <div className="px-3 pb-3 sm:px-5">
+            <div className="mx-auto max-w-[54rem] space-y-2">
+              <AskDock />
+              <QueueList />
+              <Composer />
+            </div>
           </div>
-        </div>
-      </section>
-      {tab && <Panel tab={tab} onTab={setTab} onClose={() => setTab(undefined)} />}
-    </div>
+        </section>
+        {tab && <Panel tab={tab} onTab={setTab} onClose={() => setTab(undefined)} />}
+        {large && <LargePicture {...large} onClose={() => setLarge(undefined)} />}
+      </div>
+    </Enlarge>
   );
 }
 

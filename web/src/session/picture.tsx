@@ -1,15 +1,23 @@
 // A picture that the session names, read from the server by its path; where it cannot be had, its name.
 import { FileText } from "lucide-react";
-import { useEffect, useState } from "react";
+import { createContext, useContext, useEffect, useState } from "react";
 import { api } from "../api/client";
 import { Dialog } from "../parts/dialog";
 import { useLive } from "./context";
+
+export interface Shown {
+  path: string;
+  name: string;
+}
+
+/** Shows a picture large, outside of its row, which may leave the screen meanwhile. */
+export const Enlarge = createContext<(picture: Shown) => void>(() => {});
 
 const nameOf = (path: string) => path.split("/").pop() ?? path;
 
 export function Picture({ path, name = nameOf(path) }: { path: string; name?: string }) {
   const picture = usePicture(path);
-  const [large, setLarge] = useState(false);
+  const enlarge = useContext(Enlarge);
   if (picture === "none") return <FileChip path={path} />;
   return (
     <figure className="w-fit max-w-full self-start">
@@ -17,7 +25,7 @@ export function Picture({ path, name = nameOf(path) }: { path: string; name?: st
         type="button"
         className="block max-w-full rounded border border-line bg-sunken p-1 hover:bg-hover"
         aria-label={`Enlarge ${name}`}
-        onClick={() => setLarge(true)}
+        onClick={() => enlarge({ path, name })}
       >
         <span className="flex h-40 max-w-full min-w-24 items-center justify-center">
           {picture && <img src={picture} alt={name} className="max-h-full max-w-full object-contain" />}
@@ -26,12 +34,20 @@ export function Picture({ path, name = nameOf(path) }: { path: string; name?: st
       <figcaption className="mt-0.5 truncate text-2xs text-dim" title={path}>
         {name}
       </figcaption>
-      {large && (
-        <Dialog label={name} onClose={() => setLarge(false)} className="w-fit">
-          <img src={picture} alt={name} className="max-h-[70dvh] max-w-full object-contain" />
-        </Dialog>
-      )}
     </figure>
+  );
+}
+
+export function LargePicture({ path, name, onClose }: Shown & { onClose(): void }) {
+  const picture = usePicture(path);
+  return (
+    <Dialog label={name} onClose={onClose} className="w-fit">
+      {picture === "none" ? (
+        <FileChip path={path} />
+      ) : (
+        picture && <img src={picture} alt={name} className="max-h-[70dvh] max-w-full object-contain" />
+      )}
+    </Dialog>
   );
 }
 
