@@ -24,6 +24,7 @@ from tests.serving import running_server
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 120.0
+PROMPTS = {"mock": "mock: say hello"}  # left alone it takes its time, to look like an agent
 HEAD = """From the first prompt of a new session to the agent's first words, median of {rounds}; the model answers at
 once, from this machine. Warm: the setting `warm_agents` is on, and a session like this one was started before.
 
@@ -54,7 +55,7 @@ def first_words(api: httpx.Client, row: Row, agent: str, url: str, cwd: Path) ->
         body["model"] = row.model
     session = api.post("/sessions", json=body).raise_for_status().json()["id"]
     began = time.perf_counter()
-    api.post(f"/sessions/{session}/messages", json={"message": "Say hello."}).raise_for_status()
+    api.post(f"/sessions/{session}/messages", json={"message": PROMPTS.get(agent, "Say hello.")}).raise_for_status()
     with api.stream("GET", f"/sessions/{session}/events/sse") as events:
         for line in events.iter_lines():
             if '"type":"item.delta"' in line:

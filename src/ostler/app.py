@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -235,6 +236,8 @@ async def _answer_requests(services: Services, listener: socket.socket) -> None:
     stop = _stop_signal()
     answering = asyncio.create_task(server.serve(sockets=[listener]))
     _announce(services.settings, listener)
+    gc.freeze()
+    gc.enable()
     waited_for: set[asyncio.Future[Any]] = {answering, stop}
     await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
     await _wind_down(services, server, answering, keep_agents=stop.done() and stop.result() == signal.SIGTERM)

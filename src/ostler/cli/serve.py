@@ -1,5 +1,6 @@
 """`ostler serve`: flags are made from the settings, so none can be forgotten."""
 
+import gc
 import os
 from typing import Any
 
@@ -32,6 +33,7 @@ def _options() -> list[click.Parameter]:
 
 
 def _serve(**flags: Any) -> int:
+    gc.disable()  # until the server answers: looking for garbage takes a quarter of the start, and there is none
     from ostler.app import serve  # noqa: PLC0415 - only this command may see the server
 
     given = {name: value for name, value in flags.items() if value not in (None, ())}

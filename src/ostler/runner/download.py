@@ -14,18 +14,13 @@ import httpx
 import msgspec
 
 from ostler.agents.sources import Download
-from ostler.runner.toolbox import SourceFailed, Toolbox
+from ostler.runner.toolbox import ChecksumWrong, SourceFailed, Toolbox, the_program
 
 _SHA256 = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{64}(?![0-9A-Fa-f])")
 _CHUNK = 2**20
 _SMALL = 4 * 2**20
 _TELL_EVERY = 32 * 2**20
 _SILENT_SECONDS = 30.0
-_EXECUTABLE = 0o755
-
-
-class ChecksumWrong(Exception):
-    """The file is not the one its vendor published; nothing else is tried then."""
 
 
 class Vendor:
@@ -117,15 +112,6 @@ class Vendor:
             case _:
                 assert_never(self._source.archive)
         return the_program(content, program)
-
-
-def the_program(content: Path, pattern: str) -> Path:
-    """The program in a folder, by its path or a pattern of it; can be executed afterwards."""
-    found = next((path for path in sorted(content.glob(pattern)) if path.is_file()), None)
-    if found is None:
-        raise SourceFailed(f"there is no {pattern} in what was installed")
-    found.chmod(found.stat().st_mode | _EXECUTABLE)
-    return found
 
 
 def sha256_in(text: str, platform: str, name: str) -> str | None:

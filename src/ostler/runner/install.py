@@ -13,10 +13,9 @@ from ostler.agents.adapter import Installation
 from ostler.agents.sources import Download, Npm, Pypi, Source
 from ostler.base.errors import InstallFailed, Stopping
 from ostler.runner import pypi
-from ostler.runner.download import ChecksumWrong, Vendor
 from ostler.runner.npm import Node, Packages, machine_node, wheel_node
 from ostler.runner.shelf import Record, Shelf
-from ostler.runner.toolbox import Progress, SourceFailed, Stopped, Toolbox
+from ostler.runner.toolbox import ChecksumWrong, Progress, SourceFailed, Stopped, Toolbox
 
 Installable = Download | Npm | Pypi
 _VERSION = re.compile(r"[0-9A-Za-z][\w.+-]*")
@@ -114,6 +113,8 @@ class Installer:
     def _build(self, source: Installable, version: str | None, box: Toolbox, content: Path, lock: int) -> Built:
         match source:
             case Download():
+                from ostler.runner.download import Vendor  # noqa: PLC0415 - its HTTP client would slow every start
+
                 box.progress("asking the vendor for its binary")
                 vendor = Vendor(source, self._platform, box, connect_seconds=self._connect_seconds)
                 return Built(*vendor.build(content, version))

@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ostler.agents.sources import Npm
-from ostler.runner.download import the_program
-from ostler.runner.toolbox import SourceFailed, Toolbox
+from ostler.runner.toolbox import SourceFailed, Toolbox, the_program
 
 _OLDEST_NODE = "18"
 _FLAGS = (

@@ -5,27 +5,15 @@ import tempfile
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO, TypeVar, assert_never
-from urllib.parse import urlsplit
 
-import httpx
 import msgspec
 
 from ostler.agents.adapter import Launch
-from ostler.base.errors import InvalidRequest, OstlerError, RuntimeRefused, WorkspaceNotFound
+from ostler.base.errors import OstlerError, RuntimeRefused, WorkspaceNotFound
 from ostler.base.undo import undone_by, undone_later_by
 from ostler.link.workspaces import Progress, SetupOutcome
-from ostler.runner.delivery.branches import CommitText
-from ostler.runner.delivery.forge import PullRequestText
-from ostler.runner.delivery.service import (
-    BranchOrder,
-    PullRequestOrder,
-    deliver_branch,
-    deliver_patch,
-    deliver_pull_request,
-)
 from ostler.runner.devcontainers import Devcontainers
 from ostler.runner.memories import Memories
 from ostler.runner.setups import Setups
@@ -227,40 +215,9 @@ class LocalWorkspaces:
 
     async def deliver(self, order: wire.DeliveryOrder) -> wire.DeliveryResult:
         """Hand a snapshot over."""
-        match order.mode:
-            case "patch":
-                with tempfile.TemporaryFile() as file:
-                    size = await deliver_patch(self._library, order.workspace, file, snapshot=order.snapshot)
-                return wire.DeliveryResult(size=size)
-            case "branch":
-                pushed = await deliver_branch(self._library, _branch_order(order))
-                return wire.DeliveryResult(
-                    url=pushed.url, branch=pushed.branch, commit=pushed.commit, left_out=pushed.left_out
-                )
-            case "pr":
-                return await self._deliver_request(order)
-            case _:
-                assert_never(order.mode)
+        from ostler.runner.delivery.orders import carry_out  # noqa: PLC0415 - its HTTP client would slow every start
 
-    async def _deliver_request(self, order: wire.DeliveryOrder) -> wire.DeliveryResult:
-        _check_forge(order.api_url, self._policy)
-        wanted = PullRequestOrder(
-            branch=_branch_order(order),
-            text=PullRequestText(title=order.title, body=order.body, draft=order.draft),
-            target=order.target,
-            forge=order.forge,
-            api_url=order.api_url,
-        )
-        async with httpx.AsyncClient(trust_env=False) as client:
-            made, pushed = await deliver_pull_request(self._library, wanted, client)
-        return wire.DeliveryResult(
-            url=made.url,
-            branch=made.branch,
-            target=made.target,
-            number=made.number,
-            created=made.created,
-            left_out=pushed.left_out,
-        )
+        return await carry_out(self._library, self._policy, order)
 
     # What there is
 
@@ -338,32 +295,9 @@ def _source(repo: wire.Repo) -> Source:
             assert_never(repo.mode)
 
 
-def _credential(given: wire.Repo | wire.DeliveryOrder) -> Credential | None:
+def _credential(given: wire.Repo) -> Credential | None:
     found = given.credential
     return Credential(token=found.token, user=found.user) if found is not None else None
-
-
-def _branch_order(order: wire.DeliveryOrder) -> BranchOrder:
-    return BranchOrder(
-        workspace=order.workspace,
-        branch=order.branch,
-        text=CommitText(message=order.message),
-        snapshot=order.snapshot,
-        credential=_credential(order),
-    )
-
-
-def _check_forge(api_url: str | None, policy: Policy) -> None:
-    if api_url is None:
-        return
-    parts = urlsplit(api_url)
-    host = (parts.hostname or "").lower()
-    known = any(fnmatchcase(host, pattern.lower()) for pattern in policy.hosts)
-    if parts.scheme not in policy.protocols or parts.username is not None or not host or not known:
-        raise InvalidRequest(
-            reason=f"api_url: '{parts.scheme}://{host}' is not an address that this server may call.",
-            errors={"api_url": ["is not allowed"]},
-        )
 
 
 async def _sent(file: BinaryIO) -> AsyncIterator[bytes]:

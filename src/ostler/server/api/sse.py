@@ -33,6 +33,8 @@ Source = Callable[[int, int], Awaitable[list[StoredEvent]]]
 class Cursor:
     """One client's place in a feed."""
 
+    __slots__ = ("_feed", "_from_memory", "_heartbeat", "_keep", "_offset", "_source")
+
     def __init__(
         self,
         feed: Feed,
@@ -173,14 +175,16 @@ class _Stream:
             self._feed.unwatch()
 
     async def _write(self, send: Send) -> None:
-        more = {name.encode(): value.encode() for name, value in self._headers.items()}
-        headers = list((dict(_HEADERS) | more).items())
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send(self._start())
         while (chunk := await self._cursor.next()) is not None:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if self._until is not None and self._until(chunk):
                 break
         await send({"type": "http.response.body", "body": self._last_words(), "more_body": False})
+
+    def _start(self) -> dict[str, Any]:
+        more = {name.encode(): value.encode() for name, value in self._headers.items()}
+        return {"type": "http.response.start", "status": 200, "headers": list((dict(_HEADERS) | more).items())}
 
     def _last_words(self) -> bytes:
         return _BACK_SOON if self._farewell and self._counters.stopping else self._farewell

@@ -2,6 +2,7 @@
 
 import gzip
 import mimetypes
+from collections.abc import Awaitable
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -41,16 +42,15 @@ class Ui:
         self._app = app
         self._folder = folder
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with a file, the page, or what the API says."""
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Answer with a file, the page, or what the API says; no frame of ours stays around a stream of the API."""
         name = wanted_file(scope)
         file = _load(self._folder, _version(self._folder)).get(name) if name else None
         if file is not None and name is not None:
-            await _answer(scope, send, 200, file, _FOR_A_YEAR if name.startswith("assets/") else "no-cache")
-        elif name == _PAGE:
-            await _answer(scope, send, 503, _File(_NOT_BUILT, None, "text/plain; charset=utf-8"), "no-store")
-        else:
-            await self._app(scope, receive, send)
+            return _answer(scope, send, 200, file, _FOR_A_YEAR if name.startswith("assets/") else "no-cache")
+        if name == _PAGE:
+            return _answer(scope, send, 503, _File(_NOT_BUILT, None, "text/plain; charset=utf-8"), "no-store")
+        return self._app(scope, receive, send)
 
 
 def wanted_file(scope: Scope) -> str | None:

@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Iterable
 
-import httpx
-
 from ostler.base.errors import OstlerError
 from ostler.base.logs import Log
 from ostler.server.sessions.service import Sessions
@@ -74,6 +72,8 @@ async def _call(webhook: TaskWebhook, body: WebhookCall) -> None:
 
     The address may hold a secret, so it is not logged.
     """
+    import httpx  # noqa: PLC0415 - it would slow every start
+
     headers = {
         "content-type": "application/json",
         "user-agent": "ostler",

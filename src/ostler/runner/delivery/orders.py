@@ -1,0 +1,86 @@
+"""Deliveries as the server orders them."""
+
+import tempfile
+from fnmatch import fnmatchcase
+from typing import assert_never
+from urllib.parse import urlsplit
+
+import httpx
+
+from ostler.base.errors import InvalidRequest
+from ostler.runner.delivery.branches import CommitText
+from ostler.runner.delivery.forge import PullRequestText
+from ostler.runner.delivery.service import (
+    BranchOrder,
+    PullRequestOrder,
+    deliver_branch,
+    deliver_patch,
+    deliver_pull_request,
+)
+from ostler.runner.workspaces.model import Credential
+from ostler.runner.workspaces.policy import Policy
+from ostler.runner.workspaces.service import Workspaces
+from ostler.wire import workspaces as wire
+
+
+async def carry_out(library: Workspaces, policy: Policy, order: wire.DeliveryOrder) -> wire.DeliveryResult:
+    """Hand a snapshot over as it was wished."""
+    match order.mode:
+        case "patch":
+            with tempfile.TemporaryFile() as file:
+                size = await deliver_patch(library, order.workspace, file, snapshot=order.snapshot)
+            return wire.DeliveryResult(size=size)
+        case "branch":
+            pushed = await deliver_branch(library, _branch_order(order))
+            return wire.DeliveryResult(
+                url=pushed.url, branch=pushed.branch, commit=pushed.commit, left_out=pushed.left_out
+            )
+        case "pr":
+            return await _request(library, policy, order)
+        case _:
+            assert_never(order.mode)
+
+
+async def _request(library: Workspaces, policy: Policy, order: wire.DeliveryOrder) -> wire.DeliveryResult:
+    _check_forge(order.api_url, policy)
+    wanted = PullRequestOrder(
+        branch=_branch_order(order),
+        text=PullRequestText(title=order.title, body=order.body, draft=order.draft),
+        target=order.target,
+        forge=order.forge,
+        api_url=order.api_url,
+    )
+    async with httpx.AsyncClient(trust_env=False) as client:
+        made, pushed = await deliver_pull_request(library, wanted, client)
+    return wire.DeliveryResult(
+        url=made.url,
+        branch=made.branch,
+        target=made.target,
+        number=made.number,
+        created=made.created,
+        left_out=pushed.left_out,
+    )
+
+
+def _branch_order(order: wire.DeliveryOrder) -> BranchOrder:
+    given = order.credential
+    return BranchOrder(
+        workspace=order.workspace,
+        branch=order.branch,
+        text=CommitText(message=order.message),
+        snapshot=order.snapshot,
+        credential=Credential(token=given.token, user=given.user) if given is not None else None,
+    )
+
+
+def _check_forge(api_url: str | None, policy: Policy) -> None:
+    if api_url is None:
+        return
+    parts = urlsplit(api_url)
+    host = (parts.hostname or "").lower()
+    known = any(fnmatchcase(host, pattern.lower()) for pattern in policy.hosts)
+    if parts.scheme not in policy.protocols or parts.username is not None or not host or not known:
+        raise InvalidRequest(
+            reason=f"api_url: '{parts.scheme}://{host}' is not an address that this server may call.",
+            errors={"api_url": ["is not allowed"]},
+        )
