@@ -16,6 +16,8 @@ PermissionMode = Literal["default", "plan", "bypass"]
 WhenBusy = Literal["queue", "steer", "interrupt", "reject"]
 PermissionReply = Literal["once", "always", "reject"]
 T = TypeVar("T")
+MOST_COUNTED_FILES = 200
+"""So many names a session keeps, to know which files it has counted."""
 MOST_INSTRUCTIONS = 64 * 2**10
 """The largest instructions of a session, in bytes."""
 
@@ -86,6 +88,7 @@ class SessionChanges(Wire, frozen=True, kw_only=True):
     """The files that the agent said it changed, and the lines of all its edits; a rewind takes nothing back."""
 
     files: int = 0
+    """Counted up to 200."""
     added: int = 0
     removed: int = 0
 

@@ -21,7 +21,7 @@ from ostler.wire.events import (
     TurnStartedData,
     UsageUpdatedData,
 )
-from ostler.wire.sessions import Activity, Ask, SessionChanges, SessionUsage, Turn
+from ostler.wire.sessions import MOST_COUNTED_FILES, Activity, Ask, SessionChanges, SessionUsage, Turn
 from ostler.wire.workspace_events import (
     SessionForkedData,
     SessionRewoundData,
@@ -191,7 +191,7 @@ def _usage(state: SessionState, event: Happened) -> SessionState:
 
 def _file(state: SessionState, event: Happened) -> SessionState:
     data: FileChangedData = event.data
-    is_new = data.path not in state.changed_files
+    is_new = data.path not in state.changed_files and len(state.changed_files) < MOST_COUNTED_FILES
     changes = tally.changed(state.changes or SessionChanges(), data, is_new=is_new)
     files = (*state.changed_files, data.path) if is_new else state.changed_files
     return replace(state, changes=changes, changed_files=files)
