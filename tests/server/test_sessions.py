@@ -213,6 +213,12 @@ def test_what_a_session_used_and_changed_is_added_up_in_lists(api: httpx.Client)
     assert listed == talk.get()
 
 
+def test_very_many_changed_files_are_counted_up_to_a_limit(api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.turn("\n".join(f"mock: write note{number}.md x\\n" for number in range(210)))
+    assert talk.get()["changes"] == {"files": 200, "added": 210}
+
+
 def test_what_a_turn_took_so_far_is_counted_once(api: httpx.Client) -> None:
     talk = Talk(api)
     talk.send("mock: usage 10 1 0.25\nmock: usage 20 2 0.5\nmock: wait 600")
