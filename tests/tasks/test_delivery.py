@@ -11,7 +11,7 @@ from tests.server.http_helpers import assert_problem
 from tests.serving import RunningServer
 from tests.tasks.ordering import done, events, finished, new_session, order, say, task, task_server
 from tests.workspaces.forge import TOKEN, State, running_forge
-from tests.workspaces.places import git, make_repository, tree_hash
+from tests.workspaces.places import git, make_forged, tree_hash
 
 _WORK = "mock: write new.txt hello\\n"
 
@@ -40,12 +40,7 @@ class Shop(NamedTuple):
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Path:
-    project = make_repository(tmp_path / "origin" / "project")
-    place = tmp_path / "forge" / "team" / "project.git"
-    place.parent.mkdir(parents=True)
-    git(project, "clone", "-q", "--bare", ".", str(place))
-    git(place, "config", "http.receivepack", "true")
-    return place
+    return make_forged(tmp_path)
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
-"""Real agents go back with their own memory: what they remember is as old as the files, and forks share nothing."""
+"""Real agents do tasks and go back with their own memory: it is as old as the files, and forks share nothing."""
 
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -12,17 +12,28 @@ import pytest
 from ostler.agents import ADAPTERS
 from ostler.conformance.model import ScriptedModel
 from ostler.conformance.rows import ROWS
-from tests.tasks.ordering import events, new_session, say, task_server, texts
+from tests.tasks.ordering import done, events, new_session, say, task, task_server, texts
+from tests.workspaces.forge import TOKEN, State, running_forge
+from tests.workspaces.places import git, make_forged, tree_hash
 from tools.agent_cache import cached_agents
 
 _AGENTS = ("claude-code", "codex")
 
 
 class Place(NamedTuple):
-    """A server with real agents, and the model that they use."""
+    """A server with real agents, the model that they use, and a forge with a repository."""
 
     api: httpx.Client
     model: str
+    forge: str
+    pulls: State
+    bare: Path
+
+    def settings(self, agent: str) -> dict[str, Any]:
+        """How a session of an agent gets to the model."""
+        row = ROWS[agent]
+        provider = {"type": row.provider, "base_url": self.model, "api_key": "sk-test"}
+        return {"provider": provider, **({"model": row.model} if row.model else {})}
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +44,65 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     assert search.failed == {}
     found = {adapter.info.id: search.installer.current(adapter.info.id) for adapter in chosen}
     named = {name: {"command": list(current.command)} for name, current in found.items() if current is not None}
-    state = tmp_path_factory.mktemp("real") / "state"
+    folder = tmp_path_factory.mktemp("real")
+    bare = make_forged(folder)
     env = {"OSTLER_AGENTS": json.dumps(named)}
-    with ScriptedModel() as model, task_server(state, tmp_path_factory.getbasetemp(), env=env) as (_, api):
-        yield Place(api, model.url)
+    flags = ("--repository-protocol", "http", "--repository-host", "127.0.0.1")
+    with (
+        ScriptedModel() as model,
+        running_forge(bare.parents[1]) as (forge, pulls),
+        task_server(folder / "state", tmp_path_factory.getbasetemp(), *flags, env=env) as (_, api),
+    ):
+        yield Place(api, model.url, forge, pulls, bare)
+        assert pulls.faults == []
+
+
+def _work(place: Place, agent: str, repository: Path, **delivery: Any) -> dict[str, Any]:
+    settings = {"permissionMode": "bypass", **_camel(place.settings(agent))}
+    more = {"agent": {"type": agent, "settings": settings}, "delivery": delivery}
+    return task("SCRIPT: bash printf 'made by %s' an-agent > made.txt", repository, **more)
+
+
+def _camel(settings: dict[str, Any]) -> dict[str, Any]:
+    provider = {"baseUrl" if name == "base_url" else name: value for name, value in settings["provider"].items()}
+    provider["apiKey"] = provider.pop("api_key")
+    return {**settings, "provider": provider}
+
+
+@pytest.mark.parametrize("agent", _AGENTS)
+def test_the_patch_of_a_real_agent_applies_to_the_original(
+    place: Place, repository: Path, agent: str, tmp_path: Path
+) -> None:
+    before = tree_hash(repository)
+    session = done(place.api, _work(place, agent, repository, mode="patch"))["id"]
+    (tmp_path / "it.patch").write_text(place.api.get(f"/sessions/{session}/patch").text)
+    git(repository, "apply", "--check", str(tmp_path / "it.patch"))
+    assert "+made by an-agent" in (tmp_path / "it.patch").read_text()
+    assert tree_hash(repository) == before
+
+
+def test_a_real_agents_work_becomes_a_branch_of_a_bare_remote(place: Place) -> None:
+    body = _work(place, "codex", place.bare, mode="branch", targetBranch="agent/made")
+    session = done(place.api, body)["id"]
+    (delivery,) = events(place.api, session, "delivery.completed")
+    assert git(place.bare, "rev-parse", "agent/made") == delivery["data"]["commit"]
+    assert git(place.bare, "show", "agent/made:made.txt") == "made by an-agent"
+
+
+def test_a_real_agents_work_becomes_a_pull_request(place: Place) -> None:
+    wanted = {"targetBranch": "main", "forge": "github", "apiUrl": f"{place.forge}/github", "title": "Made"}
+    body = _work(place, "claude-code", place.bare, mode="pr", **wanted)
+    body["repo"] = {"url": f"{place.forge}/team/project.git", "branch": "main", "credential": {"token": TOKEN}}
+    session = done(place.api, body)["id"]
+    (delivery,) = events(place.api, session, "delivery.completed")
+    assert [(pull["title"], pull["target"]) for pull in place.pulls.pulls] == [("Made", "main")]
+    assert git(place.bare, "show", f"{delivery['data']['branch']}:made.txt") == "made by an-agent"
 
 
 @pytest.mark.parametrize("agent", _AGENTS)
 def test_a_real_agent_goes_back_with_its_own_memory(place: Place, repository: Path, agent: str) -> None:
-    api, row = place.api, ROWS[agent]
-    provider = {"type": row.provider, "base_url": place.model, "api_key": "sk-test"}
-    more = {"model": row.model} if row.model else {}
-    session = new_session(api, repository, agent=agent, provider=provider, permission_mode="bypass", **more)
+    api = place.api
+    session = new_session(api, repository, agent=agent, permission_mode="bypass", **place.settings(agent))
     folder = api.get(f"/sessions/{session}").json()["cwd"]
     for turn in range(1, 4):
         say(api, session, f"SCRIPT: write {folder}/t{turn}.txt turn{turn}", "SCRIPT: recall")

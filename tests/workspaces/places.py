@@ -58,6 +58,16 @@ def make_repository(folder: Path) -> Path:
     return folder
 
 
+def make_forged(folder: Path) -> Path:
+    """A bare copy of such a repository where a forge below the folder has it, as team/project."""
+    project = make_repository(folder / "origin" / "project")
+    bare = folder / "forge" / "team" / "project.git"
+    bare.parent.mkdir(parents=True)
+    git(project, "clone", "-q", "--bare", ".", str(bare))
+    git(bare, "config", "http.receivepack", "true")
+    return bare
+
+
 def tree_hash(folder: Path) -> str:
     """What a folder holds, `.git` included, as one text."""
     listing = "find . -printf '%P %y %m %s %T@ %l\\n' | sort; find . -type f -print0 | sort -z | xargs -0 -r sha256sum"
