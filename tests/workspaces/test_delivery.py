@@ -30,7 +30,7 @@ from ostler.runner.workspaces.model import Credential, EmptySource, GitSource, O
 from ostler.runner.workspaces.policy import Policy
 from ostler.runner.workspaces.service import Workspaces
 from tests.workspaces.forge import TOKEN, State, running_forge
-from tests.workspaces.places import content_of, contents, git, inside, make_repository, opened, order
+from tests.workspaces.places import content_of, contents, git, inside, make_forged, opened, order
 
 _TEXT = CommitText(
     message="Mend the project\n\nIt was broken.", author_name="Ann <x>\n", author_email="ann@example.com"
@@ -75,11 +75,7 @@ class Shop:
 
 @pytest.fixture
 async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
-    project = make_repository(tmp_path / "origin" / "project")
-    bare = tmp_path / "forge" / "team" / "project.git"
-    bare.parent.mkdir(parents=True)
-    git(project, "clone", "-q", "--bare", ".", str(bare))
-    git(bare, "config", "http.receivepack", "true")
+    bare = make_forged(tmp_path)
     policy = Policy(protocols=("http",), hosts=("127.0.0.1",))
     with running_forge(tmp_path / "forge") as (url, state):
         async with opened(tmp_path / "state", policy=policy) as service:
