@@ -7,7 +7,7 @@ import pytest
 
 from tests.server.http_helpers import assert_problem
 from tests.serving import wait_until
-from tests.tasks.ordering import done, events, finished, new_session, order, say, task
+from tests.tasks.ordering import done, events, finished, new_session, order, settled, task
 from tests.workspaces.places import git, make_repository
 
 
@@ -102,7 +102,8 @@ def test_a_task_can_be_cancelled_before_it_begins(api: httpx.Client, repository:
 def test_prompts_wait_until_the_workspace_is_there(api: httpx.Client, repository: Path) -> None:
     body = {"agent": "mock", "repo": {"url": str(repository)}}
     session = api.post("/sessions", json=body).json()["id"]
-    receipt = api.post(f"/sessions/{session}/messages", json={"message": "mock: write a.txt one"}).json()
-    assert receipt["disposition"] in {"queued", "started"}
-    say(api, session, "mock: write b.txt two")
+    for prompt in ("mock: write a.txt one", "mock: write b.txt two"):
+        receipt = api.post(f"/sessions/{session}/messages", json={"message": prompt}).json()
+        assert receipt["disposition"] in {"queued", "started"}
+    settled(api, session, turn=2)
     assert len(api.get(f"/sessions/{session}/diff").json()["files"]) == 2

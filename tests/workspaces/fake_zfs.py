@@ -4,6 +4,7 @@
 destroying a dataset whose snapshots have clones, promoting what is no clone, writing outside of the pool.
 """
 
+import fcntl
 import json
 import re
 import shutil
@@ -112,4 +113,6 @@ def main(pool: Pool, argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    lock = Path(f"{sys.argv[1]}.lock").open("w")  # noqa: SIM115 - held until we end
+    fcntl.flock(lock, fcntl.LOCK_EX)  # the real command does one thing after another, too
     main(Pool(Path(sys.argv[1]), sys.argv[2], sys.argv[3]), sys.argv[4:])
