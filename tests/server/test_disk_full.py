@@ -70,7 +70,11 @@ def test_writes_are_refused_and_reads_go_on(disk: SmallDisk) -> None:
         assert api.get("/sessions").json()["total"] == 1
         assert api.get("/sessions/new").status_code == 404
         assert api.get("/healthz").status_code == 200
+        unready = api.get("/readyz")
+        assert (unready.status_code, unready.json()["status"]) == (503, "unavailable")
+        assert unready.json()["checks"] == {"store": "its disk is full"}
         disk.make_room()
+        assert api.get("/readyz").json()["status"] == "ready"
         assert talk.turn("mock: say after")[-1]["data"]["outcome"] == "completed"
         created = api.post("/sessions", json={"agent": "mock"}, headers={"idempotency-key": "one"})
         assert created.status_code == 201

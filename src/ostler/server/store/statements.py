@@ -50,6 +50,11 @@ def update_spec(connection: sqlite3.Connection, session_id: str, spec: SessionSp
     connection.execute("UPDATE sessions SET spec = ? WHERE id = ?", (encode(spec), session_id))
 
 
+def touch(connection: sqlite3.Connection) -> None:
+    """Write something that changes nothing, to see whether it can be done."""
+    connection.execute("UPDATE counters SET value = value WHERE name = 'position'")
+
+
 def insert_events(connection: sqlite3.Connection, append: Append) -> int:
     """Append a burst and everything that belongs to it; returns the position of its last event."""
     (last,) = connection.execute("SELECT MAX(last) FROM chunks WHERE session = ?", (append.session_id,)).fetchone()

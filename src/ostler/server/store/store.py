@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import functools
 import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -11,13 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
-from ostler.base.errors import DatabaseInUse
+from ostler.base.errors import DatabaseInUse, StoreUnavailable
 from ostler.base.undo import undone_by
+from ostler.server.store import statements
 from ostler.server.store.schema import migrate
 from ostler.server.store.writer import Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_LITTLE_BYTES = 2**20
 
 
 class Store:
@@ -64,6 +68,18 @@ class Store:
         if connection is None:
             connection = self._local.connection = _connect(self._path)
         return query(connection, *args, **kwargs)
+
+    async def problem(self) -> str | None:
+        """Why nothing can be written, if the last commit failed and the next would too."""
+        if not self._writer.is_refused:
+            return None
+        if shutil.disk_usage(self._path.parent).free < _LITTLE_BYTES:  # the log may still have room for something small
+            return "its disk is full"
+        try:
+            await self.write(statements.touch)
+        except StoreUnavailable as error:
+            return str(error.fields["reason"])
+        return None
 
     async def close(self) -> None:
         """Write what is pending and give the database back."""

@@ -27,6 +27,8 @@ class Writer:
     def __init__(self, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop) -> None:
         self._connection = connection
         self._loop = loop
+        self.is_refused = False
+        """Whether the disk did not take the last commit."""
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ostler-writer", daemon=True)
         self._thread.start()
@@ -70,7 +72,9 @@ class Writer:
             log.error("store.commit_failed", reason=str(error), jobs=len(group))
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            self.is_refused = True
             return [(future, None, StoreUnavailable(reason=str(error))) for _, future in group]
+        self.is_refused = False
         failpoint("commit.after")
         return outcomes
 

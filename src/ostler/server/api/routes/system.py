@@ -38,6 +38,8 @@ async def ready(services: Services) -> Response[Ready]:
 async def _readiness(services: Services) -> Response[Ready]:
     if services.counters.stopping:
         return Response(Ready(status="stopping", checks={}), status_code=503)
+    if (problem := await services.sessions.store.problem()) is not None:
+        return Response(Ready(status="unavailable", checks={"store": problem}), status_code=503)
     counted = await services.sessions.store.read(queries.count_by_status)
     return Response(Ready(status="ready", checks={"store": "ok", "sessions": str(sum(counted.values()))}))
 
