@@ -15,6 +15,9 @@ from tests.serving import RunningServer
 
 SECONDS = 30.0
 
+ANSWERING = "acp.Connection.request"
+"""The name of a task of the client that answers a request."""
+
 
 @pytest.fixture
 def editor() -> Editor:
@@ -228,6 +231,7 @@ async def test_an_ask_that_somebody_else_answers_is_withdrawn(
     api.post(f"/sessions/{session}/permissions/{ask['ask_id']}/reply", json={"reply": "once"})
     assert await running == "end_turn"
     editor.decided.set()
+    await until(lambda: all(task.get_name() != ANSWERING for task in asyncio.all_tasks()))  # its late answer is out
 
 
 async def test_a_client_that_leaves_does_not_stop_the_turn(
