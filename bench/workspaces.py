@@ -31,6 +31,7 @@ COPYING = ("reflink", "git", "copy")
 MANY = 10_000
 HEAD = """Milliseconds, median of {rounds}; {changed} files are changed before the snapshot. `first` also clones and
 lays out the base, which later workspaces share. btrfs and reflink (xfs) lie on a loop file.
+Providers that copy many files were measured once.
 """
 _DISK_BYTES = 8 * 2**30
 _Result = TypeVar("_Result")
