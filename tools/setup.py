@@ -35,7 +35,7 @@ TEST_TOOLS = {
     "mkfs.btrfs": "btrfs-progs",
     "mkfs.xfs": "xfsprogs",
     "cc": "gcc libc6-dev",
-    "podman": "podman",
+    "podman": "podman netavark",
     "runc": "runc",
     "catatonit": "catatonit",
 }
