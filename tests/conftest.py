@@ -1,5 +1,6 @@
 """Fixtures for everything that talks to a real server."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,12 @@ import httpx
 import pytest
 
 from tests.serving import RunningServer, running_server
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Nothing is left out in silence: who is not root is told which words leave such tests out."""
+    if os.geteuid() != 0 and item.get_closest_marker("root"):
+        pytest.fail("This test needs root. Leave such tests out with: make test ARGS=\"-m 'not root'\"", pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """What a server acknowledged survives a power cut."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from tests.chaos.run import Plan, Run, seed_of, told
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk image")
+@pytest.mark.root
 async def test_power_cuts_lose_nothing_that_was_acknowledged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ from tests.server.small_disk import SmallDisk
 from tests.server.talk import Talk
 from tests.serving import wait_until
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk that is full")
+pytestmark = pytest.mark.root
 
 
 @pytest.fixture

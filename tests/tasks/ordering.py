@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from tests.serving import RunningServer, clean_env, running_server
+from tests.workspaces.places import git
 
 ENDED = frozenset({"completed", "failed", "stopped", "cancelled"})
 Json = dict[str, Any]
@@ -122,3 +123,14 @@ def shell(folder: Path, script: str) -> str:
     """What a script prints."""
     env = clean_env(folder.parent / "home", {"GIT_CONFIG_NOSYSTEM": "1"})
     return subprocess.run(["sh", "-ec", script], cwd=folder, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def tree_now(api: httpx.Client, session: str, folder: Path) -> str:
+    """The git tree of what the workspace holds, computed by plain git from its archive."""
+    folder.mkdir()
+    archive = api.get(f"/sessions/{session}/files/archive", params={"form": "tar"}).content
+    (folder.parent / f"{folder.name}.tar").write_bytes(archive)
+    shell(folder, f"tar -xf ../{folder.name}.tar")
+    git(folder, "init", "-q")
+    git(folder, "-c", "core.autocrlf=false", "-c", "core.fileMode=true", "add", "-A")
+    return git(folder, "write-tree")

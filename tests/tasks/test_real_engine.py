@@ -13,6 +13,7 @@ from tests.tasks.ordering import done, events, finished, order, say, settled, ta
 from tests.tasks.real_engine import IMAGE, import_image, install_engine, podman
 from tests.workspaces.places import git, make_repository
 
+pytestmark = pytest.mark.root
 _FILE = """{
   "image": "IMAGE",
   "workspaceFolder": "/workspaces/project",
@@ -32,8 +33,6 @@ class Place(NamedTuple):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    if os.geteuid() != 0:
-        pytest.skip("the engine needs root")
     root = tmp_path_factory.mktemp("engine")
     with TemporaryDirectory(prefix="ost-", dir="/tmp") as short:  # podman takes no long names for its folders
         engine = install_engine(Path(short) / "podman")

@@ -5,8 +5,7 @@ from pathlib import Path
 import httpx
 
 from tests.server.http_helpers import assert_problem
-from tests.tasks.ordering import events, new_session, prompts, say, settled, shell, texts
-from tests.workspaces.places import git
+from tests.tasks.ordering import events, new_session, prompts, say, settled, texts, tree_now
 
 
 def _snapshots(api: httpx.Client, session: str) -> list[dict[str, object]]:
@@ -24,17 +23,6 @@ def _restored(api: httpx.Client, session: str, snapshot: str) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def _tree_now(api: httpx.Client, session: str, folder: Path) -> str:
-    """The git tree of what the workspace holds, computed by plain git from its archive."""
-    folder.mkdir()
-    archive = api.get(f"/sessions/{session}/files/archive", params={"form": "tar"}).content
-    (folder.parent / f"{folder.name}.tar").write_bytes(archive)
-    shell(folder, f"tar -xf ../{folder.name}.tar")
-    git(folder, "init", "-q")
-    git(folder, "-c", "core.autocrlf=false", "-c", "core.fileMode=true", "add", "-A")
-    return git(folder, "write-tree")
-
-
 def _changed(api: httpx.Client, session: str, **params: int) -> dict[str, str]:
     files = api.get(f"/sessions/{session}/diff", params=params).json()["files"]
     return {file["path"]: file["status"] for file in files}
@@ -49,7 +37,7 @@ def test_the_files_come_back_and_the_conversation_stays(api: httpx.Client, repos
     first, last = _kept(api, session, 1), _kept(api, session, 3)
     for number, snapshot in enumerate((first, last, first)):
         _restored(api, session, snapshot)
-        assert _tree_now(api, session, tmp_path / str(number)) == trees[snapshot]
+        assert tree_now(api, session, tmp_path / str(number)) == trees[snapshot]
     assert [event["data"]["snapshot_id"] for event in events(api, session, "workspace.restored")] == [
         first,
         last,

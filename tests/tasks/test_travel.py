@@ -5,8 +5,8 @@ from pathlib import Path
 import httpx
 
 from tests.server.http_helpers import assert_problem
-from tests.tasks.ordering import events, new_session, prompts, say, settled, shell, texts, tree_of
-from tests.workspaces.places import git, tree_hash
+from tests.tasks.ordering import events, new_session, prompts, say, settled, shell, texts, tree_now, tree_of
+from tests.workspaces.places import tree_hash
 
 _TURNS = 20
 
@@ -17,17 +17,6 @@ def _write(turn: int) -> tuple[str, ...]:
 
 def _forget_nothing(turns: int) -> str:
     return f"I remember {turns} user turn{'s' if turns != 1 else ''}, this one included."
-
-
-def _tree_now(api: httpx.Client, session: str, folder: Path) -> str:
-    """The git tree of what the workspace holds, computed by plain git from its archive."""
-    folder.mkdir()
-    archive = api.get(f"/sessions/{session}/files/archive", params={"form": "tar"}).content
-    (folder.parent / f"{folder.name}.tar").write_bytes(archive)
-    shell(folder, f"tar -xf ../{folder.name}.tar")
-    git(folder, "init", "-q")
-    git(folder, "-c", "core.autocrlf=false", "-c", "core.fileMode=true", "add", "-A")
-    return git(folder, "write-tree")
 
 
 def test_twenty_turns_can_be_forked_and_rewound_each(api: httpx.Client, repository: Path, tmp_path: Path) -> None:
@@ -50,7 +39,7 @@ def test_twenty_turns_can_be_forked_and_rewound_each(api: httpx.Client, reposito
         assert prompts(api, session) == said[:turn]
         assert _changed_since(api, session, turn) == []
     for turn in (15, 1):
-        assert _tree_now(api, forks[turn - 1]["id"], tmp_path / str(turn)) == trees[turn]
+        assert tree_now(api, forks[turn - 1]["id"], tmp_path / str(turn)) == trees[turn]
     assert tree_hash(repository) == before
     for fork in forks:
         api.delete(f"/sessions/{fork['id']}")

@@ -38,12 +38,13 @@ def disks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
         yield {kind: stack.enter_context(loop_disk(folder, disk)) for kind, disk in able.items()}
 
 
-@pytest.fixture(params=["overlay", "overlay-root", "btrfs", "zfs", "reflink", "git", "copy"])
+_AS_ROOT = [pytest.param(kind, marks=pytest.mark.root) for kind in ("overlay-root", *_DISKS)]
+
+
+@pytest.fixture(params=["overlay", "zfs", "git", "copy", *_AS_ROOT])
 def ground(request: pytest.FixtureRequest, tmp_path: Path, disks: dict[str, Path]) -> Ground:
     """A place for each provider in turn."""
     kind: ProviderKind = request.param
-    if kind in ("overlay-root", *_DISKS) and os.geteuid() != 0:
-        pytest.skip(f"{kind} needs root")
     if kind in _DISKS:
         return Ground(kind, disks[kind] / tmp_path.name / "state")
     fake = (

@@ -78,10 +78,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.stdout.close()
 
 
-_AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="an overlay as root needs root")
-
-
-@pytest.mark.parametrize("kind", ["overlay", pytest.param("overlay-root", marks=_AS_ROOT)])
+@pytest.mark.parametrize("kind", ["overlay", pytest.param("overlay-root", marks=pytest.mark.root)])
 async def test_after_a_killed_runner_nothing_stays_mounted_and_nothing_is_lost(
     kind: ProviderKind, tmp_path: Path
 ) -> None:
