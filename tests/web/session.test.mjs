@@ -141,7 +141,9 @@ test("tools are shown as what they are: terminal, diff, search, file, data", asy
     ].join("\n"),
   );
   const card = (kind) => page.locator(`[data-tool=${kind}]`);
-  await card("terminal").getByRole("button").first().click();
+  await page.getByRole("region", { name: "Plan" }).getByText("Change").waitFor();
+  await page.getByRole("button", { name: "Send" }).waitFor(); // until then the card of a command opens by itself
+  await card("terminal").getByRole("button", { expanded: false }).click();
   await card("terminal").locator(".ansi-green-fg", { hasText: "green" }).waitFor();
   await card("terminal").locator("[data-stream=stderr]", { hasText: "red" }).waitFor();
   await card("edit").getByText("# Notes").waitFor();
@@ -149,7 +151,6 @@ test("tools are shown as what they are: terminal, diff, search, file, data", asy
     await card(kind).getByRole("button").first().click();
     await card(kind).getByText(text).waitFor();
   }
-  await page.getByRole("region", { name: "Plan" }).getByText("Change").waitFor();
   await page.keyboard.press("p");
   await page.getByLabel("Side panel").getByText("1 file").waitFor();
   await page.getByRole("tab", { name: "Events" }).click();
