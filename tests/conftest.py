@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.fixture
 def api(server: RunningServer) -> Iterator[httpx.Client]:
     """A plain HTTP client below /api/v1."""
-    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as client:
+    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as client:
         yield client
 
 

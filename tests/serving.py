@@ -14,7 +14,7 @@ from pathlib import Path
 OSTLER = (sys.executable, "-m", "ostler")
 _LISTENING = re.compile(r"is listening on (http://\S+)")
 _START_SECONDS = 60.0
-_STOP_SECONDS = 30.0
+_STOP_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ def clean_env(home: Path, extra: Mapping[str, str] | None = None) -> dict[str, s
     return {**kept, "HOME": str(home), "PYTHONUNBUFFERED": "1", **(extra or {})}
 
 
-def wait_until(condition: Callable[[], bool], *, what: str, seconds: float = 30.0) -> None:
+def wait_until(condition: Callable[[], bool], *, what: str, seconds: float = 60.0) -> None:
     """Block until something is true; fails the test when it never comes."""
     deadline = time.monotonic() + seconds
     while not condition():

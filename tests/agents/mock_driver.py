@@ -22,7 +22,7 @@ from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart, TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 MARK = "MOCK_TEST_MARK"
 
 

@@ -23,7 +23,7 @@ class Caller:
     """Sends requests until the server has answered; a POST keeps its key."""
 
     def __init__(self, url: str) -> None:
-        self._http = httpx.AsyncClient(base_url=f"{url}/api/v1", timeout=30, trust_env=False)
+        self._http = httpx.AsyncClient(base_url=f"{url}/api/v1", timeout=60, trust_env=False)
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -62,7 +62,7 @@ class Caller:
 async def read_plainly(url: str, reading: Reading, too_late: int = 0) -> None:
     """Read a session's stream over bare HTTP with Last-Event-ID, for ever."""
     path = f"{url}/api/v1/sessions/{reading.session}/events/sse"
-    async with httpx.AsyncClient(timeout=30, trust_env=False) as http:
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
         while True:
             with suppress(httpx.TransportError):
                 await _read_once(http, path, reading, reading.last + too_late if reading.last else 0)

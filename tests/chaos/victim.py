@@ -18,7 +18,7 @@ from ostler.runner.tree import birth_of, descendants, send_signal
 from tests.serving import OSTLER, clean_env
 
 START_SECONDS = 60.0
-_STOP_SECONDS = 30.0
+_STOP_SECONDS = 60.0
 _LEAVE_SECONDS = 15.0
 _SUBREAPER = 36
 _PORTS = range(20_000, 32_000)

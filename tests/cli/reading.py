@@ -15,7 +15,7 @@ class Reader:
         self._descriptor = descriptor
         self._fresh = ""
 
-    def expect(self, text: str, seconds: float = 30) -> str:
+    def expect(self, text: str, seconds: float = 60) -> str:
         """Wait for a text after the last one expected; gives everything up to it."""
         deadline = time.monotonic() + seconds
         while text not in self._fresh:
@@ -23,7 +23,7 @@ class Reader:
         before, _, self._fresh = self._fresh.partition(text)
         return before + text
 
-    def rest(self, seconds: float = 30) -> str:
+    def rest(self, seconds: float = 60) -> str:
         """Everything until the child closes its output."""
         deadline = time.monotonic() + seconds
         while self._read(deadline):

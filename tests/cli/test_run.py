@@ -29,7 +29,7 @@ class Child(Reader):
 
     def end(self) -> int:
         """Wait for the exit code."""
-        return self.process.wait(30)
+        return self.process.wait(60)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ class Terminal(Reader):
     def end(self) -> int:
         """Read on until the child ends; gives its exit code."""
         self.rest()
-        return self.process.wait(30)
+        return self.process.wait(60)
 
 
 @contextmanager

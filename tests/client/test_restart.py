@@ -57,7 +57,7 @@ def _in_loop(watcher: Watcher) -> Awaitable[None]:
 def restarted(state_dir: Path, server: RunningServer, how: signal.Signals, over: threading.Event) -> None:
     """End the server and run another on the same port, until the reader has seen everything."""
     server.process.send_signal(how)
-    server.process.wait(30)
+    server.process.wait(60)
     with running_server(state_dir, "--port", str(server.port)):
         assert over.wait(60)
 
@@ -85,7 +85,7 @@ async def test_a_reader_sees_every_event_once_over_a_restart(
 
 
 def test_a_stream_says_that_its_server_stops(state_dir: Path) -> None:
-    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as api:
+    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
         session = api.post("/sessions", json={"agent": "mock"}).json()["id"]
         with api.stream("GET", f"/sessions/{session}/events/sse") as answer:
             lines = answer.iter_lines()

@@ -91,7 +91,7 @@ async def test_the_project_s_stream_shows_all_sessions(server: RunningServer) ->
         stream = ostler.events.stream_project(offset=page.next_offset)
         one, two = [await ostler.sessions.create("mock") for _ in range(2)]
         wanted = {one.id, two.id}
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for event in stream:
                 wanted.discard(event.session_id)
                 if not wanted:
@@ -147,5 +147,5 @@ async def test_a_stream_survives_a_restart_of_the_server(tmp_path: Path) -> None
             await ostler.sessions.send(s.id, "mock: say two")
             await asyncio.wait_for(ends.get(), 30)
             await ostler.sessions.stop(s.id)
-        await asyncio.wait_for(reading, 30)
+        await asyncio.wait_for(reading, 60)
     assert numbers == list(range(1, len(numbers) + 1))

@@ -342,14 +342,14 @@ async def test_an_agent_that_leaves_far_too_much_unread_is_ended(
 
 async def test_a_frozen_turn_does_not_run_out_of_time(tmp_path: Path) -> None:
     sink = Recorder()
-    async with running(turn_timeout=1.0) as runner:
+    async with running(turn_timeout=4.0) as runner:
         connection = await runner.connect(spec_in(tmp_path), sink)
         await connection.prompt(prompt("say before", "obey"))
         await until(lambda: sink.texts() == ["before"])
         await connection.freeze()
         loop = asyncio.get_running_loop()
         passed = loop.create_future()
-        loop.call_later(1.5, passed.set_result, None)
+        loop.call_later(4.5, passed.set_result, None)
         await passed
         assert "error" not in sink.types()
         await connection.thaw()

@@ -33,7 +33,7 @@ from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, PermissionA
 
 PROGRAMS = Path(__file__).with_name("programs")
 HERE = str(PROGRAMS / "here")
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -114,7 +114,7 @@ def assert_problem(response: httpx.Response, code: str, *, field: str | None = N
     return problem
 
 
-def wait_idle(api: httpx.Client, session: str, *, turns: int, seconds: float = 30.0) -> dict[str, Any]:
+def wait_idle(api: httpx.Client, session: str, *, turns: int, seconds: float = 60.0) -> dict[str, Any]:
     """Wait until this many turns have begun and none is under way; gives the session."""
     deadline = time.monotonic() + seconds
     while True:

@@ -28,7 +28,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
 @pytest.fixture(scope="module")
 def guest(guarded: RunningServer) -> Iterator[httpx.Client]:
     """A client without a token."""
-    with httpx.Client(base_url=f"{guarded.url}/api/v1", timeout=30) as client:
+    with httpx.Client(base_url=f"{guarded.url}/api/v1", timeout=60) as client:
         yield client
 
 

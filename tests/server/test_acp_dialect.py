@@ -13,7 +13,7 @@ from tests.server.acp_client import DOORS, Editor, connected
 from tests.server.talk import Talk, stream
 from tests.serving import RunningServer
 
-SECONDS = 30.0
+SECONDS = 60.0
 
 ANSWERING = "acp.Connection.request"
 """The name of a task of the client that answers a request."""

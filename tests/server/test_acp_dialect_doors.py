@@ -22,7 +22,7 @@ HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocol
 
 
 def post(server: RunningServer, message: Any, **headers: str) -> httpx.Response:
-    return httpx.post(f"{server.url}/acp", json=message, headers=headers, timeout=30)
+    return httpx.post(f"{server.url}/acp", json=message, headers=headers, timeout=60)
 
 
 def hello(server: RunningServer) -> dict[str, str]:

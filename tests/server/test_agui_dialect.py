@@ -16,7 +16,7 @@ Event = dict[str, Any]
 
 @pytest.fixture
 def agui(server: RunningServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url, timeout=30) as client:
+    with httpx.Client(base_url=server.url, timeout=60) as client:
         yield client
 
 

@@ -48,7 +48,7 @@ class WallClock:
         ):
             yield api
             server.process.send_signal(end)
-            server.process.wait(30)
+            server.process.wait(60)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_turn_and_its_stream_go_on_when_the_clock_is_set(clock: WallClock, sta
 def test_a_quiet_stream_has_its_heartbeats_and_stays(clock: WallClock, state_dir: Path, jump: int) -> None:
     with clock.server(state_dir, "--heartbeat-seconds", "0.2") as api:
         session = api.post("/sessions", json={"agent": "mock"}).json()["id"]
-        with api.stream("GET", f"/sessions/{session}/events/sse?offset=3", timeout=30) as answer:
+        with api.stream("GET", f"/sessions/{session}/events/sse?offset=3", timeout=60) as answer:
             lines = filter(None, answer.iter_lines())
             assert next(lines) == ": still here"
             clock.set(jump)
@@ -91,7 +91,7 @@ def test_a_quiet_stream_has_its_heartbeats_and_stays(clock: WallClock, state_dir
 @pytest.mark.parametrize("jump", JUMPS)
 def test_a_turn_has_the_time_it_was_given(clock: WallClock, state_dir: Path, jump: int) -> None:
     with clock.server(state_dir) as api:
-        hasty = Talk(api, turn_timeout_seconds=3)
+        hasty = Talk(api, turn_timeout_seconds=5)
         hasty.send("mock: wait 600")
         hasty.until(lambda event: "start" in event["data"])
         began = time.monotonic()

@@ -19,13 +19,13 @@ Event = dict[str, Any]
 @pytest.fixture(params=["/v1", ""], ids=["prefixed", "unprefixed"])
 def daemon(server: RunningServer, request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
     """A client of the paths that exist with and without the prefix."""
-    with httpx.Client(base_url=f"{server.url}{request.param}", timeout=30) as client:
+    with httpx.Client(base_url=f"{server.url}{request.param}", timeout=60) as client:
         yield client
 
 
 @pytest.fixture
 def v1(server: RunningServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=f"{server.url}/v1", timeout=30) as client:
+    with httpx.Client(base_url=f"{server.url}/v1", timeout=60) as client:
         yield client
 
 

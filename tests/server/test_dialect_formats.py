@@ -13,7 +13,7 @@ UNTIMED = frozenset({"_meta", "timestamp", "ts", "updatedAt"})
 
 @pytest.fixture(scope="module")
 def talk(server: Any) -> Any:
-    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as api:
+    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
         found = Talk(api)
         found.turn(SCRIPT)
         yield found

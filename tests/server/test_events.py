@@ -95,7 +95,7 @@ def test_the_project_stream_carries_all_sessions_and_resumes_by_position(api: ht
 
 def test_a_quiet_stream_gets_heartbeats(state_dir: Path) -> None:
     with running_server(state_dir, "--heartbeat-seconds", "0.2") as server:
-        api = httpx.Client(base_url=f"{server.url}/api/v1", timeout=30)
+        api = httpx.Client(base_url=f"{server.url}/api/v1", timeout=60)
         talk = Talk(api)
         with api.stream("GET", f"/sessions/{talk.id}/events/sse", params={"offset": 3}) as answer:
             lines = answer.iter_lines()
@@ -130,7 +130,7 @@ def test_a_stalled_client_loses_nothing_and_costs_little(
     before = resident_kib(server.process.pid)
     talk.turn("mock: stream 60000 words max")
     assert resident_kib(server.process.pid) - before < 60_000
-    client.settimeout(30)
+    client.settimeout(60)
     received = bytearray()
     while b'"turn.ended"' not in received[-4096:]:
         received += client.recv(1 << 20)

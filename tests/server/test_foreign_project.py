@@ -50,7 +50,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Foreign]:
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("UPDATE sessions SET project = 'other'")
         connection.commit()
-    with running_server(state_dir) as server, httpx.Client(base_url=server.url, timeout=30) as client:
+    with running_server(state_dir) as server, httpx.Client(base_url=server.url, timeout=60) as client:
         free = (other.id, "theirs-too")
         yield Foreign(server=server, client=client, database=database, id=talk.id, key="theirs", free=free)
 
@@ -127,10 +127,10 @@ def test_an_editor_is_answered_as_for_an_unknown_session(foreign: Foreign, metho
         def told(name: str) -> str:
             wanted = {"jsonrpc": "2.0", "id": 2, "method": method, "params": {"sessionId": name, **params}}
             socket.send(json.dumps(wanted))
-            return str(socket.recv(timeout=30)).replace(name, "{name}")
+            return str(socket.recv(timeout=60)).replace(name, "{name}")
 
         socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}))
-        socket.recv(timeout=30)
+        socket.recv(timeout=60)
         unknown = told("ses_nobody")
         assert "error" in json.loads(unknown)
         assert [told(foreign.id), told(foreign.key)] == [unknown] * 2

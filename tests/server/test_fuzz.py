@@ -85,5 +85,5 @@ def _call(case: schemathesis.Case[Any], server: RunningServer, client: requests.
         if isinstance(place, dict):
             place |= {name: value for name, value in known.items() if name in place}
     case.call_and_validate(
-        base_url=server.url, session=client, headers={"Accept": "application/json"}, checks=CHECKS, timeout=30
+        base_url=server.url, session=client, headers={"Accept": "application/json"}, checks=CHECKS, timeout=60
     )

@@ -25,7 +25,7 @@ TOLD = "The watchword is heron-77."
 def _served(state_dir: Path, *args: str) -> Iterator[httpx.Client]:
     with (
         running_server(state_dir, *args) as server,
-        httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as client,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as client,
     ):
         yield client
 

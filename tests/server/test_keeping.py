@@ -24,7 +24,7 @@ def api_of(server: RunningServer) -> Iterator[httpx.Client]:
 
 def end(server: RunningServer, how: signal.Signals) -> None:
     server.process.send_signal(how)
-    server.process.wait(30)
+    server.process.wait(60)
 
 
 def again(talk: Talk, api: httpx.Client) -> Talk:

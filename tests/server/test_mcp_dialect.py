@@ -113,7 +113,7 @@ async def test_the_token_is_needed_here_too(state_dir: Path) -> None:
 
 def test_what_is_no_message_is_refused(server: RunningServer) -> None:
     headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-    answer = httpx.post(f"{server.url}/mcp", content="{", headers=headers, timeout=30)
+    answer = httpx.post(f"{server.url}/mcp", content="{", headers=headers, timeout=60)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
 
 

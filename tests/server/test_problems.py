@@ -65,7 +65,7 @@ def _bad_values(name: str, schema: dict[str, Any]) -> list[str]:
 @pytest.fixture(scope="module")
 def api(server: RunningServer) -> Iterator[httpx.Client]:
     """One client for all tests here: making one takes longer than most of them."""
-    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as client:
+    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as client:
         yield client
 
 

@@ -33,7 +33,7 @@ def folded(agent: str, bodies: list[bytes]) -> SessionState:
 
 
 def test_the_stored_state_of_every_session_is_the_fold_of_its_log(state_dir: Path) -> None:
-    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as api:
+    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
         busy = Talk(api, labels={"a": "b"})
         busy.turn("mock: title Named\nmock: say hi\nmock: usage 7 5 0.1\nmock: write a.md a\\n\nmock: error no")
         busy.send("mock: wait 600")

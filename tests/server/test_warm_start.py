@@ -65,7 +65,7 @@ def test_a_warm_agent_survives_a_killed_server_and_unused_spares_do_not(state_di
         process = talk.get()["process"]
         wait_until(lambda: len(spares(state_dir)) == 1, what="no other spare came")
         server.process.send_signal(signal.SIGKILL)
-        server.process.wait(30)
+        server.process.wait(60)
     with running_server(state_dir) as server, api_of(server) as api:
         talk.api = api
         assert talk.get()["process"] == process

@@ -19,7 +19,7 @@ WAITING: Message = ("WorkflowState", {"key": "status", "value": "waiting_for_inp
 @pytest.fixture
 def acme(server: RunningServer) -> Iterator[httpx.Client]:
     """A client of one organisation's executions."""
-    with httpx.Client(base_url=f"{server.url}/api/orgs/acme", timeout=30) as client:
+    with httpx.Client(base_url=f"{server.url}/api/orgs/acme", timeout=60) as client:
         yield client
 
 
@@ -179,8 +179,8 @@ def test_executions_are_listed_by_kind_and_hidden_from_other_organisations(
 def test_an_organisation_counts_and_shows_only_its_own_executions(state_dir: Path) -> None:
     with (
         running_server(state_dir) as server,
-        httpx.Client(base_url=f"{server.url}/api/orgs/default", timeout=30) as default,
-        httpx.Client(base_url=f"{server.url}/api/orgs/acme", timeout=30) as acme,
+        httpx.Client(base_url=f"{server.url}/api/orgs/default", timeout=60) as default,
+        httpx.Client(base_url=f"{server.url}/api/orgs/acme", timeout=60) as acme,
     ):
         orgs = {"default": default, "acme": acme}
         made = [(org, create(orgs[org], "mock: say Hi")) for org in ("default", "acme", "default", "acme", "acme")]

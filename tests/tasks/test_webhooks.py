@@ -57,7 +57,7 @@ def _deaf(*answers: int) -> Iterator[tuple[str, Calls, Callable[[], None]]]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(60)
 
 
 def test_the_end_of_a_task_is_told_until_somebody_listens(api: httpx.Client, repository: Path) -> None:

@@ -11,7 +11,7 @@ const { chromium } = require("playwright-core");
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const PYTHON = process.env.OSTLER_TEST_PYTHON ?? join(ROOT, ".venv/bin/python");
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-export const PATIENCE = 30_000;
+export const PATIENCE = 60_000;
 
 /** A folder for one server and its home. */
 export function temporaryFolder() {
@@ -99,7 +99,7 @@ export async function openPage(browser, url, options = {}) {
 }
 
 /** Waits until something is true; fails with what was waited for. */
-export async function until(condition, what, seconds = 30) {
+export async function until(condition, what, seconds = 60) {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {
     const found = await condition();

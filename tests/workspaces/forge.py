@@ -287,4 +287,4 @@ def running_forge(repositories: Path) -> Iterator[tuple[str, State]]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(60)

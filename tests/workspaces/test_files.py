@@ -256,7 +256,7 @@ def test_no_race_of_renames_leads_out(opener: Callable[..., int], tmp_path: Path
     at = os.open(root, os.O_PATH)
     seen: set[bytes | int] = set()
     fell = False
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     try:
         for number in itertools.count():
             seen.add(_tried(opener, at))
@@ -297,5 +297,5 @@ async def test_a_write_into_a_folder_that_is_swapped_for_a_link_stays_inside(yar
 async def _started(command: tuple[str, ...], folder: str) -> "asyncio.subprocess.Process":
     process = await asyncio.create_subprocess_exec(*command, cwd=folder, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
-    await asyncio.wait_for(process.stdout.readline(), 30)
+    await asyncio.wait_for(process.stdout.readline(), 60)
     return process
