@@ -141,6 +141,7 @@ test("everything can be reached by keys: commands, help, pages, the list", async
   await page.keyboard.press("?");
   await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
   await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
   await page.keyboard.press("i");
   await page.waitForURL(/inbox/);
   await page.keyboard.press("g");
