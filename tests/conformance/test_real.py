@@ -26,3 +26,13 @@ GRID = [
 async def test_the_agent_behaves(name: str, behaviour: str, tmp_path: Path, search: Search) -> None:
     stage = search.suite(AGENTS[name]).stage(BY_ID[behaviour], tmp_path)
     assert (await play(BY_ID[behaviour], stage), stage.unparsed) == (None, [])
+
+
+@pytest.mark.parametrize("name", ["opencode"])
+async def test_nothing_is_downloaded_for_a_session(name: str, tmp_path: Path, search: Search) -> None:
+    async with search.suite(AGENTS[name]).stage(BY_ID["text"], tmp_path).agent() as agent:
+        await agent.turn("say one")
+        await agent.remembered()
+    libraries = tmp_path / "home" / ".config" / "opencode" / "node_modules"
+    assert [path.name for path in libraries.iterdir()] == [".ostler"]
+    assert not (tmp_path / "home" / ".npm").exists()

@@ -53,6 +53,13 @@ _ENV = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
 }
+_PLUGIN = "@opencode-ai/plugin"
+_NO_PLUGINS = {
+    ".config/opencode/package-lock.json": json.dumps({"packages": {"": {"dependencies": {_PLUGIN: VERSION}}}}),
+    ".config/opencode/node_modules/.ostler": "",
+}
+"""Files of a session's home that say that the library for plugins is installed: nothing there needs it, and OpenCode
+would download it anew for every session, 94 MB that keep a processor busy for eight seconds."""
 _OWN_PROVIDER_ENV = {"OPENCODE_DISABLE_MODELS_FETCH": "1"}  # the list of the world's models is of no use then
 _CONFIG = "OPENCODE_CONFIG_CONTENT"
 
@@ -122,7 +129,7 @@ class OpenCodeAdapter:
         return Launch(
             argv=(sys.executable, "-I", "-S", str(BRIDGE), *options, *serve),
             env={**_ENV, **({} if spec.provider is None else _OWN_PROVIDER_ENV), _CONFIG: json.dumps(config)},
-            files=instructions.files_of(spec),
+            files={**(_NO_PLUGINS if instructions.has_own_home(spec) else {}), **instructions.files_of(spec)},
         )
 
     def translator(self, spec: AgentSpec) -> OpenCodeTranslator:
