@@ -120,6 +120,7 @@ def _config(spec: AgentSpec) -> dict[str, Any]:
         "features": {
             "default_mode_request_user_input": True,
             "goals": False,  # a goal begins turns that nobody prompted
+            "plugins": False,  # their marketplace would be fetched into the home of every session
             "unbounded_connection_retries": False,
         },
         "mcp_servers": {name: _mcp_server(name, server) for name, server in spec.mcp_servers.items()},
