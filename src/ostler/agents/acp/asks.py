@@ -7,10 +7,10 @@ import msgspec
 from ostler.agents.acp.frames import Elicitation, PermissionOption, RequestPermission
 from ostler.agents.acp.tools import Call, diff_text
 from ostler.agents.adapter import Unreadable
-from ostler.wire.events import PermissionData, Question, QuestionData, QuestionOption
-from ostler.wire.running import Answer, Draft, PermissionAnswer, QuestionAnswer
+from ostler.agents.asks import APPROVE, REJECT, Waiting, asked, plan_asked
+from ostler.wire.events import PermissionData, Question, QuestionOption
+from ostler.wire.running import Answer, PermissionAnswer, QuestionAnswer
 
-APPROVE, REJECT = "Approve", "Reject"
 PLAN_TOOLS = frozenset({"exit_plan_mode", "ExitPlanMode"})
 _CUSTOM = "_custom"
 _SUBJECTS = ("command", "file_path", "path", "url", "query")
@@ -28,33 +28,13 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """The property that takes an answer in the person's own words."""
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class Ask(Waiting, frozen=True, kw_only=True):
     """An open ask: the request to answer, and what was shown to people."""
 
     kind: Literal["permission", "plan", "answers", "form", "page"]
     request_id: int | str
-    data: PermissionData | QuestionData
     options: tuple[PermissionOption, ...] = ()
     fields: tuple[Field, ...] = ()
-
-    @property
-    def ask_id(self) -> str:
-        """Its id."""
-        return self.data.permission_id if isinstance(self.data, PermissionData) else self.data.question_id
-
-    @property
-    def requested(self) -> Draft:
-        """It is asked."""
-        return Draft("permission.requested" if self.kind == "permission" else "question.requested", self.data)
-
-    @property
-    def withdrawn(self) -> Draft:
-        """The agent needs no answer any more."""
-        metadata = {**(self.data.metadata or {}), "reason": "withdrawn"}
-        if isinstance(self.data, PermissionData):
-            permission = msgspec.structs.replace(self.data, status="reject", metadata=metadata)
-            return Draft("permission.resolved", permission)
-        return Draft("question.resolved", msgspec.structs.replace(self.data, status="rejected", metadata=metadata))
 
 
 # From the wire
@@ -88,17 +68,7 @@ def plan(number: str, call: Call, request: RequestPermission, request_id: int | 
     arguments = msgspec.json.decode(call.arguments)
     told = arguments.get("plan") if isinstance(arguments, dict) else None
     text = told or call.text or call.title
-    data = _one_question(
-        f"que_{number}",
-        Question(
-            question=f"Carry out this plan?\n\n{text}",
-            options=(QuestionOption(label=APPROVE), QuestionOption(label=REJECT)),
-            multi_select=False,
-            free_text=True,
-        ),
-        call.item_id,
-        {"kind": "plan", "plan": text},
-    )
+    data = plan_asked(f"que_{number}", text, call.item_id)
     return Ask(kind="plan", request_id=request_id, data=data, options=request.options)
 
 
@@ -107,14 +77,14 @@ def answers_wanted(request: RequestPermission) -> list[dict[str, Any]] | None:
     meta = request.tool_call.meta or {}
     if meta.get("qwenInteractionKind") != "user_question":
         return None
-    asked = meta.get("qwenQuestions")
-    if not isinstance(asked, list) or not asked or not all(isinstance(one, dict) for one in asked):
+    found = meta.get("qwenQuestions")
+    if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
         raise Unreadable("A question ask without questions", "$.params.toolCall._meta.qwenQuestions")
-    return asked
+    return found
 
 
 def questions(
-    number: str, call: Call, request: RequestPermission, request_id: int | str, asked: list[dict[str, Any]]
+    number: str, call: Call, request: RequestPermission, request_id: int | str, wanted: list[dict[str, Any]]
 ) -> Ask:
     """The model's questions; a person may always answer in their own words."""
     shown = tuple(
@@ -128,9 +98,9 @@ def questions(
             free_text=True,
             header=one.get("header"),
         )
-        for one in asked
+        for one in wanted
     )
-    data = _question_data(f"que_{number}", shown, call.item_id, {"kind": "questions"})
+    data = asked(f"que_{number}", shown, call.item_id, {"kind": "questions"})
     return Ask(kind="answers", request_id=request_id, data=data, options=request.options)
 
 
@@ -143,7 +113,7 @@ def elicitation(number: str, item_id: str | None, request: Elicitation, request_
             multi_select=False,
             free_text=False,
         )
-        data = _one_question(f"que_{number}", page, item_id, {"kind": "page", "url": request.url})
+        data = asked(f"que_{number}", (page,), item_id, {"kind": "page", "url": request.url})
         return Ask(kind="page", request_id=request_id, data=data)
     properties = (request.requested_schema or {}).get("properties")
     if not isinstance(properties, dict) or not properties:
@@ -153,7 +123,7 @@ def elicitation(number: str, item_id: str | None, request: Elicitation, request_
     shown = tuple(
         _form_question(field, properties[field.name], request.message, alone=len(fields) == 1) for field in fields
     )
-    data = _question_data(f"que_{number}", shown, item_id, {"kind": "form"})
+    data = asked(f"que_{number}", shown, item_id, {"kind": "form"})
     return Ask(kind="form", request_id=request_id, data=data, fields=fields)
 
 
@@ -163,24 +133,6 @@ def _action(call: Call, arguments: Any) -> str:
         if subject is not None:
             return f"{call.tool}: {subject}"
     return f"{call.tool}: {call.title}" if call.title else call.tool
-
-
-def _one_question(question_id: str, question: Question, item_id: str | None, metadata: dict[str, Any]) -> QuestionData:
-    return _question_data(question_id, (question,), item_id, metadata)
-
-
-def _question_data(
-    question_id: str, shown: tuple[Question, ...], item_id: str | None, metadata: dict[str, Any]
-) -> QuestionData:
-    return QuestionData(
-        question_id=question_id,
-        prompt=shown[0].question,
-        options=tuple(option.label for option in shown[0].options),
-        status="requested",
-        questions=shown,
-        item_id=item_id,
-        metadata=metadata,
-    )
 
 
 # Forms

@@ -5,46 +5,23 @@ from typing import Any, Literal
 import msgspec
 
 from ostler.agents.adapter import Send
+from ostler.agents.asks import Waiting, approves, asked, plan_asked, wishes
 from ostler.agents.claude_code.frames import AskInput, CanUseTool, PlanInput, unreadable
 from ostler.agents.claude_code.items import text_diff
 from ostler.wire.events import PermissionData, Question, QuestionData, QuestionOption
-from ostler.wire.running import Draft, PermissionAnswer, QuestionAnswer
+from ostler.wire.running import PermissionAnswer, QuestionAnswer
 
-APPROVE, REJECT = "Approve", "Reject"
-PLAN_PROMPT = "Go on with this plan?"
 _DECLINED = "The user declined to answer."
 _REJECTED = "The user rejected this."
 _KEEP_PLANNING = "The user rejected the plan. Stay in plan mode and revise it."
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class Ask(Waiting, frozen=True, kw_only=True):
     """Something that waits for a human."""
 
     kind: Literal["permission", "question", "plan"]
     request_id: str
     input: msgspec.Raw
-    data: PermissionData | QuestionData
-
-    @property
-    def ask_id(self) -> str:
-        """Ours."""
-        return self.data.permission_id if isinstance(self.data, PermissionData) else self.data.question_id
-
-    @property
-    def requested(self) -> Draft:
-        """It is asked."""
-        return Draft(f"{self._noun}.requested", self.data)
-
-    @property
-    def withdrawn(self) -> Draft:
-        """Nobody needs the answer any more."""
-        metadata = {**(self.data.metadata or {}), "reason": "withdrawn"}
-        status = "reject" if isinstance(self.data, PermissionData) else "rejected"
-        return Draft(f"{self._noun}.resolved", msgspec.structs.replace(self.data, status=status, metadata=metadata))
-
-    @property
-    def _noun(self) -> str:
-        return "permission" if self.kind == "permission" else "question"
 
 
 def permission(ask_id: str, item_id: str, request_id: str, wanted: CanUseTool) -> Ask:
@@ -69,9 +46,8 @@ def permission(ask_id: str, item_id: str, request_id: str, wanted: CanUseTool) -
 def question(ask_id: str, item_id: str, request_id: str, wanted: CanUseTool) -> Ask:
     """The model's questions; a person may always answer in their own words."""
     try:
-        asked = msgspec.json.decode(wanted.input, type=AskInput).questions
-        first = asked[0]
-    except (msgspec.DecodeError, IndexError) as error:
+        found = msgspec.json.decode(wanted.input, type=AskInput).questions
+    except msgspec.DecodeError as error:
         raise unreadable(error) from error
     questions = tuple(
         Question(
@@ -81,37 +57,15 @@ def question(ask_id: str, item_id: str, request_id: str, wanted: CanUseTool) -> 
             free_text=True,
             header=one.header,
         )
-        for one in asked
+        for one in found
     )
-    data = QuestionData(
-        question_id=ask_id,
-        prompt=first.question,
-        options=tuple(option.label for option in first.options),
-        status="requested",
-        questions=questions,
-        item_id=item_id,
-    )
-    return Ask(kind="question", request_id=request_id, input=wanted.input, data=data)
+    return Ask(kind="question", request_id=request_id, input=wanted.input, data=asked(ask_id, questions, item_id))
 
 
 def plan_approval(ask_id: str, item_id: str, request_id: str, wanted: CanUseTool, shown: str) -> Ask:
     """May it leave plan mode? `shown` is what it said, for a plan that was never written down."""
     plan = msgspec.json.decode(wanted.input, type=PlanInput).plan or shown
-    prompt = f"{PLAN_PROMPT}\n\n{plan}" if plan else PLAN_PROMPT
-    options = (
-        QuestionOption(label=APPROVE, description="Leave plan mode and do it."),
-        QuestionOption(label=REJECT, description="Keep planning; say what to change."),
-    )
-    data = QuestionData(
-        question_id=ask_id,
-        prompt=prompt,
-        options=(APPROVE, REJECT),
-        status="requested",
-        questions=(Question(question=prompt, options=options, multi_select=False, free_text=True, header="Plan"),),
-        item_id=item_id,
-        metadata={"kind": "plan", "plan": plan},
-    )
-    return Ask(kind="plan", request_id=request_id, input=wanted.input, data=data)
+    return Ask(kind="plan", request_id=request_id, input=wanted.input, data=plan_asked(ask_id, plan, item_id))
 
 
 def reply(ask: Ask, answer: PermissionAnswer | QuestionAnswer) -> Send:
@@ -129,11 +83,9 @@ def reply(ask: Ask, answer: PermissionAnswer | QuestionAnswer) -> Send:
 
 def _plan_reply(ask: Ask, answer: QuestionAnswer) -> Send:
     """Anything but an approval is a wish for another plan."""
-    chosen = [text for picked in answer.answers or () for text in picked]
-    if chosen == [APPROVE]:
+    if approves(answer):
         return allow(ask.request_id, ask.input)
-    wishes = [text for text in (*chosen, answer.message) if text and text != REJECT]
-    return _deny(ask, "\n".join([_KEEP_PLANNING, *wishes]))
+    return _deny(ask, "\n".join([_KEEP_PLANNING, *wishes(answer)]))
 
 
 def allow(request_id: str, arguments: Any) -> Send:

@@ -2,21 +2,18 @@
 
 from typing import Any, Literal
 
-import msgspec
-
+from ostler.agents.asks import Waiting, asked, plan_asked, wishes
 from ostler.agents.codex import frames
 from ostler.agents.codex.items import Place, diff_of, script, use_of
 from ostler.agents.codex.thread import FileChange, McpToolCall
-from ostler.wire.events import PermissionData, Question, QuestionData, QuestionOption
-from ostler.wire.running import Draft, PermissionAnswer, QuestionAnswer
+from ostler.wire.events import PermissionData, Question, QuestionOption
+from ostler.wire.running import PermissionAnswer, QuestionAnswer
 
-APPROVE, REJECT = "Approve", "Reject"
-PLAN_PROMPT = "Go on with this plan?"
 GO_ON = "The plan is approved. Implement it."
 _KEEP_PLANNING = "The user rejected the plan. Stay in plan mode and revise it."
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class Ask(Waiting, frozen=True, kw_only=True):
     """Something that waits for a human."""
 
     kind: Literal["command", "file", "rights", "mcp", "question", "plan"]
@@ -24,30 +21,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     thread_id: str
     native: str = ""
     """The item it is about."""
-    data: PermissionData | QuestionData
     wanted: Any = None
     """The rights it wants, or the native ids of its questions."""
-
-    @property
-    def ask_id(self) -> str:
-        """Ours."""
-        return self.data.permission_id if isinstance(self.data, PermissionData) else self.data.question_id
-
-    @property
-    def requested(self) -> Draft:
-        """It is asked."""
-        return Draft(f"{self._noun}.requested", self.data)
-
-    @property
-    def withdrawn(self) -> Draft:
-        """Nobody needs the answer any more."""
-        metadata = {**(self.data.metadata or {}), "reason": "withdrawn"}
-        status = "reject" if isinstance(self.data, PermissionData) else "rejected"
-        return Draft(f"{self._noun}.resolved", msgspec.structs.replace(self.data, status=status, metadata=metadata))
-
-    @property
-    def _noun(self) -> str:
-        return "permission" if isinstance(self.data, PermissionData) else "question"
 
 
 def command(ask_id: str, place: Place, request_id: int | str, wanted: frames.CommandApproval) -> Ask:
@@ -111,34 +86,14 @@ def question(ask_id: str, place: Place, request_id: int | str, wanted: frames.Us
         )
         for one in wanted.questions
     )
-    data = QuestionData(
-        question_id=ask_id,
-        prompt=questions[0].question,
-        options=tuple(option.label for option in questions[0].options),
-        status="requested",
-        questions=questions,
-        item_id=place.item_id,
-    )
+    data = asked(ask_id, questions, place.item_id)
     ids = tuple(one.id for one in wanted.questions)
     return Ask(kind="question", request_id=request_id, thread_id=wanted.thread_id, data=data, wanted=ids)
 
 
 def plan_approval(ask_id: str, thread_id: str, plan: str) -> Ask:
     """May it do what it proposes? Codex has ended its turn and waits for no response."""
-    prompt = f"{PLAN_PROMPT}\n\n{plan}"
-    options = (
-        QuestionOption(label=APPROVE, description="Leave plan mode and do it."),
-        QuestionOption(label=REJECT, description="Do not; say what to change for another plan."),
-    )
-    data = QuestionData(
-        question_id=ask_id,
-        prompt=prompt,
-        options=(APPROVE, REJECT),
-        status="requested",
-        questions=(Question(question=prompt, options=options, multi_select=False, free_text=True, header="Plan"),),
-        metadata={"kind": "plan", "plan": plan},
-    )
-    return Ask(kind="plan", request_id="plan", thread_id=thread_id, data=data)
+    return Ask(kind="plan", request_id="plan", thread_id=thread_id, data=plan_asked(ask_id, plan))
 
 
 def reply(ask: Ask, answer: PermissionAnswer | QuestionAnswer) -> Any:
@@ -163,19 +118,10 @@ def refusal(ask: Ask, answer: PermissionAnswer | QuestionAnswer) -> str | None:
     return f"The user {what}{subject}: {answer.message}"
 
 
-def wishes(answer: PermissionAnswer | QuestionAnswer) -> str | None:
-    """What should change in a rejected plan, or None if there is nothing to go on with."""
-    if answer.withdrawn:
-        return None
-    answers = answer.answers if isinstance(answer, QuestionAnswer) else None
-    chosen = [text for picked in answers or () for text in picked]
-    told = [text for text in (*chosen, answer.message) if text and text != REJECT]
+def another_plan(answer: PermissionAnswer | QuestionAnswer) -> str | None:
+    """What to say for a better plan, or None if there is nothing to go on with."""
+    told = [] if answer.withdrawn else wishes(answer)
     return "\n".join([_KEEP_PLANNING, *told]) if told else None
-
-
-def approves(answer: QuestionAnswer) -> bool:
-    """Whether the plan may be carried out."""
-    return answer.answers == ((APPROVE,),)
 
 
 def _permission(ask_id: str, place: Place, action: str, tool: str, metadata: dict[str, Any]) -> PermissionData:

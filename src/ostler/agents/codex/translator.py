@@ -8,6 +8,7 @@ import msgspec
 from ostler import __version__
 from ostler.agents import jsonrpc
 from ostler.agents.adapter import Output, Ready, StartFailed, TurnDone
+from ostler.agents.asks import approves
 from ostler.agents.codex import asks, frames
 from ostler.agents.codex.events import decoded, notice, on_notification
 from ostler.agents.codex.requests import decide, on_request
@@ -16,7 +17,7 @@ from ostler.agents.jsonrpc import Incoming, RpcError
 from ostler.wire.agents import Model
 from ostler.wire.events import ErrorData, SessionInfoData
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
-from ostler.wire.running import AgentSpec, Answer, Draft, Prompt, QuestionAnswer
+from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
 from ostler.wire.sessions import PermissionMode
 
 Outputs = Sequence[Output]
@@ -93,11 +94,11 @@ def content_of(prompt: Prompt) -> list[dict[str, Any]]:
 
 def _on_plan(state: State, answer: Answer) -> Outputs:
     """Codex has ended its turn with a plan; ours goes on with another one of it, or ends."""
-    if isinstance(answer, QuestionAnswer) and asks.approves(answer):
+    if approves(answer):
         state.planning = False
         changed = Draft("session.info", SessionInfoData(mode="default"))
         return [changed, state.start_turn([{"type": "text", "text": asks.GO_ON}])]
-    wishes = asks.wishes(answer)
+    wishes = asks.another_plan(answer)
     if wishes is None:
         return [TurnDone(outcome="interrupted" if answer.withdrawn else "completed", stop_reason="plan_rejected")]
     return [state.start_turn([{"type": "text", "text": wishes}])]

@@ -4,34 +4,22 @@ from typing import Any, Literal
 
 import msgspec
 
+from ostler.agents.asks import Waiting, approves, asked, plan_asked, wishes
 from ostler.agents.copilot import frames
 from ostler.wire.events import PermissionData, Question, QuestionData, QuestionOption
 from ostler.wire.parts import ToolCallPart
 from ostler.wire.running import Draft, PermissionAnswer, QuestionAnswer
 
-APPROVE, REJECT = "Approve", "Reject"
-_PLAN_PROMPT = "Go on with this plan?"
 _DECLINED = "The user declined to answer."
 _REJECTED = "The user rejected this."
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class Ask(Waiting, frozen=True, kw_only=True):
     """Something that waits for a human."""
 
     kind: Literal["permission", "question", "plan"]
     native: str | int
     """Copilot's id of it."""
-    data: PermissionData | QuestionData
-
-    @property
-    def ask_id(self) -> str:
-        """Ours."""
-        return self.data.permission_id if isinstance(self.data, PermissionData) else self.data.question_id
-
-    @property
-    def requested(self) -> Draft:
-        """It is asked."""
-        return Draft("permission.requested" if self.kind == "permission" else "question.requested", self.data)
 
 
 def permission(ask_id: str, asked: frames.PermissionRequested, call: ToolCallPart | None, item_id: str | None) -> Ask:
@@ -70,44 +58,21 @@ def _pattern(wanted: frames.PermissionRequest) -> str:
     return wanted.kind if subject is None else f"{wanted.kind}({subject})"
 
 
-def question(ask_id: str, native: str | int, asked: frames.UserInputRequest, item_id: str | None) -> Ask:
+def question(ask_id: str, native: str | int, request: frames.UserInputRequest, item_id: str | None) -> Ask:
     """The model's question; it has one at a time."""
-    choices = asked.choices or ()
     one = Question(
-        question=asked.question,
-        options=tuple(QuestionOption(label=choice) for choice in choices),
+        question=request.question,
+        options=tuple(QuestionOption(label=choice) for choice in request.choices or ()),
         multi_select=False,
-        free_text=asked.allow_freeform is not False,
+        free_text=request.allow_freeform is not False,
     )
-    data = QuestionData(
-        question_id=ask_id,
-        prompt=asked.question,
-        options=choices,
-        status="requested",
-        questions=(one,),
-        item_id=item_id,
-    )
-    return Ask(kind="question", native=native, data=data)
+    return Ask(kind="question", native=native, data=asked(ask_id, (one,), item_id))
 
 
-def plan_approval(ask_id: str, native: str | int, asked: frames.ExitPlanRequest, item_id: str | None) -> Ask:
+def plan_approval(ask_id: str, native: str | int, request: frames.ExitPlanRequest, item_id: str | None) -> Ask:
     """May it leave plan mode?"""
-    plan = asked.plan_content or asked.summary
-    prompt = f"{_PLAN_PROMPT}\n\n{plan}" if plan else _PLAN_PROMPT
-    options = (
-        QuestionOption(label=APPROVE, description="Leave plan mode and do it."),
-        QuestionOption(label=REJECT, description="Keep planning; say what to change."),
-    )
-    data = QuestionData(
-        question_id=ask_id,
-        prompt=prompt,
-        options=(APPROVE, REJECT),
-        status="requested",
-        questions=(Question(question=prompt, options=options, multi_select=False, free_text=True, header="Plan"),),
-        item_id=item_id,
-        metadata={"kind": "plan", "plan": plan},
-    )
-    return Ask(kind="plan", native=native, data=data)
+    plan = request.plan_content or request.summary
+    return Ask(kind="plan", native=native, data=plan_asked(ask_id, plan, item_id))
 
 
 def settled(ask: Ask, *, allowed: bool) -> Draft:
@@ -124,19 +89,18 @@ def decision(answer: PermissionAnswer) -> dict[str, Any]:
 
 def reply(ask: Ask, answer: QuestionAnswer) -> dict[str, Any]:
     """The answer to a question or a plan as Copilot reads it."""
-    chosen = [text for picked in answer.answers or () for text in picked]
     if ask.kind == "plan":
-        return _plan_reply(chosen, answer.message)
+        return _plan_reply(answer)
     if answer.answers is None:
         words = _DECLINED if answer.message is None else f"{_DECLINED} {answer.message}"
         return {"answer": words, "wasFreeform": True}
+    chosen = [text for picked in answer.answers for text in picked]
     options = ask.data.options if isinstance(ask.data, QuestionData) else ()
     return {"answer": ", ".join(chosen), "wasFreeform": any(text not in options for text in chosen)}
 
 
-def _plan_reply(chosen: list[str], message: str | None) -> dict[str, Any]:
+def _plan_reply(answer: QuestionAnswer) -> dict[str, Any]:
     """Anything but an approval is a wish for another plan."""
-    if chosen == [APPROVE]:
+    if approves(answer):
         return {"approved": True, "selectedAction": "interactive"}
-    wishes = [text for text in (*chosen, message) if text and text != REJECT]
-    return {"approved": False, "feedback": "\n".join(wishes) or _REJECTED}
+    return {"approved": False, "feedback": "\n".join(wishes(answer)) or _REJECTED}

@@ -2,33 +2,18 @@
 
 from typing import Any, Literal
 
-import msgspec
-
+from ostler.agents.asks import Waiting, approves, asked, plan_asked
 from ostler.agents.opencode import frames
 from ostler.agents.opencode.items import tidy
-from ostler.wire.events import PermissionData, Question, QuestionData, QuestionOption
-from ostler.wire.running import Draft, PermissionAnswer, QuestionAnswer
-
-APPROVE, REJECT = "Approve", "Reject"
-PLAN_PROMPT = "Go on with this plan?"
+from ostler.wire.events import PermissionData, Question, QuestionOption
+from ostler.wire.running import PermissionAnswer, QuestionAnswer
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class Ask(Waiting, frozen=True, kw_only=True):
     """Something that waits for a human; `native` is OpenCode's id of it."""
 
     kind: Literal["permission", "question", "plan"]
     native: str
-    data: PermissionData | QuestionData
-
-    @property
-    def ask_id(self) -> str:
-        """Our id of it."""
-        return self.data.permission_id if isinstance(self.data, PermissionData) else self.data.question_id
-
-    @property
-    def requested(self) -> Draft:
-        """It is asked."""
-        return Draft("permission.requested" if self.kind == "permission" else "question.requested", self.data)
 
 
 def permission(ask_id: str, asked: frames.PermissionAsked, call: frames.Tool | None, item_id: str | None) -> Ask:
@@ -49,7 +34,7 @@ def permission(ask_id: str, asked: frames.PermissionAsked, call: frames.Tool | N
     return Ask(kind="permission", native=asked.id, data=data)
 
 
-def question(ask_id: str, asked: frames.QuestionAsked, item_id: str | None) -> Ask:
+def question(ask_id: str, request: frames.QuestionAsked, item_id: str | None) -> Ask:
     """The model's questions."""
     questions = tuple(
         Question(
@@ -59,36 +44,14 @@ def question(ask_id: str, asked: frames.QuestionAsked, item_id: str | None) -> A
             free_text=one.custom,
             header=one.header,
         )
-        for one in asked.questions
+        for one in request.questions
     )
-    data = QuestionData(
-        question_id=ask_id,
-        prompt=questions[0].question if questions else "",
-        options=tuple(option.label for option in questions[0].options) if questions else (),
-        status="requested",
-        questions=questions,
-        item_id=item_id,
-    )
-    return Ask(kind="question", native=asked.id, data=data)
+    return Ask(kind="question", native=request.id, data=asked(ask_id, questions, item_id))
 
 
-def plan_approval(ask_id: str, asked: frames.QuestionAsked, item_id: str | None, plan: str) -> Ask:
-    """May it leave plan mode?"""
-    prompt = f"{PLAN_PROMPT}\n\n{plan}" if plan else PLAN_PROMPT
-    options = (
-        QuestionOption(label=APPROVE, description="Leave plan mode and do it."),
-        QuestionOption(label=REJECT, description="Stay in plan mode."),
-    )
-    data = QuestionData(
-        question_id=ask_id,
-        prompt=prompt,
-        options=(APPROVE, REJECT),
-        status="requested",
-        questions=(Question(question=prompt, options=options, multi_select=False, free_text=False, header="Plan"),),
-        item_id=item_id,
-        metadata={"kind": "plan", "plan": plan},
-    )
-    return Ask(kind="plan", native=asked.id, data=data)
+def plan_approval(ask_id: str, request: frames.QuestionAsked, item_id: str | None, plan: str) -> Ask:
+    """May it leave plan mode? It takes only a yes or a no."""
+    return Ask(kind="plan", native=request.id, data=plan_asked(ask_id, plan, item_id, own_words=False))
 
 
 def reply(ask: Ask, answer: PermissionAnswer | QuestionAnswer) -> tuple[str, dict[str, Any] | None]:
@@ -102,8 +65,3 @@ def reply(ask: Ask, answer: PermissionAnswer | QuestionAnswer) -> tuple[str, dic
     if ask.kind == "plan":
         answers = [["Yes" if approves(answer) else "No"]]
     return f"/question/{ask.native}/reply", {"answers": answers}
-
-
-def approves(answer: QuestionAnswer) -> bool:
-    """Whether this answer to a plan lets it be carried out."""
-    return answer.answers == ((APPROVE,),)

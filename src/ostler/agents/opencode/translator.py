@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ostler.agents.adapter import Output, Ready, Send, StartFailed
+from ostler.agents.asks import approves
 from ostler.agents.opencode import asks, frames, items
 from ostler.agents.opencode.events import on_event
 from ostler.agents.opencode.talk import OK, Body, Talk, reason
@@ -14,7 +15,7 @@ from ostler.agents.opencode.turn import Turn
 from ostler.wire.agents import Mode, Model
 from ostler.wire.events import ErrorData
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
-from ostler.wire.running import AgentSpec, Answer, Draft, Prompt, QuestionAnswer
+from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
 
 TITLE = "Ostler"
 """Given so that OpenCode does not ask the model for one."""
@@ -72,7 +73,7 @@ class OpenCodeTranslator:
             return ()
         path, body = asks.reply(ask, answer)
         outputs: list[Output] = [self._talk.request(self._on_answered, "POST", path, body)]
-        if ask.kind == "plan" and isinstance(answer, QuestionAnswer) and asks.approves(answer):
+        if ask.kind == "plan" and approves(answer):
             outputs += self._talk.switch_mode("build")
         return outputs
 

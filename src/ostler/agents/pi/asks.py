@@ -6,12 +6,12 @@ from typing import Any, assert_never
 
 import msgspec
 
+from ostler.agents.asks import APPROVE, REJECT, asked, plan_asked
 from ostler.agents.pi import frames
 from ostler.agents.pi.tools import proposed_diff
-from ostler.wire.events import PermissionData, Question, QuestionData, QuestionOption
+from ostler.wire.events import PermissionData, Question, QuestionOption
 from ostler.wire.running import Answer, Draft, PermissionAnswer, QuestionAnswer
 
-APPROVE, REJECT = "Approve", "Reject"
 YES, NO = "Yes", "No"
 _ours = msgspec.json.Decoder(frames.OurAsk)
 Encode = Callable[[Answer], dict[str, Any]]
@@ -69,34 +69,25 @@ class Asks:
         return Draft("permission.requested", data)
 
     def _question(self, frame: frames.UiRequest, ours: frames.OurAsk) -> Draft:
-        question = _asked(ours.question, frame.options, multi=ours.multi, free=True)
-        return self._questions(frame, question, _answers, item_id=self._item_of(ours.tool_call_id))
+        question = _question(ours.question, frame.options, multi=ours.multi, free=True)
+        return self._asked(frame, question, _answers, self._item_of(ours.tool_call_id))
 
     def _plan(self, frame: frames.UiRequest, ours: frames.OurAsk) -> Draft:
-        question = _asked(f"Carry out this plan?\n\n{ours.plan}", (APPROVE, REJECT), free=True)
-        metadata = {"kind": "plan", "plan": ours.plan}
-        item_id = self._item_of(ours.tool_call_id)
-        return self._questions(frame, question, _approval, item_id=item_id, metadata=metadata)
+        ask_id = self._keep("que", frame.id, _approval)
+        return Draft("question.requested", plan_asked(ask_id, ours.plan, self._item_of(ours.tool_call_id)))
 
     def _foreign(self, frame: frames.UiRequest) -> Draft:
         text = "\n\n".join(filter(None, (frame.title, frame.message)))
         if frame.method == "confirm":
-            return self._questions(frame, _asked(text, (YES, NO)), _confirmation)
-        return self._questions(frame, _asked(text, frame.options, free=frame.method != "select"), _value)
+            return self._asked(frame, _question(text, (YES, NO)), _confirmation)
+        return self._asked(frame, _question(text, frame.options, free=frame.method != "select"), _value)
 
-    def _questions(self, frame: frames.UiRequest, question: Question, encode: Encode, **fields: Any) -> Draft:
-        data = QuestionData(
-            question_id=self._keep("que", frame.id, encode),
-            prompt=question.question,
-            options=tuple(option.label for option in question.options),
-            status="requested",
-            questions=(question,),
-            **fields,
-        )
-        return Draft("question.requested", data)
+    def _asked(self, frame: frames.UiRequest, question: Question, encode: Encode, item_id: str | None = None) -> Draft:
+        ask_id = self._keep("que", frame.id, encode)
+        return Draft("question.requested", asked(ask_id, (question,), item_id))
 
 
-def _asked(text: str, options: tuple[str, ...], *, multi: bool = False, free: bool = False) -> Question:
+def _question(text: str, options: tuple[str, ...], *, multi: bool = False, free: bool = False) -> Question:
     offered = tuple(QuestionOption(label=label) for label in options)
     return Question(question=text, options=offered, multi_select=multi, free_text=free)
 
