@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 from ostler.server.dialects.acp.blocks import (
     Json,
@@ -15,6 +14,7 @@ from ostler.server.dialects.acp.blocks import (
     title_of,
 )
 from ostler.server.dialects.formats import Subject
+from ostler.server.dialects.speech import Kind, Speech, spoken
 from ostler.wire.events import (
     AnyEvent,
     FileChanged,
@@ -29,7 +29,7 @@ from ostler.wire.events import (
     UsageUpdated,
 )
 from ostler.wire.items import Item
-from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.parts import ContentPart, ToolCallPart, ToolResultPart
 
 KINDS = frozenset(
     {
@@ -53,7 +53,7 @@ class AcpUpdates:
 
     def __init__(self, _: Subject) -> None:
         self._cwd = "/"
-        self._said: dict[tuple[str, str], str] = {}
+        self._speech = Speech()
         self._calls: dict[str, str] = {}
         self._outputs: dict[str, str] = {}
 
@@ -96,18 +96,11 @@ class AcpUpdates:
         self._calls[call.call_id] = item.item_id
         return [{"sessionUpdate": "tool_call", "status": "in_progress", **_described(item.item_id, call)}]
 
-    def _grown(self, item_id: str, delta: Any) -> list[Json]:
-        match delta:
-            case TextPart(text=text) if text:
-                return [self._chunk("agent_message_chunk", item_id, text)]
-            case ReasoningPart(text=text) if text:
-                return [self._chunk("agent_thought_chunk", item_id, text)]
-            case _:
-                return []
-
-    def _chunk(self, kind: str, item_id: str, text: str) -> Json:
-        self._said[kind, item_id] = self._said.get((kind, item_id), "") + text
-        return {"sessionUpdate": kind, "messageId": item_id, "content": text_block(text)}
+    def _grown(self, item_id: str, delta: ContentPart) -> list[Json]:
+        if (words := spoken(delta)) is None:
+            return []
+        self._speech.add(item_id, *words)
+        return [_chunk(item_id, *words)]
 
     def _completed(self, item: Item) -> list[Json]:
         match item.kind:
@@ -127,19 +120,9 @@ class AcpUpdates:
                 return []
 
     def _unsaid(self, item: Item) -> list[Json]:
-        """What a finished message holds beyond its deltas; some agents send none."""
-        whole = {"agent_thought_chunk": "", "agent_message_chunk": ""}
-        for part in item.content:
-            match part:
-                case TextPart(text=text):
-                    whole["agent_message_chunk"] += text
-                case ReasoningPart(text=text):
-                    whole["agent_thought_chunk"] += text
-        rests = {kind: _rest(text, self._said.pop((kind, item.item_id), "")) for kind, text in whole.items()}
-        found = [self._chunk(kind, item.item_id, rest) for kind, rest in rests.items() if rest]
-        for kind in whole:
-            self._said.pop((kind, item.item_id), None)
-        return found
+        rest = self._speech.rest(item)
+        self._speech.forget(item.item_id)
+        return [_chunk(item.item_id, *words) for words in rest]
 
     def _called(self, item: Item) -> list[Json]:
         call = _call_of(item)
@@ -196,9 +179,9 @@ def _described(item_id: str, call: ToolCallPart) -> Json:
     }
 
 
-def _rest(whole: str, said_so_far: str) -> str:
-    """What is left to say; nothing when the final text says something else, since a chunk cannot take words back."""
-    return whole[len(said_so_far) :] if whole.startswith(said_so_far) else ""
+def _chunk(item_id: str, kind: Kind, text: str) -> Json:
+    name = "agent_message_chunk" if kind == "text" else "agent_thought_chunk"
+    return {"sessionUpdate": name, "messageId": item_id, "content": text_block(text)}
 
 
 def _about_the_session(event: PlanUpdated | UsageUpdated | SessionInfo) -> list[Json]:

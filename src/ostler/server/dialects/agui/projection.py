@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from ostler.server.dialects.agui.interrupts import Json, interrupt_of
 from ostler.server.dialects.formats import Span, Subject
+from ostler.server.dialects.speech import Kind, Speech, spoken
 from ostler.wire.events import (
     AnyEvent,
     ArtifactCreated,
@@ -30,7 +30,7 @@ from ostler.wire.events import (
     UsageUpdated,
 )
 from ostler.wire.items import Item
-from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.parts import ContentPart, ToolCallPart, ToolResultPart
 
 KINDS = frozenset(
     {
@@ -82,7 +82,7 @@ class AguiProjection:
         self._is_running = False
         self._open: tuple[str, str, str] | None = None
         self._segments: dict[str, int] = {}
-        self._said: dict[tuple[str, str], str] = {}
+        self._speech = Speech()
         self._calls: dict[str, bool] = {}
         self._asks: dict[str, Json] = {}
         self._error: str | None = None
@@ -116,7 +116,7 @@ class AguiProjection:
             left.append({"type": "RUN_FINISHED", **self._names(), "outcome": {"type": "success"}})
         self._turn_id = event.data.turn_id or "turn"
         self._runs, self._error, self._usage = 0, None, {}
-        self._said.clear()
+        self._speech = Speech()
         self._calls.clear()
         self._asks.clear()
         return [*left, *self._begin_run()]
@@ -192,17 +192,11 @@ class AguiProjection:
             case ItemCompleted():
                 return self._completed(event.data.item)
 
-    def _grown(self, item_id: str, delta: Any) -> list[Json]:
-        match delta:
-            case TextPart(text=text) if text:
-                return self._say("text", item_id, text)
-            case ReasoningPart(text=text) if text:
-                return self._say("reasoning", item_id, text)
-            case _:
-                return []
+    def _grown(self, item_id: str, delta: ContentPart) -> list[Json]:
+        return [] if (words := spoken(delta)) is None else self._say(item_id, *words)
 
-    def _say(self, kind: str, item_id: str, text: str, role: str = "assistant") -> list[Json]:
-        self._said[kind, item_id] = self._said.get((kind, item_id), "") + text
+    def _say(self, item_id: str, kind: Kind, text: str, role: str = "assistant") -> list[Json]:
+        self._speech.add(item_id, kind, text)
         opened = (
             [] if self._open is not None and self._open[:2] == (kind, item_id) else self._open_one(kind, item_id, role)
         )
@@ -263,20 +257,10 @@ class AguiProjection:
                 return []
 
     def _finished_message(self, item: Item) -> list[Json]:
-        """Some agents send no deltas: what was not said yet is said now."""
-        whole = {"reasoning": "", "text": ""}
-        for part in item.content:
-            match part:
-                case TextPart(text=text):
-                    whole["text"] += text
-                case ReasoningPart(text=text):
-                    whole["reasoning"] += text
         role = "user" if item.role == "user" else "assistant"
-        found: list[Json] = []
-        for kind, text in whole.items():
-            said = self._said.get((kind, item.item_id), "")
-            if len(text) > len(said) and text.startswith(said):
-                found += self._say(kind, item.item_id, text[len(said) :], role)
+        found = [
+            message for kind, text in self._speech.rest(item) for message in self._say(item.item_id, kind, text, role)
+        ]
         return [*found, *(self._close() if self._open is not None and self._open[1] == item.item_id else [])]
 
     def _finished_call(self, item: Item) -> list[Json]:

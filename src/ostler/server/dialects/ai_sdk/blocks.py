@@ -1,7 +1,6 @@
 """Text and thoughts of a message: blocks that open, grow and close, whatever the order in which items do."""
 
 from collections.abc import Iterator
-from typing import Literal
 
 from ostler.server.dialects.ai_sdk.chunks import (
     AnyChunk,
@@ -12,34 +11,33 @@ from ostler.server.dialects.ai_sdk.chunks import (
     TextEnd,
     TextStart,
 )
+from ostler.server.dialects.speech import Kind, Speech, spoken
 from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, ReasoningPart, TextPart
 
-Kind = Literal["text", "reasoning"]
 
+class _Speaker:
+    """The block that an item speaks in now."""
 
-class _Said:
-    """What one item has said so far, and the block it speaks in now."""
-
-    __slots__ = ("block", "kind", "pieces")
+    __slots__ = ("block", "kind")
 
     def __init__(self) -> None:
         self.block: str | None = None
         self.kind: Kind = "text"
-        self.pieces: dict[Kind, list[str]] = {"text": [], "reasoning": []}
 
 
 class Blocks:
     """The blocks of one message."""
 
     def __init__(self) -> None:
-        self._items: dict[str, _Said] = {}
+        self._speakers: dict[str, _Speaker] = {}
+        self._speech = Speech()
         self._count: dict[Kind, int] = {"text": 0, "reasoning": 0}
 
     @property
     def are_closed(self) -> bool:
         """Whether a step may end here."""
-        return all(said.block is None for said in self._items.values())
+        return all(speaker.block is None for speaker in self._speakers.values())
 
     @property
     def are_empty(self) -> bool:
@@ -48,79 +46,51 @@ class Blocks:
 
     def would_open(self, item_id: str, part: ContentPart) -> bool:
         """Whether this growth needs a new block."""
-        spoken = _spoken(part)
-        said = self._items.get(item_id)
-        return spoken is not None and (said is None or said.block is None or said.kind != spoken[0])
+        words = spoken(part)
+        speaker = self._speakers.get(item_id)
+        return words is not None and (speaker is None or speaker.block is None or speaker.kind != words[0])
 
     def grow(self, item_id: str, part: ContentPart) -> Iterator[AnyChunk]:
         """An item says more."""
-        if (spoken := _spoken(part)) is None:
+        if (words := spoken(part)) is None:
             return
-        kind, text = spoken
-        said = self._items.setdefault(item_id, _Said())
-        if said.block is None or said.kind != kind:
-            yield from _closed(said)
-            yield self._open(said, kind)
-        said.pieces[kind].append(text)
-        yield _delta(said, text)
+        kind, text = words
+        speaker = self._speakers.setdefault(item_id, _Speaker())
+        if speaker.block is None or speaker.kind != kind:
+            yield from _closed(speaker)
+            yield self._open(speaker, kind)
+        self._speech.add(item_id, kind, text)
+        yield _delta(speaker, text)
 
     def unsaid(self, item: Item) -> list[ContentPart]:
         """What the final content of an item has beyond that which was said of it."""
-        rest: list[ContentPart] = []
-        for kind in ("reasoning", "text"):
-            final = "".join(text for found, text in filter(None, map(_spoken, item.content)) if found == kind)
-            said = "".join(self._items[item.item_id].pieces[kind]) if item.item_id in self._items else ""
-            if more := _beyond(said, final):
-                rest.append(TextPart(text=more) if kind == "text" else ReasoningPart(text=more, visibility="public"))
-        return rest
+        return [
+            TextPart(text=text) if kind == "text" else ReasoningPart(text=text, visibility="public")
+            for kind, text in self._speech.rest(item)
+        ]
 
     def close(self, item_id: str) -> Iterator[AnyChunk]:
         """An item has nothing more to say for now."""
-        if (said := self._items.get(item_id)) is not None:
-            yield from _closed(said)
+        if (speaker := self._speakers.get(item_id)) is not None:
+            yield from _closed(speaker)
 
     def close_all(self) -> Iterator[AnyChunk]:
         """Nothing stays open at the end of a step."""
-        for said in self._items.values():
-            yield from _closed(said)
+        for speaker in self._speakers.values():
+            yield from _closed(speaker)
 
-    def _open(self, said: _Said, kind: Kind) -> AnyChunk:
+    def _open(self, speaker: _Speaker, kind: Kind) -> AnyChunk:
         self._count[kind] += 1
-        said.kind, said.block = kind, f"{kind[0]}{self._count[kind]}"
-        return TextStart(id=said.block) if kind == "text" else ReasoningStart(id=said.block)
+        speaker.kind, speaker.block = kind, f"{kind[0]}{self._count[kind]}"
+        return TextStart(id=speaker.block) if kind == "text" else ReasoningStart(id=speaker.block)
 
 
-def _spoken(part: ContentPart) -> tuple[Kind, str] | None:
-    match part:
-        case TextPart(text=text) if text:
-            return "text", text
-        case ReasoningPart(text=text) if text:
-            return "reasoning", text
-        case _:
-            return None
+def _delta(speaker: _Speaker, text: str) -> AnyChunk:
+    block = speaker.block or ""
+    return TextDelta(id=block, delta=text) if speaker.kind == "text" else ReasoningDelta(id=block, delta=text)
 
 
-def _delta(said: _Said, text: str) -> AnyChunk:
-    block = said.block or ""
-    return TextDelta(id=block, delta=text) if said.kind == "text" else ReasoningDelta(id=block, delta=text)
-
-
-def _closed(said: _Said) -> Iterator[AnyChunk]:
-    if said.block is not None:
-        yield TextEnd(id=said.block) if said.kind == "text" else ReasoningEnd(id=said.block)
-        said.block = None
-
-
-def _beyond(said: str, final: str) -> str:
-    """The rest of the final text; all of it if it is another one, nothing if only white space differs."""
-    if final.startswith(said):
-        return final[len(said) :]
-    before, after = "".join(said.split()), "".join(final.split())
-    if not after.startswith(before):
-        return "" if before.startswith(after) else final
-    wanted = len(after) - len(before)
-    place = len(final)
-    while wanted:
-        place -= 1
-        wanted -= not final[place].isspace()
-    return final[place:]
+def _closed(speaker: _Speaker) -> Iterator[AnyChunk]:
+    if speaker.block is not None:
+        yield TextEnd(id=speaker.block) if speaker.kind == "text" else ReasoningEnd(id=speaker.block)
+        speaker.block = None

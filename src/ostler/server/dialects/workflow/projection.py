@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ostler.server.dialects.formats import Subject
+from ostler.server.dialects.speech import Kind, Speech, spoken
 from ostler.wire.events import (
     AnyEvent,
     ArtifactCreated,
@@ -22,7 +23,7 @@ from ostler.wire.events import (
     UnknownEvent,
 )
 from ostler.wire.items import Item
-from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.parts import ContentPart, ToolCallPart, ToolResultPart
 
 Json = dict[str, Any]
 KINDS = frozenset({"Token", "WorkflowState", "TaskState"})
@@ -43,7 +44,7 @@ class WorkflowProjection:
         self._turn_count = turn_count
         self._turn_id = ""
         self._calls: dict[str, ToolCallPart] = {}
-        self._said: dict[tuple[str, str], str] = {}
+        self._speech = Speech()
 
     def feed(self, event: AnyEvent | UnknownEvent) -> Sequence[Message]:
         """What this event becomes."""
@@ -94,17 +95,13 @@ class WorkflowProjection:
         started = {"id": item.item_id, "name": call.name, "arguments": _arguments(call)}
         return [running, self._token(item.item_id, {"type": "tool_call_start", "tool_call": started})]
 
-    def _grown(self, item_id: str, delta: Any) -> list[Message]:
-        match delta:
-            case TextPart(text=text) if text:
-                return [self._say("text", item_id, text)]
-            case ReasoningPart(text=text) if text:
-                return [self._say("thinking", item_id, text)]
-            case _:
-                return []
+    def _grown(self, item_id: str, delta: ContentPart) -> list[Message]:
+        if (words := spoken(delta)) is None:
+            return []
+        self._speech.add(item_id, *words)
+        return [self._say(item_id, *words)]
 
-    def _say(self, kind: str, item_id: str, text: str) -> Message:
-        self._said[kind, item_id] = self._said.get((kind, item_id), "") + text
+    def _say(self, item_id: str, kind: Kind, text: str) -> Message:
         return self._token(item_id, text if kind == "text" else {"type": "thinking_delta", "delta": text})
 
     def _completed(self, item: Item) -> list[Message]:
@@ -119,21 +116,9 @@ class WorkflowProjection:
                 return []
 
     def _unsaid(self, item: Item) -> list[Message]:
-        """What a finished message holds beyond its deltas; some agents send none."""
-        whole = {"thinking": "", "text": ""}
-        for part in item.content:
-            match part:
-                case TextPart(text=text):
-                    whole["text"] += text
-                case ReasoningPart(text=text):
-                    whole["thinking"] += text
-        found = []
-        for kind, text in whole.items():
-            said = self._said.pop((kind, item.item_id), "")
-            if len(text) > len(said) and text.startswith(said):
-                found.append(self._say(kind, item.item_id, text[len(said) :]))
-                self._said.pop((kind, item.item_id))
-        return found
+        rest = self._speech.rest(item)
+        self._speech.forget(item.item_id)
+        return [self._say(item.item_id, *words) for words in rest]
 
     def _answered(self, item: Item) -> list[Message]:
         result = next((part for part in item.content if isinstance(part, ToolResultPart)), None)
