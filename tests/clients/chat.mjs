@@ -91,6 +91,8 @@ const steps = {
   shows: (value) => until(() => JSON.stringify(parts()).includes(value), `it shows ${value}`),
   cut: async (value) => { cutAt = value; },
   resume: () => chat.resumeStream(),
+  rejoin: async () => { chat.resumeStream(); await until(() => chat.status === "streaming", "it goes on"); },
+  halt: () => fetch(`${wanted.url}/api/chat/${wanted.id}/stop`, { method: "POST" }),
   regenerate: () => chat.regenerate(),
   stop: () => chat.stop(),
   settled,

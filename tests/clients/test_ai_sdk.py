@@ -27,6 +27,8 @@ mock: plan Read | Write
 mock: usage 1200 300 0.02
 mock: say That is all."""
 
+ENDLESS = "mock: stream 100000 words 60/s"
+
 
 @pytest.fixture
 def chat_id() -> str:
@@ -45,6 +47,12 @@ def sdk(name: str) -> dict[str, str]:
 
 def texts(chat: dict[str, Any]) -> list[str]:
     return [part["text"] for part in chat["messages"][-1]["parts"] if part["type"] == "text"]
+
+
+def assert_counted(said: list[str]) -> None:
+    """The endless stream, without a gap or a repetition, as far as it went."""
+    (text,) = said
+    assert text == "".join(f"w{number} " for number in range(1, len(text.split()) + 1))
 
 
 def loaded(root: httpx.Client, session: str, headers: dict[str, str] | None = None) -> list[dict[str, Any]]:
@@ -102,10 +110,10 @@ def test_what_a_command_prints_is_shown_while_it_runs(
 def test_a_dropped_connection_is_resumed_without_a_gap_or_a_repetition(
     play: Play, server: RunningServer, root: httpx.Client, chat_id: str, name: str
 ) -> None:
-    script = [["cut", "w3"], ["send", "mock: stream 60 words 60/s"], ["resume", None]]
+    script = [["cut", "w3"], ["send", ENDLESS], ["rejoin", None], ["shows", "w60 "], ["halt", None], ["settled", None]]
     chat = play("chat.mjs", name, url=server.url, id=chat_id, script=script)
     assert chat["status"] == "ready"
-    assert texts(chat) == ["".join(f"w{number} " for number in range(1, 61))]
+    assert_counted(texts(chat))
     assert [message["role"] for message in chat["messages"]] == ["user", "assistant"]
     assert without_ids(loaded(root, chat_id)[-1]) == without_ids(chat["messages"][-1])
 
@@ -114,12 +122,13 @@ def test_a_dropped_connection_is_resumed_without_a_gap_or_a_repetition(
 def test_a_page_that_is_loaded_anew_goes_on_with_the_turn(
     play: Play, server: RunningServer, root: httpx.Client, chat_id: str, name: str
 ) -> None:
-    prompt = "mock: stream 200 words 60/s"
-    play("chat.mjs", name, url=server.url, id=chat_id, script=[["begin", prompt], ["shows", "w3 "]])
+    play("chat.mjs", name, url=server.url, id=chat_id, script=[["begin", ENDLESS], ["shows", "w3 "]])
     messages = loaded(root, chat_id)
     assert [message["role"] for message in messages] == ["user"]
-    chat = play("chat.mjs", name, url=server.url, id=chat_id, messages=messages, script=[["resume", None]])
-    assert (chat["status"], texts(chat)) == ("ready", ["".join(f"w{number} " for number in range(1, 201))])
+    script = [["rejoin", None], ["shows", "w60 "], ["halt", None], ["settled", None]]
+    chat = play("chat.mjs", name, url=server.url, id=chat_id, messages=messages, script=script)
+    assert chat["status"] == "ready"
+    assert_counted(texts(chat))
 
 
 @pytest.mark.parametrize("name", NEWEST)
@@ -190,11 +199,14 @@ def _allow(root: httpx.Client, chat_id: str) -> None:
 def test_a_client_that_leaves_does_not_stop_the_turn_and_finds_it_whole(
     play: Play, server: RunningServer, root: httpx.Client, chat_id: str, name: str
 ) -> None:
-    script = [["begin", "mock: stream 60 words 60/s"], ["shows", "w3 "], ["stop", None], ["settled", None]]
-    chat = play("chat.mjs", name, url=server.url, id=chat_id, script=script)
-    assert not texts(chat)[-1].endswith("w60 ")
+    script = [["begin", ENDLESS], ["shows", "w3 "], ["stop", None], ["settled", None]]
+    (seen,) = texts(play("chat.mjs", name, url=server.url, id=chat_id, script=script))
+    assert root.get(f"/api/v1/sessions/{chat_id}").json()["activity"] == "working"
+    root.post(f"/api/chat/{chat_id}/stop")
     wait_until(lambda: len(loaded(root, chat_id)) == 2, what="the turn ends")
-    assert loaded(root, chat_id)[-1]["parts"][-1]["text"].endswith("w60 ")
+    whole = texts({"messages": loaded(root, chat_id)})
+    assert_counted(whole)
+    assert whole[0].startswith(seen)
 
 
 @pytest.mark.parametrize("name", NEWEST)

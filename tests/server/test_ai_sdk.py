@@ -302,7 +302,7 @@ def test_a_very_long_history_is_cut_and_still_recognised(root: httpx.Client, key
 
 def test_a_message_while_a_turn_runs_waits_for_its_own(root: httpx.Client, key: str) -> None:
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(ask, root, message("mock: stream 60 words 60/s"), session=key)
+        first = pool.submit(ask, root, message("mock: stream 60 words 12/s"), session=key)
         wait_until(lambda: root.get(f"/api/v1/sessions/{key}").status_code == 200, what="the session exists")
         wait_until(lambda: root.get(f"/api/v1/sessions/{key}").json()["activity"] == "working", what="it works")
         answer = root.post("/messages", json=envelope(message("mock: say second"), session=key), headers=SSE)
@@ -311,7 +311,7 @@ def test_a_message_while_a_turn_runs_waits_for_its_own(root: httpx.Client, key: 
 
 
 def test_a_conversation_with_messages_that_still_wait_goes_on(root: httpx.Client, key: str) -> None:
-    running, waiting, last = (message(f"mock: stream {number} words 20/s") for number in (20, 2, 3))
+    running, waiting, last = (message(f"mock: stream {number} words 20/s") for number in (100, 2, 3))
     half = message("w1 w2", "assistant")
     told = [[running], [running, half, waiting], [running, half, waiting, last]]
     with ThreadPoolExecutor(3) as pool:
@@ -365,11 +365,13 @@ def test_a_turn_is_resumed_whole_and_stopped_on_demand(root: httpx.Client, key: 
 
 def test_the_same_message_again_while_it_is_answered_joins_its_turn(root: httpx.Client, key: str) -> None:
     ask(root, message("mock: say one"), session=key)
-    told = [message("mock: say one"), message("one", "assistant"), message("mock: stream 40 words 40/s")]
-    with root.stream("POST", "/api/chat", json={"id": key, "messages": told}) as first:
+    told = [message("mock: say one"), message("one", "assistant"), message("mock: stream 100000 words 40/s")]
+    body = {"id": key, "messages": told}
+    with root.stream("POST", "/api/chat", json=body) as first:
         start = next(first.iter_lines())
-    again = root.post("/api/chat", json={"id": key, "messages": told, "trigger": "regenerate-message"})
-    assert again.text.startswith(start)
+    with root.stream("POST", "/api/chat", json={**body, "trigger": "regenerate-message"}) as again:
+        assert next(again.iter_lines()) == start
+    root.post(f"/api/chat/{key}/stop")
     assert root.get(f"/api/v1/sessions/{key}").json()["turn_count"] == 2
 
 

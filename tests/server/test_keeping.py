@@ -90,7 +90,7 @@ def test_an_open_ask_can_be_answered_after_a_restart(state_dir: Path, how: signa
 def test_a_turn_that_ended_while_no_server_ran_is_in_the_log(state_dir: Path) -> None:
     with running_server(state_dir) as server, api_of(server) as api:
         talk = Talk(api)
-        talk.send("mock: stream 50 words 50/s\nmock: crash 3")
+        talk.send("mock: stream 150 words 50/s\nmock: crash 3")
         talk.until_type("item.delta")
         process = talk.get()["process"]
         end(server, signal.SIGKILL)
@@ -101,7 +101,7 @@ def test_a_turn_that_ended_while_no_server_ran_is_in_the_log(state_dir: Path) ->
         assert ended["data"]["outcome"] == "failed"
         assert talk.types().count("error") == 1
         assert talk.get().get("process") is None
-        assert words(talk.events) == [f"w{number}" for number in range(1, 51)]
+        assert words(talk.events) == [f"w{number}" for number in range(1, 151)]
         assert_whole(talk.events)
         assert list((state_dir / "keepers").iterdir()) == []
         assert talk.turn("mock: say back")[-1]["data"]["outcome"] == "completed"
