@@ -19,7 +19,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """One server for all tests that leave others' sessions alone."""
-    patience = ("--interrupt-grace-seconds", "1", "--stop-grace-seconds", "0.5")
+    patience = ("--interrupt-grace-seconds", "3", "--stop-grace-seconds", "0.5")
     with running_server(tmp_path_factory.mktemp("server") / "state", *patience) as running:
         yield running
 

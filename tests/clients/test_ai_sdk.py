@@ -99,7 +99,7 @@ def test_a_loaded_conversation_goes_on(
 def test_what_a_command_prints_is_shown_while_it_runs(
     play: Play, server: RunningServer, chat_id: str, name: str
 ) -> None:
-    prompt = "mock: run echo first; sleep 1; echo second"
+    prompt = "mock: run echo first; sleep 3; echo second"
     script = [["begin", prompt], ["shows", '"preliminary":true'], ["settled", None]]
     chat = play("chat.mjs", name, url=server.url, id=chat_id, script=script)
     (part,) = [part for part in chat["messages"][-1]["parts"] if part["type"] == "tool-shell"]

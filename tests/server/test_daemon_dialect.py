@@ -154,7 +154,7 @@ def test_one_turn_is_streamed_until_it_ends(v1: httpx.Client) -> None:
 
 def test_the_stream_of_a_waiting_prompt_ends_with_its_own_turn(v1: httpx.Client) -> None:
     session = create(v1)
-    send(v1, session, "mock: wait 0.3\nmock: say first")
+    send(v1, session, "mock: wait 3\nmock: say first")
     with v1.stream("POST", f"/sessions/{session}/messages/stream", json={"message": "mock: say second"}) as answer:
         events = list(parsed(answer))
     assert texts(events) == "firstsecond"

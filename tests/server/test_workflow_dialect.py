@@ -119,7 +119,7 @@ def test_the_whole_history_is_streamed_from_offset_zero_and_resumed_from_an_id(a
 
 
 def test_a_message_while_the_agent_works_steers_it_or_waits(acme: httpx.Client) -> None:
-    execution = create(acme, "mock: say begun\nmock: wait 0.5")
+    execution = create(acme, "mock: say begun\nmock: wait 600")
     stream = messages(acme, execution)
     next(message for message in stream if message[0] == "Token")
     answer = acme.post(f"{ALL}/{execution}/signal", json={"name": "userMessage", "payload": {"text": "mock: say more"}})

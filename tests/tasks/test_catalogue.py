@@ -76,7 +76,7 @@ def test_a_hidden_workspace_is_entered_first(api: httpx.Client, repository: Path
 
 
 def test_a_task_can_be_paused_and_goes_on(api: httpx.Client, repository: Path) -> None:
-    session = order(api, task("mock: wait 0.5\nmock: write a.txt one", repository, delivery={"mode": "patch"}))
+    session = order(api, task("mock: wait 3\nmock: write a.txt one", repository, delivery={"mode": "patch"}))
     wait_until(lambda: bool(events(api, session, "turn.started")), what="the turn has begun")
     assert api.post(f"/sessions/{session}/pause").json()["status"] == "paused"
     assert events(api, session, "delivery.completed") == []

@@ -22,7 +22,7 @@ export function temporaryFolder() {
 export async function startServer(folder, { port = 0, args = [], env: more = {} } = {}) {
   const home = join(folder, "home");
   mkdirSync(home, { recursive: true });
-  const command = ["-m", "ostler", "serve", "--port", String(port), "--state-dir", join(folder, "state"), "--interrupt-grace-seconds", "1", ...args];
+  const command = ["-m", "ostler", "serve", "--port", String(port), "--state-dir", join(folder, "state"), "--interrupt-grace-seconds", "3", ...args];
   const kept = Object.fromEntries(["PATH", "LANG", "PYTHONPATH"].flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
   const env = { ...kept, HOME: home, PYTHONUNBUFFERED: "1", ...more };
   const log = join(folder, "server.log");
