@@ -39,7 +39,7 @@ async def gone(process: Process) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_nothing_is_alive_after_a_stop(nursery: NurseryHandle, leash: Leash, kind: str) -> None:
     process = await planted(nursery, leash, "obey", kind)
-    await process.stop(grace=0.2)
+    await process.stop(grace=2)
     assert leash.all_dead()
     assert process.exit == Exit(signal=signal.SIGINT, ordered="stop")
     process.release()
