@@ -22,7 +22,7 @@ test: lint web ## run the checks and all tests (ARGS="tests/server -k name" for 
 	@$(PYTHON) tools/setup.py browser
 	@$(PYTHON) tools/setup.py clients
 	@echo "test: pytest"
-	@$(BIN)/python -m pytest -q --durations=10 -n 5 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -q --durations=10 -n 4 --dist worksteal $(ARGS)
 
 check: lint ## format, lint, types, architecture, freshness of generated files
 	@echo "check: architecture"
