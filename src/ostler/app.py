@@ -21,7 +21,7 @@ from ostler.agents.adapter import Adapter
 from ostler.base import failpoints
 from ostler.base.clock import SystemClock
 from ostler.base.errors import OstlerError, SettingsError
-from ostler.base.logs import Log, configure_logs
+from ostler.base.logs import Log, configure_logs, never_log
 from ostler.base.settings import Settings
 from ostler.runner.connection import Limits
 from ostler.runner.credentials import Found, find_credentials
@@ -53,6 +53,7 @@ _STOP_RUNNER_SECONDS = 0.5
 def serve(settings: Settings) -> int:
     """Run a server until it is told to stop; returns the exit code."""
     configure_logs(level=settings.log_level, form=settings.log_format)
+    never_log(settings.token)
     try:
         _arm_failpoint(os.environ.get("OSTLER_FAILPOINT"))
         uvloop.run(_serve(settings))

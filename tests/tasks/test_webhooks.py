@@ -116,3 +116,16 @@ def test_an_address_that_is_none_is_refused(api: httpx.Client, repository: Path)
     wanted = [{"event": "session.ended", "url": "file:///etc/passwd"}]
     answer = api.post("/tasks", json=task("mock: say hi", repository, webhooks=wanted))
     assert answer.json()["errors"] == {"webhooks[0].url": ["must begin with http:// or https://"]}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_address_of_a_webhook_is_in_no_log(form: str, repository: Path, state_dir: Path) -> None:
+    flags = ("--log-level", "debug", "--log-format", form)
+    with _listener(500, 200) as (url, calls), task_server(state_dir, repository.parent, *flags) as (server, api):
+        told = f"{url}/sekret-path-7Rk1?t=sekret-hook-2Wq3"
+        session = order(api, task("mock: say hi", repository, webhooks=[{"event": "session.ended", "url": told}]))
+        finished(api, session)
+        wait_until(lambda: len(calls) == 2, what="it was told")
+        written = server.stderr.read_text() + server.stdout.read_text()
+    assert "webhook.refused" in written
+    assert "sekret" not in written

@@ -12,6 +12,7 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.creation import agent_spec
 from ostler.server.sessions.history import retold
 from ostler.server.sessions.log import SessionLog
+from ostler.server.sessions.secrets import keep_secret
 from ostler.server.store.records import Progress, SessionRecord
 from ostler.wire.running import AgentExit, AgentSpec, Draft, KeptProcess, Prompt
 
@@ -114,6 +115,7 @@ class SessionAgent:
 
     def _spec(self) -> AgentSpec:
         record, state = self._session.record, self._session.log.state
+        keep_secret(record.spec)
         return agent_spec(
             record.id,
             record.agent,

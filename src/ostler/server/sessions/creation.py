@@ -8,6 +8,7 @@ from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import is_key, new_id
 from ostler.base.paths import is_folder
 from ostler.server.sessions import drafts
+from ostler.server.sessions.secrets import keep_secret
 from ostler.server.store.records import NewSession, SessionSpec
 from ostler.wire.events import QueueEntry
 from ostler.wire.parts import TextPart
@@ -32,13 +33,15 @@ def new_session(
     session_id = new_id("ses")
     if wanted.instructions is None:
         wanted = msgspec.structs.replace(wanted, instructions=default_instructions)
+    spec = _spec_of(project, wanted, folder / session_id / "workspace", task)
+    keep_secret(spec)
     return NewSession(
         id=session_id,
         project=project,
         key=checked_key(wanted.key) or session_id,
         agent=wanted.agent,
         created_at=created_at,
-        spec=_spec_of(project, wanted, folder / session_id / "workspace", task),
+        spec=spec,
     )
 
 

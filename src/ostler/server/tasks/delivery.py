@@ -2,6 +2,7 @@
 
 import re
 
+from ostler.base.logs import never_log
 from ostler.server.sessions import drafts
 from ostler.server.sessions.work import Worked
 from ostler.wire.running import Draft
@@ -20,6 +21,8 @@ def delivery_order(session: Worked, wanted: Deliver, snapshot: str) -> DeliveryO
         raise AssertionError("the caller has seen the workspace")
     title = (wanted.title or state.title or "Changes by an agent").strip()[:_TITLE_LENGTH]
     repo = record.spec.workspace.repo if record.spec.workspace is not None else None
+    credential = wanted.credential or (repo.credential if repo is not None else None)
+    never_log(credential.token if credential is not None else None)
     body = wanted.body if wanted.body is not None else f"Made by {record.agent} in session {record.id}."
     return DeliveryOrder(
         workspace=state.workspace.workspace_id,
@@ -31,7 +34,7 @@ def delivery_order(session: Worked, wanted: Deliver, snapshot: str) -> DeliveryO
         message=wanted.message or f"{title}\n\n{body}",
         target=wanted.target_branch,
         draft=wanted.draft,
-        credential=wanted.credential or (repo.credential if repo is not None else None),
+        credential=credential,
         forge=wanted.forge,
         api_url=wanted.api_url,
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ostler.base.errors import NotFound
+from ostler.base.logs import never_log
 from ostler.wire.workspaces import Upload, WorkspaceOrder
 
 TICKET = re.compile(r"upt_[A-Za-z0-9_-]{43}")
@@ -25,6 +26,7 @@ class Uploads:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._sweep()
         ticket = f"upt_{secrets.token_urlsafe(32)}"
+        never_log(ticket)
         (self._folder / ticket).touch(mode=0o600)
         return ticket, time.time() + _SECONDS
 

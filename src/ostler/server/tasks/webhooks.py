@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from ostler.base.errors import OstlerError
 from ostler.base.logs import Log
+from ostler.server.sessions.secrets import keep_secret
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.state import TERMINAL, SessionState
 from ostler.server.store import queries, statements
@@ -56,6 +57,7 @@ class Webhooks:
         """Make one call, unless it is about another end, and forget it."""
         webhooks = record.spec.task.webhooks if record.spec.task is not None else ()
         webhook = webhooks[number]
+        keep_secret(record.spec)
         if webhook.event in {"session.ended", _EVENTS.get(state.status)}:
             await _call(
                 webhook,
