@@ -196,7 +196,7 @@ class NothingToDeliver(OstlerError):
     """The workspace is as it was in the beginning."""
 
     code, status, title = "nothing_to_deliver", 422, "Nothing to deliver"
-    template = "Workspace '{workspace}' has no changes, so there is nothing to deliver."
+    template = "Workspace '{workspace}' has no changes{but}, so there is nothing to deliver."
 
 
 class MethodNotAllowed(OstlerError):

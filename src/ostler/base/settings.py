@@ -143,6 +143,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_unpacked_bytes: Annotated[
         int, Meta(ge=1024, description="Largest content of an archive that becomes a workspace.")
     ] = 2 * 2**30
+    max_snapshot_file_bytes: Annotated[
+        int, Meta(ge=1024, description="Largest changed file that snapshots, diffs and deliveries have.")
+    ] = 256 * 2**20
+    max_snapshot_bytes: Annotated[
+        int, Meta(ge=1024, description="Most bytes of changed files that they have together.")
+    ] = 4 * 2**30
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _about("How much is logged.")] = "info"
     log_format: Annotated[Literal["text", "json"], _about("How it is logged.")] = "text"
 

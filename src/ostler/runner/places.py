@@ -138,7 +138,8 @@ class LocalWorkspaces:
         kept = False
         if agent not in self._remote_memory:
             kept = await asyncio.to_thread(self._memories.keep, workspace, made.id, home)
-        return wire.FrozenState(id=made.id, workspace=workspace, tree=made.tree, memory_kept=kept)
+        large = tuple(_told(file, wire.LargeFile) for file in made.too_large)
+        return wire.FrozenState(id=made.id, workspace=workspace, tree=made.tree, memory_kept=kept, too_large=large)
 
     async def restore(self, workspace: str, snapshot: str, *, home: str, with_memory: bool) -> None:
         """Bring files and memory back."""

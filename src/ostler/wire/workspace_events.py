@@ -3,6 +3,7 @@
 from typing import Literal
 
 from ostler.wire.struct import Wire
+from ostler.wire.workspaces import LargeFile
 
 
 class WorkspaceCreatedData(Wire, frozen=True, kw_only=True):
@@ -39,6 +40,8 @@ class SnapshotCreatedData(Wire, frozen=True, kw_only=True):
     """Whether the agent's own memory of that moment is kept with it."""
     restored_from: str | None = None
     """The snapshot whose files were put back just before, while the conversation stayed."""
+    too_large: tuple[LargeFile, ...] = ()
+    """Files that it lacks because of their size."""
 
 
 class DeliveryCompletedData(Wire, frozen=True, kw_only=True):
@@ -57,6 +60,8 @@ class DeliveryCompletedData(Wire, frozen=True, kw_only=True):
     """Of a patch, in bytes."""
     left_out: tuple[str, ...] = ()
     """Submodules that were changed; a branch cannot hold that, a patch can."""
+    too_large: tuple[LargeFile, ...] = ()
+    """Changed files that were not handed over because of their size."""
 
 
 class SessionRewoundData(Wire, frozen=True, kw_only=True):

@@ -101,6 +101,13 @@ class Submodule(Wire, frozen=True, kw_only=True):
     """Why its folder is empty."""
 
 
+class LargeFile(Wire, frozen=True, kw_only=True):
+    """A file that is too large for snapshots."""
+
+    path: str
+    size: int
+
+
 class Workspace(Wire, frozen=True, kw_only=True):
     """The isolated file tree of a session."""
 
@@ -119,6 +126,8 @@ class Workspace(Wire, frozen=True, kw_only=True):
     """Outer ones first."""
     forked_from: str | None = None
     """The snapshot it began as."""
+    too_large: tuple[LargeFile, ...] = ()
+    """Files that it began with and that no snapshot will have."""
 
 
 class Devcontainer(Wire, frozen=True, kw_only=True):
@@ -184,6 +193,7 @@ class FrozenState(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str
     tree: str
     memory_kept: bool = False
+    too_large: tuple[LargeFile, ...] = ()
 
 
 class FileChange(Wire, frozen=True, kw_only=True):
@@ -213,6 +223,8 @@ class Difference(Wire, frozen=True, kw_only=True):
     removed: int
     truncated: bool = False
     """Whether `files` is not all, or some diffs are cut; the patch is never cut."""
+    too_large: tuple[LargeFile, ...] = ()
+    """Changed files that are not compared because of their size."""
 
 
 class FileEntry(Wire, frozen=True, kw_only=True):
@@ -357,6 +369,8 @@ class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
     """Of a patch, in bytes."""
     left_out: tuple[str, ...] = ()
     """Submodules that were changed; a branch cannot hold that, a patch can."""
+    too_large: tuple[LargeFile, ...] = ()
+    """Changed files that were not handed over because of their size."""
 
 
 class OpenIde(Request, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ it wrote into its `.git` goes along.
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,13 +14,14 @@ import msgspec
 from ostler.base.errors import DeliveryFailed, InvalidRequest, NothingToDeliver, Unprocessable
 from ostler.runner.workspaces.git import Git, GitFailed, Remote
 from ostler.runner.workspaces.house import House
-from ostler.runner.workspaces.model import Credential, Workspace
+from ostler.runner.workspaces.model import Credential, LargeFile, Workspace
 from ostler.runner.workspaces.policy import Address, allowed, checked_ref, remote_of
 
 _PASSING = re.compile(
     r"(?i)timed? ?out|connection|could not resolve|early eof|empty reply|hung up|HTTP 5\d\d|error: 5\d\d|RPC failed"
 )
 _TRIES = 3
+_NAMED = 20
 _FIRST_PAUSE = 1.0
 _ONLY_INNER = "only files of submodules were changed ({paths}), which no branch can hold. Ask for a patch instead."
 _IDENTITY = re.compile(r"[<>\n\0]")
@@ -70,12 +71,20 @@ def push(house: House, order: Push, *, sleep: Callable[[float], None] = time.sle
 
 def _commit(house: House, workspace: Workspace, order: Push) -> tuple[str, tuple[str, ...]]:
     """A commit of the snapshot, the last one again if it would be the same; and the submodules that it leaves out."""
-    tree, left_out = house.as_commit(workspace.id, house.tree(workspace.id, order.snapshot))
-    if tree == house.as_commit(workspace.id, house.tree(workspace.id, "base"))[0]:
+    state = house.state(workspace.id, order.snapshot)
+    tree, left_out = house.as_commit(workspace.id, state.tree)
+    if tree == house.as_commit(workspace.id, house.state(workspace.id, "base").tree)[0]:
         if left_out:
             raise DeliveryFailed(what="branch", reason=_ONLY_INNER.format(paths=", ".join(left_out)))
-        raise NothingToDeliver(workspace=workspace.id)
+        raise nothing_but(workspace.id, state.too_large)
     return _commit_of(house, workspace, order, tree), left_out
+
+
+def nothing_but(workspace: str, left_out: Sequence[LargeFile]) -> NothingToDeliver:
+    """Why nothing is delivered."""
+    names = ", ".join(f"{file.path} ({file.size} bytes)" for file in left_out[:_NAMED])
+    but = f" but files that are too large to be kept ({names})" if left_out else ""
+    return NothingToDeliver(workspace=workspace, but=but)
 
 
 def _commit_of(house: House, workspace: Workspace, order: Push, tree: str) -> str:

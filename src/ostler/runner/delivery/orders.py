@@ -6,6 +6,7 @@ from typing import assert_never
 from urllib.parse import urlsplit
 
 import httpx
+import msgspec
 
 from ostler.base.errors import InvalidRequest
 from ostler.runner.delivery.branches import CommitText
@@ -24,7 +25,14 @@ from ostler.wire import workspaces as wire
 
 
 async def carry_out(library: Workspaces, policy: Policy, order: wire.DeliveryOrder) -> wire.DeliveryResult:
-    """Hand a snapshot over as it was wished."""
+    """Hand a snapshot over as it was wished, and tell what it lacks."""
+    result = await _handed_over(library, policy, order)
+    state = await library.with_house(order.workspace, lambda house: house.state(order.workspace, order.snapshot))
+    large = msgspec.convert(state.too_large, tuple[wire.LargeFile, ...], from_attributes=True)
+    return msgspec.structs.replace(result, too_large=large)
+
+
+async def _handed_over(library: Workspaces, policy: Policy, order: wire.DeliveryOrder) -> wire.DeliveryResult:
     match order.mode:
         case "patch":
             with tempfile.TemporaryFile() as file:

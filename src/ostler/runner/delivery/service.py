@@ -13,8 +13,8 @@ from typing import BinaryIO
 import httpx
 import msgspec
 
-from ostler.base.errors import InvalidRequest, NothingToDeliver, Unprocessable
-from ostler.runner.delivery.branches import CommitText, Push, PushedBranch, push
+from ostler.base.errors import InvalidRequest, Unprocessable
+from ostler.runner.delivery.branches import CommitText, Push, PushedBranch, nothing_but, push
 from ostler.runner.delivery.forge import ForgeKind, PullRequest, PullRequestText, Sleep, pull_request
 from ostler.runner.delivery.forges import forge_of
 from ostler.runner.workspaces.model import Credential
@@ -49,10 +49,12 @@ class PullRequestOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 async def deliver_patch(workspaces: Workspaces, workspace: str, target: BinaryIO, *, snapshot: str = "now") -> int:
     """Write a patch that `git apply` takes on the untouched original; gives its size."""
-    size = await workspaces.patch(workspace, target, new=snapshot)
-    if size == 0:
-        raise NothingToDeliver(workspace=workspace)
-    return size
+    before, after = await workspaces.with_house(
+        workspace, lambda house: (house.state(workspace, "base"), house.state(workspace, snapshot))
+    )
+    if before.tree == after.tree:
+        raise nothing_but(workspace, after.too_large)
+    return await workspaces.patch(workspace, target, new=snapshot)
 
 
 async def deliver_branch(workspaces: Workspaces, order: BranchOrder) -> PushedBranch:

@@ -11,7 +11,7 @@ import msgspec
 
 from ostler.base.undo import undone_by
 from ostler.runner.workspaces.mirrors import Fetched
-from ostler.runner.workspaces.model import Submodule
+from ostler.runner.workspaces.model import LargeFile, Submodule
 from ostler.runner.workspaces.providers.provider import TREE, Origin, Provider
 from ostler.runner.workspaces.records import read_record, write_record
 
@@ -34,6 +34,8 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
     mirror: str | None = None
     submodules: tuple[Submodule, ...] = ()
     """Those that are laid out, and those that could not be had."""
+    too_large: tuple[LargeFile, ...] = ()
+    """Files that are there but not in its git tree."""
 
     @property
     def laid_out(self) -> tuple[Submodule, ...]:

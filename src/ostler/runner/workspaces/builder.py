@@ -135,7 +135,13 @@ class Builder:
         with folder(tree) as root:
             found = changed_since(root, Contents(), 0)
             recorded = self._recorder.record(repository, EMPTY_TREE, root, found, frozen=frozen)
-        return Base(name=place.name, tree=recorded, objects=str(repository / "objects"), kind=provider.kind)
+        return Base(
+            name=place.name,
+            tree=recorded.tree,
+            objects=str(repository / "objects"),
+            kind=provider.kind,
+            too_large=recorded.too_large,
+        )
 
     def _unpack(self, archive: Path, tree: Path) -> None:
         unpack(archive, tree, self._limits)

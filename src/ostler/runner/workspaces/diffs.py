@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import IO
@@ -10,7 +10,7 @@ from typing import IO
 import msgspec
 
 from ostler.runner.workspaces.git import Git
-from ostler.runner.workspaces.model import ChangeStatus, Difference, DiffLimits, FileChange
+from ostler.runner.workspaces.model import ChangeStatus, Difference, DiffLimits, FileChange, LargeFile
 
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none")
 _STATUS: dict[str, ChangeStatus] = {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "T": "type_changed"}
@@ -49,15 +49,25 @@ def difference(
     )
 
 
-def write_patch(git: Git, repository: Path, old: str, new: str, target: IO[bytes]) -> int:
-    """Write the difference as a patch that `git apply` takes, binary files included; gives its size."""
+def write_patch(
+    git: Git, repository: Path, old: str, new: str, target: IO[bytes], *, left_out: Sequence[LargeFile] = ()
+) -> int:
+    """Write the difference as a patch that `git apply` takes, binary files included; gives its size.
+
+    What was left out is named before the first file, where `git apply` passes over it.
+    """
     command = ("diff-tree", "-r", "-p", "-M", "--binary", "--full-index", *_PLAIN, old, new)
-    size = 0
+    size = sum(target.write(_left_out(file)) for file in left_out)
     with git.started(*command, repository=repository) as output:
         while chunk := output.read(2**20):
             target.write(chunk)
             size += len(chunk)
     return size
+
+
+def _left_out(file: LargeFile) -> bytes:
+    name = printable(file.path).replace("\n", "\\n")
+    return f"Left out: {name} has {file.size} bytes, which is too large for a snapshot.\n".encode()
 
 
 def _summary(git: Git, repository: Path, old: str, new: str) -> list[_Change]:

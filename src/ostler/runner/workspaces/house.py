@@ -27,6 +27,7 @@ from ostler.runner.workspaces.model import (
     DiffLimits,
     Entry,
     FolderSource,
+    LargeFile,
     Order,
     ProviderKind,
     Snapshot,
@@ -34,8 +35,8 @@ from ostler.runner.workspaces.model import (
 )
 from ostler.runner.workspaces.policy import Policy, allowed_folder
 from ostler.runner.workspaces.providers import Providers
-from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Cannot, Origin, Provider, Spot
-from ostler.runner.workspaces.recorder import Recorder
+from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Cannot, Frozen, Origin, Provider, Spot
+from ostler.runner.workspaces.recorder import Recorded, Recorder, RecordLimits
 from ostler.runner.workspaces.records import (
     SNAPSHOT_RECORD,
     WORKSPACE_RECORD,
@@ -51,6 +52,7 @@ from ostler.runner.workspaces.uploads import Uploads
 
 _FOLDERS = ("mirrors", "bases", "workspaces", "snapshots", "records", "uploads", "incoming", "trash", "empty")
 _BEFORE = "before"
+_MOST_NAMES = 1000
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +65,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Base trees that are kept although nobody uses them."""
     max_upload_bytes: int = 256 * 2**20
     unpacking: UnpackLimits = UnpackLimits()
+    recording: RecordLimits = RecordLimits()
     zfs_command: tuple[str, ...] = ("zfs",)
 
 
@@ -78,6 +81,7 @@ def options_from(settings: Settings) -> Options:
         kept_bases=settings.kept_bases,
         max_upload_bytes=settings.max_upload_bytes,
         unpacking=UnpackLimits(total_bytes=settings.max_unpacked_bytes),
+        recording=RecordLimits(file_bytes=settings.max_snapshot_file_bytes, total_bytes=settings.max_snapshot_bytes),
     )
 
 
@@ -100,7 +104,9 @@ class House:
         self.mirrors = Mirrors(self.git, root / "mirrors", options.policy)
         self.uploads = Uploads(root / "uploads", max_bytes=options.max_upload_bytes)
         self._trash = Trash(root / "trash", self.providers)
-        self._recorder = Recorder(self.git, root / "incoming", lambda place: self._trash.throw(place, "copy"))
+        self._recorder = Recorder(
+            self.git, root / "incoming", lambda place: self._trash.throw(place, "copy"), options.recording
+        )
         self._bases = Bases(root / "bases", self._trash.throw)
         self._builder = Builder(
             self.git,
@@ -214,6 +220,7 @@ class House:
             branch=base.branch,
             commit=base.commit,
             submodules=base.submodules,
+            too_large=base.too_large[:_MOST_NAMES],
         )
 
     def _make(
@@ -281,15 +288,20 @@ class House:
         return kept.snapshot
 
     def _frozen(self, record: WorkspaceRecord, provider: Provider, place: Path, label: str) -> SnapshotRecord:
-        unread = provider.freeze(self._spot(record), place / CONTENT) if provider.keeps_content else ()
-        tree = self._tree_now(record, provider, place / CONTENT if provider.keeps_content else None)
+        content, lacks = None, Frozen()
+        if provider.keeps_content:
+            content = place / CONTENT
+            lacks = provider.freeze(self._spot(record), content, self._options.recording.file_bytes)
+        recorded = self._recorded(record, provider, content, lacks.too_large)
+        large = {file.path: file for file in (*lacks.too_large, *recorded.too_large)}
         snapshot = Snapshot(
             id=place.name,
             workspace=record.workspace.id,
             label=label[:200],
             created_at=self._clock.now(),
-            tree=tree,
-            unread=unread[:1000],
+            tree=recorded.tree,
+            unread=lacks.unread[:_MOST_NAMES],
+            too_large=tuple(large.values())[:_MOST_NAMES],
         )
         return SnapshotRecord(
             snapshot=snapshot,
@@ -297,6 +309,7 @@ class House:
             base=record.base,
             parent_tree=record.parent_tree,
             layers=record.layers,
+            left_out=recorded.too_large[:_MOST_NAMES],
         )
 
     def restore(self, workspace: str, snapshot: str) -> Workspace:
@@ -333,26 +346,27 @@ class House:
 
     def diff(self, workspace: str, old: str, new: str, limits: DiffLimits, *, text: bool) -> Difference:
         """Compare two states."""
-        repository, trees = self.repository(workspace), (self.tree(workspace, old), self.tree(workspace, new))
-        return difference(self.git, repository, *trees, limits=limits, names=(old, new), text=text)
+        repository, before, after = self.repository(workspace), self.state(workspace, old), self.state(workspace, new)
+        found = difference(self.git, repository, before.tree, after.tree, limits=limits, names=(old, new), text=text)
+        return msgspec.structs.replace(found, too_large=after.too_large[:_MOST_NAMES])
 
     def patch(self, workspace: str, old: str, new: str, target: BinaryIO) -> int:
         """Write a patch."""
-        repository = self.repository(workspace)
-        return write_patch(self.git, repository, self.tree(workspace, old), self.tree(workspace, new), target)
+        repository, before, after = self.repository(workspace), self.state(workspace, old), self.state(workspace, new)
+        return write_patch(self.git, repository, before.tree, after.tree, target, left_out=after.too_large)
 
-    def tree(self, workspace: str, state: str) -> str:
-        """The git tree of a state: `base`, `now` or a snapshot's id."""
+    def state(self, workspace: str, name: str) -> Recorded:
+        """The git tree of a state, `base`, `now` or a snapshot's id, and what it lacks."""
         record, provider = self._known(workspace)
-        if state == "base":
-            return self._bases.get(record.base).tree
-        if state == "now":
-            return self._tree_now(record, provider, None)
-        kept = self._snapshots.get(state)
+        if name == "base":
+            return Recorded(tree=self._bases.get(record.base).tree)
+        if name == "now":
+            return self._recorded(record, provider, None, ())
+        kept = self._snapshots.get(name)
         if kept is None:
-            raise SnapshotNotFound(snapshot=state[:80])
+            raise SnapshotNotFound(snapshot=name[:80])
         _check_kinship(record, kept)
-        return kept.snapshot.tree
+        return Recorded(tree=kept.snapshot.tree, too_large=kept.left_out)
 
     def repository(self, workspace: str) -> Path:
         """The repository of ours in which a workspace's trees are recorded."""
@@ -363,12 +377,16 @@ class House:
         self._recorder.make_repository(path, [Path(base.objects), *(place for place in borrowed if place.exists())])
         return path
 
-    def _tree_now(self, record: WorkspaceRecord, provider: Provider, frozen: Path | None) -> str:
+    def _recorded(
+        self, record: WorkspaceRecord, provider: Provider, frozen: Path | None, missing: tuple[LargeFile, ...]
+    ) -> Recorded:
         repository, spot = self.repository(record.workspace.id), self._spot(record)
         contents = self._recorder.contents(repository, record.parent_tree)
         changes = provider.changes(spot, frozen, contents)
         with folder(frozen or provider.changed_root(spot)) as root:
-            return self._recorder.record(repository, record.parent_tree, root, changes, frozen=frozen is not None)
+            return self._recorder.record(
+                repository, record.parent_tree, root, changes, frozen=frozen is not None, missing=missing
+            )
 
     # Delivery
 

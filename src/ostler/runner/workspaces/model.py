@@ -97,6 +97,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     why_not: str | None = None
 
 
+class LargeFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that is too large to be kept."""
+
+    path: str
+    size: int
+
+
 class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     """One isolated file tree."""
 
@@ -116,6 +123,8 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     """Outer ones first."""
     forked_from: str | None = None
     """The snapshot it began as."""
+    too_large: tuple[LargeFile, ...] = ()
+    """Files that it began with and that no snapshot will have."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +138,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The git tree of its files, without ignored ones."""
     unread: tuple[str, ...] = ()
     """Files that could not be read, and are missing."""
+    too_large: tuple[LargeFile, ...] = ()
+    """Files that are missing because of their size."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,6 +194,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     removed: int
     truncated: bool = False
     """Whether `files` is not all, or some diffs are cut."""
+    too_large: tuple[LargeFile, ...] = ()
+    """Files that were changed and are not compared because of their size."""
 
 
 class Ref(msgspec.Struct, frozen=True, kw_only=True):

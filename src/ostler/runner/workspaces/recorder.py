@@ -18,6 +18,7 @@ import msgspec
 from ostler.base.ids import new_id
 from ostler.runner.workspaces.beneath import folder, make_folders, open_beneath, opened
 from ostler.runner.workspaces.git import Git
+from ostler.runner.workspaces.model import LargeFile
 from ostler.runner.workspaces.trees import Found, copy_content, open_file, walk
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -37,6 +38,20 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """If known, all files that are there, changed or not; tracked ones that are missing here are gone too."""
 
 
+class RecordLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of what was changed is recorded; git would read even a hole of a terabyte byte by byte."""
+
+    file_bytes: int = 256 * 2**20
+    total_bytes: int = 4 * 2**30
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """A git tree, and the changed files that it lacks."""
+
+    tree: str
+    too_large: tuple[LargeFile, ...] = ()
+
+
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
     """What is in a git tree."""
 
@@ -54,6 +69,11 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 def is_git(name: str) -> bool:
     """Whether git takes this name for its own folder."""
     return name.lower() == ".git"
+
+
+def in_git(path: str) -> bool:
+    """Whether a path leads into a repository's own folder."""
+    return any(is_git(name) for name in path.split("/"))
 
 
 def _holds_git(found: Found) -> bool:
@@ -93,9 +113,10 @@ def changed_since(root: int, contents: Contents, since: int) -> Changes:
 class Recorder:
     """Records trees into repositories of ours; `scratch` is a folder on the same file system as the trees."""
 
-    def __init__(self, git: Git, scratch: Path, throw_away: Callable[[Path], None]) -> None:
+    def __init__(self, git: Git, scratch: Path, throw_away: Callable[[Path], None], limits: RecordLimits) -> None:
         self._git = git
         self._scratch = scratch
+        self._limits = limits
         self._throw_away = throw_away
         self._lock = Lock()
         self._known: dict[str, Contents] = {}
@@ -122,23 +143,37 @@ class Recorder:
                     del self._known[next(iter(self._known))]
         return known
 
-    def record(self, repository: Path, parent: str, root: int, changes: Changes, *, frozen: bool = False) -> str:
-        """The tree that `parent` becomes with these changes, read below `root`; a frozen tree need not be copied."""
+    def record(
+        self,
+        repository: Path,
+        parent: str,
+        root: int,
+        changes: Changes,
+        *,
+        frozen: bool = False,
+        missing: Sequence[LargeFile] = (),
+    ) -> Recorded:
+        """The tree that `parent` becomes with these changes, read below `root`; a frozen tree need not be copied.
+
+        Files that are `missing` below `root`, or too large, are in the tree as they were in the parent.
+        """
         contents = self.contents(repository, parent)
         gone = [*changes.gone, *sorted(contents.files - changes.there if changes.there is not None else ())]
-        if not changes.present and not gone:
-            return parent
+        if not changes.present and not gone and not missing:
+            return Recorded(tree=parent)
         with self._staged() as (stage, index):
             orders = _Orders(self._git, repository, stage, index)
             orders.run("read-tree", parent)
-            stager = _Stager(root, stage, frozen=frozen)
+            stager = _Stager(root, stage, self._limits, missing, frozen=frozen)
             _place_rules(orders, stager, contents, changes, gone)
-            wanted = _not_ignored(orders, contents, changes.present)
+            wanted = _not_ignored(orders, contents, tuple(dict.fromkeys((*changes.present, *stager.too_large))))
             if gone:
                 orders.run("rm", "--cached", "-r", "-f", "-q", "--ignore-unmatch", *_FROM_INPUT, given=_lines(gone))
             placed = stager.place(wanted)
             orders.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", given=_lines(placed))
-            return orders.run("write-tree").decode().strip()
+            tree = orders.run("write-tree").decode().strip()
+        left = tuple(LargeFile(path=path, size=stager.too_large[path]) for path in wanted if path in stager.too_large)
+        return Recorded(tree=tree, too_large=left)
 
     @contextmanager
     def _staged(self) -> Iterator[tuple[Path, Path]]:
@@ -206,10 +241,15 @@ def _not_ignored(orders: _Orders, contents: Contents, paths: Sequence[str]) -> l
 class _Stager:
     """Copies files of a tree, folder by folder, to where git may read them."""
 
-    def __init__(self, root: int, stage: Path, *, frozen: bool) -> None:
+    def __init__(
+        self, root: int, stage: Path, limits: RecordLimits, missing: Sequence[LargeFile], *, frozen: bool
+    ) -> None:
         self._root = root
         self._stage = stage
+        self._largest = limits.file_bytes
+        self._left = limits.total_bytes
         self._frozen = frozen
+        self.too_large = {file.path: file.size for file in missing if not in_git(file.path)}
 
     def place(self, paths: Sequence[str]) -> list[str]:
         """Copy what can be read; gives the paths that git shall look at, among them those that have vanished."""
@@ -233,9 +273,14 @@ class _Stager:
 
     def _place_one(self, source: int, target: int, path: str) -> bool:
         name = path.rpartition("/")[2]
+        if path in self.too_large:
+            return False
         try:
             status = os.stat(name, dir_fd=source, follow_symlinks=False)
             self._copy(Found(path, name, source, status), target)
+        except _TooLarge as error:
+            self.too_large[path] = error.size
+            return False  # what git has of it stays
         except FileExistsError:
             return True  # placed before
         except FileNotFoundError:
@@ -249,6 +294,7 @@ class _Stager:
             os.symlink(os.readlink(found.name, dir_fd=found.folder), found.name, dir_fd=target)
             return
         with closing_file(found) as content:
+            self._count(os.fstat(content).st_size)
             if self._frozen and _linked(found, target):
                 return
             copy = os.open(found.name, _NEW, found.stat.st_mode & 0o777 | 0o600, dir_fd=target)
@@ -256,6 +302,18 @@ class _Stager:
                 copy_content(content, copy)
             finally:
                 os.close(copy)
+
+    def _count(self, size: int) -> None:
+        if size > self._largest or size > self._left:
+            raise _TooLarge(size)
+        self._left -= size
+
+
+class _TooLarge(Exception):
+    """A file is over a limit."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
 
 
 def _linked(found: Found, target: int) -> bool:

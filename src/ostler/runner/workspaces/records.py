@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ostler.runner.workspaces.model import Snapshot, Workspace
+from ostler.runner.workspaces.model import LargeFile, Snapshot, Workspace
 
 WORKSPACE_RECORD = "workspace.json"
 SNAPSHOT_RECORD = "snapshot.json"
@@ -35,6 +35,8 @@ class SnapshotRecord(msgspec.Struct, frozen=True, kw_only=True):
     base: str
     parent_tree: str
     layers: tuple[str, ...] = ()
+    left_out: tuple[LargeFile, ...] = ()
+    """Changed files that its tree does not have because of their size."""
 
 
 def read_record(path: Path, kind: type[_Kind]) -> _Kind | None:

@@ -80,22 +80,25 @@ def open_file(found: Found) -> int:
     raise OSError(errno.EINVAL, "is not an ordinary file", found.path)
 
 
-def copy_tree(source: int, target: Path, *, cloning: Cloning = "auto") -> tuple[str, ...]:
+def copy_tree(
+    source: int, target: Path, *, cloning: Cloning = "auto", skip: Callable[[Found], bool] = lambda _: False
+) -> tuple[str, ...]:
     """Copy what is below `source` into an empty folder: content, links, modes, times, attributes, layers' whiteouts.
 
-    Gives what could not be read. Sockets and devices are left out. With cloning `always`, raises OSError where the
-    file system cannot share the content of files.
+    Gives what could not be read. Sockets, devices and ordinary files to `skip` are left out. With cloning `always`,
+    raises OSError where the file system cannot share the content of files.
     """
     with folder(target) as root:
-        copier = _Copier(source, root, cloning)
+        copier = _Copier(source, root, cloning, skip)
         copier.run()
         return tuple(copier.unread)
 
 
 class _Copier:
-    def __init__(self, source: int, target: int, cloning: Cloning) -> None:
+    def __init__(self, source: int, target: int, cloning: Cloning, skip: Callable[[Found], bool]) -> None:
         self._source = source
         self._target = target
+        self._skip = skip
         self._must_clone = cloning == "always"
         self._may_clone = True
         self._linked: dict[tuple[int, int], str] = {}
@@ -121,7 +124,8 @@ class _Copier:
             os.mkdir(found.name, 0o700, dir_fd=self._at)
             self._folders.append((found.path, found.stat))
         elif stat.S_ISREG(mode):
-            self._copy_file(found)
+            if not self._skip(found):
+                self._copy_file(found)
         elif stat.S_ISLNK(mode):
             self._copy_link(found)
         elif found.is_whiteout:

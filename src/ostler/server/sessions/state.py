@@ -75,6 +75,8 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     workspace: WorkspaceCreatedData | None = None
     settled: int = -1
     """Up to which turn the files are kept in snapshots."""
+    too_large: tuple[str, ...] = ()
+    """Files that the last snapshot lacks because of their size."""
     restoring: SessionRewoundData | None = None
     """A rewind whose files are not back yet."""
     delivered: bool = False
@@ -208,7 +210,7 @@ def _workspace(state: SessionState, event: Happened) -> SessionState:
 
 def _snapshot(state: SessionState, event: Happened) -> SessionState:
     data: SnapshotCreatedData = event.data
-    return replace(state, settled=max(state.settled, data.turn))
+    return replace(state, settled=max(state.settled, data.turn), too_large=tuple(file.path for file in data.too_large))
 
 
 def _delivery(state: SessionState, _: Happened) -> SessionState:

@@ -63,6 +63,7 @@ def delivered(session_id: str, order: DeliveryOrder, result: DeliveryResult) -> 
         created=result.created,
         size=result.size,
         left_out=result.left_out,
+        too_large=result.too_large,
     )
 
 

@@ -16,6 +16,7 @@ from ostler.link.workspaces import SetupOutcome, Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.work import Worked
 from ostler.server.tasks.delivery import delivered, delivery_order, told
+from ostler.server.tasks.large_files import told_large
 from ostler.server.tasks.progress import ProgressLog
 from ostler.server.tasks.uploads import Uploads
 from ostler.server.tasks.webhooks import Webhooks
@@ -78,7 +79,7 @@ class Pipeline:
             await progress.close()
         async with undone_later_by(lambda: self._workspaces.destroy(made.id)):
             state = await self._frozen(session, made.id, _BEGINNING)
-        notes = [*_notes_on(order, session.record.spec.task), *_missing(made)]
+        notes = [*_notes_on(order, session.record.spec.task), *_missing(made), *told_large(made.too_large)]
         ready = [drafts.workspace(created(made, setup)), drafts.snapshot(kept(session, state, 0, _BEGINNING))]
         await session.note([*notes, *ready, drafts.status("running")])
 
@@ -114,7 +115,8 @@ class Pipeline:
             return
         turn = state.turn_count
         frozen = await self._frozen(session, state.workspace.workspace_id, f"after turn {turn}")
-        written = [drafts.snapshot(kept(session, frozen, turn, f"after turn {turn}"))]
+        written = [*told_large(frozen.too_large, state.too_large)]
+        written.append(drafts.snapshot(kept(session, frozen, turn, f"after turn {turn}")))
         if (task := session.record.spec.task) is not None:
             written += await self._finished(session, task, frozen)
         if any(draft.type == "session.ended" for draft in written):
@@ -191,6 +193,7 @@ def kept(
         native_session_id=session.log.state.native_session_id,
         memory_kept=frozen.memory_kept,
         restored_from=restored_from,
+        too_large=frozen.too_large,
     )
 
 

@@ -143,6 +143,7 @@ class Travel:
             note=f"fork of turn {found.turn}",
             native_session_id=found.native_session_id,
             memory_kept=frozen.memory_kept and _memory(found) is not None,
+            too_large=frozen.too_large,
         )
         origin = SessionForkedData(
             parent_id=live.id, turn=found.turn, snapshot_id=found.snapshot_id, native_session_id=_memory(found)

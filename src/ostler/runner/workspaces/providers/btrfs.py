@@ -17,6 +17,7 @@ class Btrfs(Copy):
 
     kind: ProviderKind = "btrfs"
     store: Store = "subvolume"
+    shares = True
 
     def new_base(self, tree: Path) -> None:
         """A subvolume."""

@@ -13,7 +13,8 @@ from ostler.runner.workspaces import beneath
 from ostler.runner.workspaces.beneath import opened
 from ostler.runner.workspaces.holders import CannotHold, Hold, Holders, entrance
 from ostler.runner.workspaces.model import ProviderKind
-from ostler.runner.workspaces.providers.provider import TREE, Cannot, Made, Origin, Spot, Store
+from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Made, Origin, Spot, Store
+from ostler.runner.workspaces.providers.sieve import Sieve
 from ostler.runner.workspaces.recorder import Changes, Contents, is_git, is_recordable
 from ostler.runner.workspaces.trees import Found, copy_tree, remove_tree, walk
 
@@ -124,11 +125,13 @@ class Overlay:
         """What the holder counts."""
         return self._hold(spot).others()
 
-    def freeze(self, spot: Spot, content: Path) -> tuple[str, ...]:
+    def freeze(self, spot: Spot, content: Path, largest: int) -> Frozen:
         """Copy the upper layer: that is all that was ever changed."""
         content.mkdir()
+        sieve = Sieve(largest)
         with beneath.folder(spot.place / _UPPER) as upper:
-            return copy_tree(upper, content)
+            unread = copy_tree(upper, content, skip=sieve.holds_back)
+        return Frozen(unread=unread, too_large=sieve.found)
 
     def changed_root(self, spot: Spot) -> Path:
         """The upper layer."""

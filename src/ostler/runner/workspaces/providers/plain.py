@@ -5,7 +5,8 @@ from pathlib import Path
 
 from ostler.runner.workspaces.beneath import folder
 from ostler.runner.workspaces.model import ProviderKind
-from ostler.runner.workspaces.providers.provider import TREE, Cannot, Made, Origin, Spot, Store
+from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Made, Origin, Spot, Store
+from ostler.runner.workspaces.providers.sieve import Sieve
 from ostler.runner.workspaces.recorder import Changes, Contents, changed_since
 from ostler.runner.workspaces.trees import Cloning, copy_tree, remove_tree
 
@@ -21,6 +22,8 @@ class Copy:
     keeps_content = True
     store: Store = "folder"
     cloning: Cloning = "auto"
+    shares = False
+    """Whether a clone costs nothing, however large the files are."""
 
     def probe(self, folder: Path) -> None:
         """Try it."""
@@ -72,9 +75,15 @@ class Copy:
         """Unknown."""
         return 0
 
-    def freeze(self, spot: Spot, content: Path) -> tuple[str, ...]:
-        """Clone the tree."""
-        return self.clone(spot.tree, content, frozen=True)
+    def freeze(self, spot: Spot, content: Path, largest: int) -> Frozen:
+        """Clone the tree, or copy it without the large files that it did not begin with."""
+        if self.shares:
+            return Frozen(unread=self.clone(spot.tree, content, frozen=True))
+        content.mkdir()
+        sieve = Sieve(largest, since=_made_at(spot))
+        with folder(spot.tree) as root:
+            unread = copy_tree(root, content, cloning=self.cloning, skip=sieve.holds_back)
+        return Frozen(unread=unread, too_large=sieve.found)
 
     def changed_root(self, spot: Spot) -> Path:
         """The tree itself."""
@@ -83,7 +92,7 @@ class Copy:
     def changes(self, spot: Spot, frozen: Path | None, contents: Contents) -> Changes:
         """Look at every file of the live tree: copying it gave the frozen one new times."""
         with folder(spot.tree) as root:
-            return changed_since(root, contents, (spot.place / MADE).stat().st_ctime_ns)
+            return changed_since(root, contents, _made_at(spot))
 
     def release(self, spot: Spot) -> None:
         """Nothing is held."""
@@ -99,11 +108,16 @@ class Copy:
         remove_tree(folder)
 
 
+def _made_at(spot: Spot) -> int:
+    return (spot.place / MADE).stat().st_ctime_ns
+
+
 class Reflink(Copy):
     """Copies every file, but lets the file system share the content until it is changed."""
 
     kind: ProviderKind = "reflink"
     cloning: Cloning = "always"
+    shares = True
 
 
 class InPlace(Copy):

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from ostler.runner.workspaces.mirrors import Fetched
-from ostler.runner.workspaces.model import ProviderKind
+from ostler.runner.workspaces.model import LargeFile, ProviderKind
 from ostler.runner.workspaces.recorder import Changes, Contents
 
 Store = Literal["folder", "subvolume", "dataset", "none"]
@@ -42,6 +42,13 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     layers: tuple[str, ...] = ()
     is_copy: bool = True
     """False if the origin's own changes are in the tree as changes, and not part of what it lies upon."""
+
+
+class Frozen(msgspec.Struct, frozen=True, kw_only=True):
+    """What the content of a snapshot lacks."""
+
+    unread: tuple[str, ...] = ()
+    too_large: tuple[LargeFile, ...] = ()
 
 
 class Cannot(Exception):
@@ -89,8 +96,8 @@ class Provider(Protocol):
     def inside(self, spot: Spot) -> int:
         """How many processes are in the tree, as far as the provider can know."""
 
-    def freeze(self, spot: Spot, content: Path) -> tuple[str, ...]:
-        """Make the content of a snapshot; gives the files that could not be read."""
+    def freeze(self, spot: Spot, content: Path, largest: int) -> Frozen:
+        """Make the content of a snapshot; where that means to copy, without changed files that are larger than this."""
 
     def changed_root(self, spot: Spot) -> Path:
         """The folder below which changed files are found, while the tree is live; a snapshot's content is one too."""

@@ -21,6 +21,7 @@ class Zfs(Copy):
 
     kind: ProviderKind = "zfs"
     store: Store = "dataset"
+    shares = True
 
     def __init__(self, root: Path, command: Sequence[str] = ("zfs",)) -> None:
         self._root = root
