@@ -234,6 +234,23 @@ class SessionBusy(OstlerError):
     template = "Session '{session}' is working on turn {turn}. Use when_busy queue, steer or interrupt, or wait."
 
 
+class SettingsInUse(OstlerError):
+    """A message or a client wants other settings of the agent while it works, or while messages wait."""
+
+    code, status, title = "settings_in_use", 409, "Settings in use"
+    template = (
+        "{fields} cannot be changed now: session '{session}' is working or has messages that wait. "
+        "Wait until it is idle, or interrupt its turn, and send this again."
+    )
+
+
+class SettingsFixed(OstlerError):
+    """A later message wants something else than the session was created with."""
+
+    code, status, title = "settings_fixed", 409, "Settings fixed"
+    template = "{field} of session '{session}' is '{value}' and cannot be changed. Leave it out, or use a new session."
+
+
 class InvalidTransition(OstlerError):
     """The session's status does not allow this."""
 

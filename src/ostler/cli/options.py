@@ -8,7 +8,7 @@ from typing import Any, TypedDict, TypeVar, cast
 import click
 
 from ostler.cli.api import pairs
-from ostler.wire.sessions import PermissionMode
+from ostler.wire.events import PermissionMode
 from ostler.wire.workspaces import Repo
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -8,6 +8,7 @@ import msgspec
 from ostler.client.calls import Call, delete, get, patch, post, segment
 from ostler.client.events import EventBatch, decode_batch
 from ostler.wire.agents import Agent, AgentList, InstallAgent, Installed, ModeList, ModelList
+from ostler.wire.events import PermissionMode
 from ostler.wire.parts import InputPart
 from ostler.wire.sessions import (
     Ask,
@@ -17,7 +18,6 @@ from ostler.wire.sessions import (
     LogList,
     MessageList,
     Page,
-    PermissionMode,
     PermissionReply,
     PromptReceipt,
     Queue,

@@ -33,6 +33,7 @@ SessionStatus = Literal[
 TurnOutcome = Literal["completed", "interrupted", "failed"]
 PermissionStatus = Literal["requested", "accept", "accept_for_session", "reject"]
 QuestionStatus = Literal["requested", "answered", "rejected"]
+PermissionMode = Literal["default", "plan", "bypass"]
 
 
 class StderrOutput(Wire, frozen=True, kw_only=True):
@@ -77,6 +78,8 @@ class SessionInfoData(Wire, frozen=True, kw_only=True):
     model: str | None = None
     mode: str | None = None
     variant: str | None = None
+    permission_mode: PermissionMode | None = None
+    """What the agent may do from now on."""
     start: int | None = None
     """How often the agent's process has been started for this session, present when it just was."""
     memory: Literal["native", "replayed"] | None = None

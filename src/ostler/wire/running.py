@@ -4,10 +4,9 @@ from typing import Literal
 
 import msgspec
 
-from ostler.wire.events import EventSource, StderrOutput
+from ostler.wire.events import EventSource, PermissionMode, StderrOutput
 from ostler.wire.parts import PromptPart
 from ostler.wire.providers import McpServer, Provider
-from ostler.wire.sessions import PermissionMode
 
 
 class Draft(msgspec.Struct):

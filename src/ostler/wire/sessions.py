@@ -4,7 +4,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 import msgspec
 
-from ostler.wire.events import PermissionData, QuestionData, QueueEntry, SessionStatus, TurnOutcome
+from ostler.wire.events import PermissionData, PermissionMode, QuestionData, QueueEntry, SessionStatus, TurnOutcome
 from ostler.wire.items import Item
 from ostler.wire.parts import InputPart
 from ostler.wire.providers import McpServer, Provider
@@ -12,7 +12,6 @@ from ostler.wire.struct import Request, Wire
 from ostler.wire.workspaces import Repo, Runtime, WorkspaceWish
 
 Activity = Literal["idle", "working", "waiting"]
-PermissionMode = Literal["default", "plan", "bypass"]
 WhenBusy = Literal["queue", "steer", "interrupt", "reject"]
 PermissionReply = Literal["once", "always", "reject"]
 T = TypeVar("T")

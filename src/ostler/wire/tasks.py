@@ -4,9 +4,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ostler.wire.events import SessionStatus
+from ostler.wire.events import PermissionMode, SessionStatus
 from ostler.wire.providers import McpServer, ProviderType
-from ostler.wire.sessions import PermissionMode
 from ostler.wire.struct import Request, Wire
 from ostler.wire.workspaces import (
     Deliver,

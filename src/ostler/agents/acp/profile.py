@@ -10,9 +10,9 @@ from ostler.agents.instructions import has_own_home
 from ostler.agents.sources import Source
 from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Capabilities, Mode, Model
+from ostler.wire.events import PermissionMode
 from ostler.wire.providers import ProviderType
 from ostler.wire.running import AgentSpec
-from ostler.wire.sessions import PermissionMode
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):

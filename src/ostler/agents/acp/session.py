@@ -6,9 +6,9 @@ from ostler import __version__
 from ostler.agents.acp.frames import AgentCapabilities, ConfigOption, SessionOpened
 from ostler.agents.acp.profile import Profile
 from ostler.wire.agents import Mode, Model
+from ostler.wire.events import PermissionMode
 from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.running import AgentSpec
-from ostler.wire.sessions import PermissionMode
 
 VERSION = 1
 GREETING = {

@@ -15,10 +15,9 @@ from ostler.agents.codex.requests import decide, on_request
 from ostler.agents.codex.state import State
 from ostler.agents.jsonrpc import Incoming, RpcError
 from ostler.wire.agents import Model
-from ostler.wire.events import ErrorData, SessionInfoData
+from ostler.wire.events import ErrorData, PermissionMode, SessionInfoData
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
-from ostler.wire.sessions import PermissionMode
 
 Outputs = Sequence[Output]
 APPROVALS: dict[PermissionMode, str] = {"default": "untrusted", "plan": "untrusted", "bypass": "never"}

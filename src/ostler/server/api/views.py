@@ -3,6 +3,7 @@
 import msgspec
 
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.settings import settings_now
 from ostler.server.sessions.state import SessionState
 from ostler.server.store.records import SessionRecord
 from ostler.wire.sessions import ProcessInfo, Session
@@ -22,7 +23,7 @@ def session_view(
         agent=record.agent,
         status=state.status,
         activity=state.activity,
-        permission_mode=record.spec.permission_mode,
+        permission_mode=settings_now(record.spec, state).permission_mode,
         cwd=state.workspace.path if state.workspace is not None else record.spec.cwd,
         labels=state.labels,
         env_names=tuple(sorted(record.spec.env)),

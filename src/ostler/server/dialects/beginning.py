@@ -1,11 +1,16 @@
 """Sessions that begin with a prompt: there are both, or neither."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ostler.base.errors import OstlerError
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.settings import SessionChange
 from ostler.wire.sessions import CreateSession, PromptReceipt, SendMessage
+
+_NO_CHANGE = SessionChange()
+_OWN_NAMES: Mapping[str, str] = {}
 
 
 class Begun(NamedTuple):
@@ -21,14 +26,26 @@ async def begin(sessions: Sessions, project: str, wanted: CreateSession, prompt:
     """Create a session and send its first prompt; a prompt that is refused leaves no session behind."""
     live, is_new = await sessions.create(project, wanted)
     try:
-        return await send(sessions, live, prompt)
+        return await send(sessions, live, prompt, SessionChange() if is_new else _change_of(wanted))
     except OstlerError:
         if is_new:
             await sessions.delete(project, live.id)
         raise
 
 
-async def send(sessions: Sessions, live: LiveSession, prompt: SendMessage) -> Begun:
-    """Send one more prompt."""
+def _change_of(wanted: CreateSession) -> SessionChange:
+    """What was wanted of a session that somebody else has created a moment before."""
+    names = SessionChange.__struct_fields__
+    return SessionChange(**{name: getattr(wanted, name) for name in names})
+
+
+async def send(
+    sessions: Sessions,
+    live: LiveSession,
+    prompt: SendMessage,
+    change: SessionChange = _NO_CHANGE,
+    names: Mapping[str, str] = _OWN_NAMES,
+) -> Begun:
+    """Send one more prompt; `names` are what the client calls what it changes."""
     offset = live.log.last
-    return Begun(live, await sessions.send(live, prompt), offset)
+    return Begun(live, await sessions.send(live, prompt, change, names), offset)

@@ -13,6 +13,7 @@ from ostler.server.sessions.creation import agent_spec
 from ostler.server.sessions.history import retold
 from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.secrets import keep_secret
+from ostler.server.sessions.settings import settings_now
 from ostler.server.store.records import Progress, SessionRecord
 from ostler.wire.running import AgentExit, AgentSpec, Draft, KeptProcess, Prompt
 
@@ -119,7 +120,7 @@ class SessionAgent:
         return agent_spec(
             record.id,
             record.agent,
-            record.spec,
+            settings_now(record.spec, state),
             home=self._session.home,
             start=state.starts + 1,
             resume=state.native_session_id,

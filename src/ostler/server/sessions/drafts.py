@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ostler.base.errors import OstlerError
+from ostler.server.sessions.settings import SessionChange
 from ostler.wire.events import (
     ErrorData,
     ItemCompletedData,
@@ -57,9 +58,10 @@ def info(*, title: str | None = None, labels: dict[str, str] | None = None) -> D
     return _draft("session.info", SessionInfoData(title=title, labels=labels))
 
 
-def settings(*, model: str | None, mode: str | None, variant: str | None) -> Draft:
+def settings(chosen: SessionChange) -> Draft:
     """Somebody chose how the agent should work."""
-    return _draft("session.info", SessionInfoData(model=model, mode=mode, variant=variant))
+    told = {name: getattr(chosen, name) for name in ("model", "mode", "variant", "permission_mode")}
+    return _draft("session.info", SessionInfoData(**told))
 
 
 def line(message: str) -> Draft:

@@ -30,6 +30,7 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.policy import vet
+from ostler.server.sessions.settings import settings_now
 from ostler.server.sessions.state import TRANSITIONS
 from ostler.server.sessions.work import Chores, Work
 from ostler.server.store.records import Done, Progress, SessionRecord
@@ -431,7 +432,7 @@ class LiveSession:
 
     async def delivered(self, events: Sequence[Draft], progress: Progress) -> None:
         """Store what the agent did; decides by itself the asks that need no human."""
-        written, answers = vet(events, self.log.state, self.record.spec.permission_mode)
+        written, answers = vet(events, self.log.state, settings_now(self.record.spec, self.log.state).permission_mode)
         if not written or self._deleted:
             return
         failpoint("deliver.before")

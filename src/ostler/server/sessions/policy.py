@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from ostler.server.sessions import drafts
 from ostler.server.sessions.state import SessionState, rule_of
-from ostler.wire.events import PermissionData, QuestionData
+from ostler.wire.events import PermissionData, PermissionMode, PermissionStatus, QuestionData
 from ostler.wire.running import Answer, Draft, PermissionAnswer
-from ostler.wire.sessions import PermissionMode
 
 _ASKS = frozenset({"permission.requested", "permission.resolved", "question.requested", "question.resolved"})
 
@@ -26,7 +25,9 @@ def vet(events: Sequence[Draft], state: SessionState, mode: PermissionMode) -> t
             continue  # somebody answered it while the agent gave it up
         written.append(draft)
         if isinstance(draft.data, PermissionData) and _needs_nobody(draft, state, mode):
-            written.append(drafts.permission_resolved(draft.data, "accept_for_session", None, "policy"))
+            # bypass is no rule: it ends when the session gets other permissions
+            status: PermissionStatus = "accept" if mode == "bypass" else "accept_for_session"
+            written.append(drafts.permission_resolved(draft.data, status, None, "policy"))
             answers.append(PermissionAnswer(ask_id=draft.data.permission_id, allow=True))
     return written, answers
 

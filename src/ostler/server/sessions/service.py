@@ -3,8 +3,9 @@
 import asyncio
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -14,8 +15,8 @@ from ostler.base.errors import (
     AskNotFound,
     AskResolved,
     SessionAlreadyExists,
-    SessionBusy,
     SessionNotFound,
+    SettingsInUse,
     StoreUnavailable,
 )
 from ostler.base.ids import follow, new_id
@@ -29,6 +30,7 @@ from ostler.server.sessions.history import pages, transcript_of
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log import ProjectFeed, SessionLog
 from ostler.server.sessions.recovery import answer_of, go_on, needs_recovery, unheard
+from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.state import TERMINAL, SessionState
 from ostler.server.sessions.trash import Trash
 from ostler.server.sessions.work import Work
@@ -42,7 +44,6 @@ from ostler.wire.sessions import (
     Ask,
     CreateSession,
     Message,
-    PermissionMode,
     PermissionReply,
     ProcessInfo,
     PromptReceipt,
@@ -54,16 +55,9 @@ from ostler.wire.tasks import TaskSpec
 from ostler.wire.workspaces import Snapshot
 
 log = Log(__name__)
+_OWN_NAMES: Mapping[str, str] = {}
+_NO_CHANGE = SessionChange()
 _state = msgspec.json.Decoder(SessionState)
-
-
-class SessionChange(msgspec.Struct, frozen=True, kw_only=True):
-    """How the agent should work from the next turn on; None leaves it as it is."""
-
-    model: str | None = None
-    variant: str | None = None
-    mode: str | None = None
-    permission_mode: PermissionMode | None = None
 
 
 class Sessions:
@@ -253,19 +247,39 @@ class Sessions:
             await live.log.append([drafts.info(title=wanted.title, labels=wanted.labels)])
         return live
 
-    async def configure(self, live: LiveSession, wanted: SessionChange) -> None:
-        """Change how the agent works; between two turns only, since its process is started anew with the next one."""
+    async def configure(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str] = _OWN_NAMES) -> None:
+        """Change how the agent works; between two turns only, since its process is started anew with the next one.
+
+        `names` are what the client calls the fields, where it has other words.
+        """
+        await self._change(live, wanted, names)
+        await live.go_on()
+
+    async def _change(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str]) -> None:
         live.refuse_if_over("changes")
-        if (turn := live.log.state.turn) is not None:
-            raise SessionBusy(session=live.id, turn=turn.turn_id)
-        changes = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not None}
-        spec = msgspec.structs.replace(live.record.spec, **changes)
+        if self._open_changes(live, wanted, names):
+            await live.chores.alone(lambda: self._configure(live, wanted, names))
+
+    def refuse_changes(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str] = _OWN_NAMES) -> None:
+        """Raise if a request that joins a turn wants it to be another one."""
+        if changed := changes(live.record.spec, live.log.state, wanted):
+            raise _in_use(live, changed, names)
+
+    def _open_changes(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str]) -> dict[str, Any]:
+        """What is to be changed; raises if it cannot be now."""
+        changed = changes(live.record.spec, live.log.state, wanted)
+        if changed and (live.log.state.turn is not None or live.log.state.queue):
+            raise _in_use(live, changed, names)
+        return changed
+
+    async def _configure(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str]) -> None:
+        changed = self._open_changes(live, wanted, names)
+        spec = msgspec.structs.replace(live.record.spec, **changed)
         await self._runner.validate(agent_spec(live.id, live.record.agent, spec, home=self.home(live.id)))
+        await live.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
         await self.store.write(statements.update_spec, live.id, spec)
         live.record = msgspec.structs.replace(live.record, spec=spec)
-        if live.log.state.turn is None:
-            await live.disconnect(force=False)
-        await live.log.append([drafts.settings(model=wanted.model, mode=wanted.mode, variant=wanted.variant)])
+        await live.log.append([drafts.settings(wanted)])
 
     async def delete(self, project: str, id_or_key: str) -> None:
         """End a session and remove everything of it; deleting it again does nothing."""
@@ -283,13 +297,25 @@ class Sessions:
 
     # Conversation
 
-    async def send(self, live: LiveSession, wanted: SendMessage) -> PromptReceipt:
-        """Hand a prompt to a session."""
+    async def send(
+        self,
+        live: LiveSession,
+        wanted: SendMessage,
+        change: SessionChange = _NO_CHANGE,
+        names: Mapping[str, str] = _OWN_NAMES,
+    ) -> PromptReceipt:
+        """Hand a prompt to a session, whose agent works as the change says from this turn on."""
         claim = next_claim()
         if (known := self._done(claim)) is not None:
             return msgspec.json.decode(known, type=PromptReceipt)
         live.refuse_if_over("prompts")
-        return await live.send(await self._prompt_parts(live, wanted), wanted.when_busy, claim)
+        parts = await self._prompt_parts(live, wanted)
+        if change == _NO_CHANGE:
+            return await live.send(parts, wanted.when_busy, claim)
+        await self._change(live, change, names)
+        receipt = await live.send(parts, wanted.when_busy, claim)  # no pause since, so nobody has changed it again
+        await live.go_on()
+        return receipt
 
     def _done(self, claim: str | None) -> bytes | None:
         """What came of an act that an earlier server did and had no time to answer for."""
@@ -430,6 +456,12 @@ class Sessions:
             live.log.feed.close()
         self.project_feed.feed.close()
         self._trash.close()
+
+
+def _in_use(live: LiveSession, changed: Iterable[str], names: Mapping[str, str]) -> SettingsInUse:
+    fields = [names.get(name, name) for name in changed]
+    errors = {field: ["cannot be changed now"] for field in fields}
+    return SettingsInUse(session=live.id, fields=", ".join(fields), errors=errors)
 
 
 def _nothing(_: sqlite3.Connection) -> None:

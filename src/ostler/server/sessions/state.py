@@ -11,6 +11,7 @@ from ostler.wire.events import (
     ErrorData,
     FileChangedData,
     PermissionData,
+    PermissionMode,
     QuestionData,
     QueueEntry,
     QueueUpdatedData,
@@ -66,6 +67,8 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     model: str | None = None
     mode: str | None = None
     variant: str | None = None
+    permission_mode: PermissionMode | None = None
+    """What it was changed to; None while it is what the session was created with."""
     error: str | None = None
     ended_at: str | None = None
     head: int | None = None
@@ -138,9 +141,11 @@ def _info(state: SessionState, event: Happened) -> SessionState:
     data: SessionInfoData = event.data
     known = {
         name: value
-        for name in ("title", "labels", "native_session_id", "model", "mode", "variant")
+        for name in ("title", "labels", "native_session_id", "model", "mode", "variant", "permission_mode")
         if (value := getattr(data, name)) is not None
     }
+    if data.permission_mode is not None:
+        known["always_allowed"] = ()  # what was allowed under other permissions is asked for again
     return replace(state, **known, starts=data.start or state.starts)
 
 

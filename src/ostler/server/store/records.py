@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from ostler.wire.events import SessionStatus
+from ostler.wire.events import PermissionMode, SessionStatus
 from ostler.wire.providers import McpServer, Provider
-from ostler.wire.sessions import Ask, PermissionMode, Turn
+from ostler.wire.sessions import Ask, Turn
 from ostler.wire.tasks import TaskSpec
 from ostler.wire.workspaces import Snapshot, WorkspaceOrder
 

@@ -13,7 +13,7 @@ from ostler.server.api.idempotency import RECEIPT_HEADER
 from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
-from ostler.server.dialects.agui.bodies import RunAgentInput
+from ostler.server.dialects.agui.bodies import RunAgentInput, forwarded
 from ostler.server.dialects.agui.runs import RunRefused, RunStream, ShortStream, begin_run
 from ostler.server.sessions.feed import Feed
 
@@ -30,7 +30,7 @@ async def run_agent(
         reason = "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : -"
         raise InvalidRequest(reason=f"threadId '{data.thread_id[:150]}' {reason}.", errors={"threadId": [reason]})
     headers = {RECEIPT_HEADER.decode(): msgspec.json.encode({"runId": data.run_id}).decode()}
-    chosen = functools.partial(_agent, services, agent, data.forwarded_props)
+    chosen = functools.partial(_agent, services, agent or forwarded(data.forwarded_props).agent)
     try:
         run = await begin_run(services.sessions, project, data, chosen)
     except RunRefused as refused:
@@ -40,11 +40,11 @@ async def run_agent(
     return EventStream(stream, run.live.log.feed, services.counters, holds=run.live, headers=headers)
 
 
-async def _agent(services: Services, query: str | None, props: Any) -> str:
-    """The agent that the address or `forwardedProps` names, or the server's default one."""
-    forwarded = props.get("agent") if isinstance(props, dict) else None
-    name = query or (forwarded if isinstance(forwarded, str) else None) or services.settings.default_agent
-    return (await find_agent(services, name)).id
+async def _agent(services: Services, named: str | None, current: str | None) -> str:
+    """The agent that the address or `forwardedProps` names, or the thread's, or the server's default one."""
+    if named is None and current is not None:
+        return current
+    return (await find_agent(services, named or services.settings.default_agent)).id
 
 
 HANDLERS = (run_agent,)

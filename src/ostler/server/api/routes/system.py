@@ -12,8 +12,7 @@ from ostler.server.api.services import Services
 from ostler.server.store import queries
 from ostler.server.store.schema import SCHEMA_VERSION
 from ostler.wire.agents import Agent
-from ostler.wire.events import AnyEvent
-from ostler.wire.sessions import PermissionMode
+from ostler.wire.events import AnyEvent, PermissionMode
 from ostler.wire.system import Health, Ready, Version
 
 

@@ -5,9 +5,9 @@ from typing import get_args
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.messages import INVALID_PARAMS, Refusal
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.service import SessionChange
+from ostler.server.sessions.settings import SessionChange, settings_now
 from ostler.wire.agents import Agent
-from ostler.wire.sessions import PermissionMode
+from ostler.wire.events import PermissionMode
 
 _PERMISSIONS = {"default": "Ask before risky actions", "plan": "Read only", "bypass": "Allow everything"}
 
@@ -26,7 +26,8 @@ def _current_mode(live: LiveSession, agent: Agent) -> str:
 
 def config_options(live: LiveSession, agent: Agent) -> list[Json]:
     """Everything that can be set, with what is set now."""
-    spec, state = live.record.spec, live.log.state
+    state = live.log.state
+    spec = settings_now(live.record.spec, state)
     found = [_select("permission_mode", "Permissions", "_permission_mode", spec.permission_mode, _PERMISSIONS)]
     if agent.modes:
         names = {mode.id: mode.name for mode in agent.modes}

@@ -4,6 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from ostler.base.errors import InvalidRequest
+from ostler.server.sessions.settings import SessionChange
+from ostler.wire.events import PermissionMode
+
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of everything read; fields we do not know are ignored, as clients of all versions send theirs."""
@@ -49,6 +53,50 @@ class ResumeEntry(Body, frozen=True, kw_only=True):
     interrupt_id: str
     status: Literal["resolved", "cancelled"]
     payload: Any = None
+
+
+class ForwardedProps(msgspec.Struct, frozen=True, kw_only=True):
+    """What `forwardedProps` may say about the agent; an application may put more there, which is its own affair."""
+
+    agent: str | None = None
+    model: str | None = None
+    variant: str | None = None
+    mode: str | None = None
+    permission_mode: PermissionMode | None = None
+
+    @property
+    def change(self) -> SessionChange:
+        """How the agent should work from this run on."""
+        return SessionChange(
+            model=self.model, variant=self.variant, mode=self.mode, permission_mode=self.permission_mode
+        )
+
+
+NAMES = {
+    "model": "forwardedProps.model",
+    "variant": "forwardedProps.variant",
+    "mode": "forwardedProps.mode",
+    "permission_mode": "forwardedProps.permissionMode",
+}
+"""What clients call the settings of a session."""
+
+
+def forwarded(props: Any) -> ForwardedProps:
+    """What is said about the agent; names may be in either spelling."""
+    given = props if isinstance(props, dict) else {}
+    known = {name: given.get(_camel(name), given.get(name)) for name in ForwardedProps.__struct_fields__}
+    try:
+        return msgspec.convert(known, ForwardedProps)
+    except msgspec.ValidationError as error:
+        field = str(error).rpartition("$.")[2].strip("`")
+        name = f"forwardedProps.{_camel(field)}"
+        shown = f"'{str(known.get(field))[:80]}' cannot be"
+        raise InvalidRequest(reason=f"{name}: {shown}. {error}.", errors={name: [shown]}) from None
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
 
 
 class RunAgentInput(msgspec.Struct, frozen=True, kw_only=True):

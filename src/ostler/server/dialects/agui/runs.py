@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from ostler.base.errors import AskResolved, SessionNotFound
-from ostler.server.dialects.agui.bodies import ResumeEntry, RunAgentInput
+from ostler.base.errors import AskResolved, SessionNotFound, SettingsFixed
+from ostler.server.dialects.agui.bodies import NAMES, ResumeEntry, RunAgentInput, forwarded
 from ostler.server.dialects.agui.interrupts import Answers, Approval, Json, answer_of, interrupt_of
 from ostler.server.dialects.agui.projection import AguiProjection
 from ostler.server.dialects.agui.prompts import instructions_of, prompt_of
@@ -41,25 +41,40 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def begin_run(
-    sessions: Sessions, project: str, wanted: RunAgentInput, agent: Callable[[], Awaitable[str]]
+    sessions: Sessions, project: str, wanted: RunAgentInput, agent: Callable[[str | None], Awaitable[str]]
 ) -> Run:
-    """Hand over what the client sent: the answers to interrupts, or the user's last message."""
+    """Hand over what the client sent: the answers to interrupts, or the user's last message.
+
+    `agent` gives the id of the agent that the request names, or of the one it is given.
+    """
     try:
         live: LiveSession | None = await sessions.live(project, wanted.thread_id)
     except SessionNotFound:
         live = None
+    props = forwarded(wanted.forwarded_props)
+    if live is not None and live.record.agent != (chosen := await agent(live.record.agent)):
+        raise SettingsFixed(session=wanted.thread_id, field="agent", value=f"{live.record.agent}, not {chosen}")
     if wanted.resume:
         if live is None:
             raise RunRefused(f"There is no thread '{wanted.thread_id}' to resume.", "unknown_interrupt")
+        sessions.refuse_changes(live, props.change, NAMES)
         return await _resume(sessions, project, live, wanted.resume)
     if live is not None and live.log.state.asks:
         waiting = ", ".join(ask.ask_id for ask in live.log.state.asks)
         raise RunRefused(f"The thread waits for answers; resume it with: {waiting}.", "interrupt_pending")
     prompt = prompt_of(wanted, live.record.spec if live is not None else None)
     if live is not None:
-        begun = await send(sessions, live, prompt)
+        begun = await send(sessions, live, prompt, props.change, NAMES)
     else:
-        created = CreateSession(agent=await agent(), key=wanted.thread_id, instructions=instructions_of(wanted))
+        created = CreateSession(
+            agent=await agent(None),
+            key=wanted.thread_id,
+            instructions=instructions_of(wanted),
+            model=props.model,
+            variant=props.variant,
+            mode=props.mode,
+            permission_mode=props.permission_mode or "default",
+        )
         begun = await begin(sessions, project, created, prompt)
     return Run(live=begun.live, receipt=begun.receipt, after=begun.offset)
 

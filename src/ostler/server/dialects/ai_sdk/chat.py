@@ -16,13 +16,22 @@ from ostler.server.dialects.ai_sdk.bodies import AgentChoice, StoredMessage, UiM
 from ostler.server.dialects.ai_sdk.history import LoggedExchanges, Verdict, compared, exchanges_of
 from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
 from ostler.server.dialects.ai_sdk.prompts import Spoken, spoken
-from ostler.server.dialects.ai_sdk.requests import FORKED_FROM, TurnRequest, like_session, new_session
+from ostler.server.dialects.ai_sdk.requests import (
+    FORKED_FROM,
+    NAMES,
+    TurnRequest,
+    check_folder,
+    like_session,
+    new_session,
+    wanted_change,
+)
 from ostler.server.dialects.ai_sdk.stored import StoredConversation
 from ostler.server.dialects.beginning import begin, send
 from ostler.server.dialects.conversation import left_behind
 from ostler.server.dialects.formats import Subject
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.settings import SessionChange, settings_now
 from ostler.server.store.records import SessionRecord
 from ostler.wire.events import decode_event
 from ostler.wire.parts import ImagePart, InputPart, TextInput
@@ -70,6 +79,7 @@ class Chat:
         if record is None:
             return await self._begin(request, said, key=request.key)
         await self._check_agent(record, request.agent)
+        check_folder(request.agent, record.key, record.spec.cwd)
         return await self._go_on(record, request, said, has_approvals=version != SAFE.version)
 
     async def _find(self, key: str | None) -> SessionRecord | None:
@@ -101,8 +111,8 @@ class Chat:
         begun = await begin(self._sessions, self._project, wanted, _prompt(said, context))
         return Handed(live=begun.live, receipt=begun.receipt, offset=begun.offset)
 
-    async def _send(self, live: LiveSession, said: Spoken, context: str | None) -> Handed:
-        begun = await send(self._sessions, live, _prompt(said, context))
+    async def _send(self, live: LiveSession, said: Spoken, context: str | None, change: SessionChange) -> Handed:
+        begun = await send(self._sessions, live, _prompt(said, context), change, NAMES)
         return Handed(live=live, receipt=begun.receipt, offset=begun.offset)
 
     async def _go_on(self, root: SessionRecord, request: TurnRequest, said: Spoken, *, has_approvals: bool) -> Handed:
@@ -113,7 +123,7 @@ class Chat:
             match await self._verdict(record, request):
                 case "continues":
                     return await self._append(record, request, said, has_approvals=has_approvals)
-                case "repeats" if (running := await self._running(record)) is not None:
+                case "repeats" if (running := await self._running(record, request)) is not None:
                     return running
         return await self._fork(root, branches, request, said)
 
@@ -123,7 +133,7 @@ class Chat:
         live = await self._sessions.live(self._project, record.id)
         others = differing(_instructions(request), record.spec.instructions)
         now = Context(instructions=others, inputs=request.inputs, files=said.files)
-        handed = await self._send(live, said, wrapped(now))
+        handed = await self._send(live, said, wrapped(now), wanted_change(request.agent))
         if has_approvals:
             await self._give_up_waiting(live)
         return handed
@@ -134,9 +144,11 @@ class Chat:
             if ask.kind == "permission":
                 await self._decide(live, ask, approved=False, reason="The user did not decide and said something else.")
 
-    async def _running(self, record: SessionRecord) -> Handed | None:
+    async def _running(self, record: SessionRecord, request: TurnRequest) -> Handed | None:
         live = await self._sessions.live(self._project, record.id)
-        return running_turn(live)
+        if (running := running_turn(live)) is not None:
+            self._sessions.refuse_changes(live, wanted_change(request.agent), NAMES)
+        return running
 
     # Branches
 
@@ -170,7 +182,10 @@ class Chat:
             key = _branch_key(root, number)
             if await self._find(key) is None:
                 instructions = _instructions(request) or root.spec.instructions or ""
-                spec = msgspec.structs.replace(root.spec, instructions=instructions)
+                state, *_ = self._sessions.state_of(root)
+                asked = msgspec.structs.asdict(wanted_change(request.agent)).items()
+                wishes = {name: value for name, value in asked if value is not None}
+                spec = msgspec.structs.replace(settings_now(root.spec, state), instructions=instructions, **wishes)
                 wanted = like_session(spec, agent=root.agent, key=key, title=title, parent=root.id)
                 return await self._create(wanted, said, context)
         raise InvalidRequest(reason=f"Session '{root.key}' has too many branches. Start a new one.")
@@ -190,6 +205,7 @@ class Chat:
         for record in reversed(await self._branches(root) if root is not None else []):
             if asks := await self._asks(record, set(decided)):
                 live = await self._sessions.live(self._project, record.id)
+                self._sessions.refuse_changes(live, wanted_change(request.agent), NAMES)
                 for ask in asks:
                     approval = decided[ask.ask_id]
                     await self._decide(live, ask, approved=bool(approval.approved), reason=approval.reason)

@@ -4,12 +4,14 @@ from typing import Any
 
 import msgspec
 
-from ostler.base.errors import InvalidRequest, Unprocessable
+from ostler.base.errors import InvalidRequest, SettingsFixed, Unprocessable
 from ostler.base.ids import is_key
 from ostler.server.dialects.ai_sdk.bodies import AgentChoice, ChatRequest, InvokeRequest, Sandbox, UiMessage, plain
+from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionSpec
+from ostler.wire.events import PermissionMode
 from ostler.wire.providers import McpServer
-from ostler.wire.sessions import CreateSession, PermissionMode
+from ostler.wire.sessions import CreateSession
 
 _PERMISSIONS: dict[str, PermissionMode] = {
     "default": "default",
@@ -131,6 +133,37 @@ def new_session(
         provider=choice.provider,
         mcp_servers=_servers(choice),
     )
+
+
+NAMES = {
+    "model": "agent.model",
+    "variant": "agent.variant",
+    "mode": "agent.mode",
+    "permission_mode": "agent.permissions",
+    "provider": "agent.provider",
+    "mcp_servers": "agent.tools",
+}
+"""What chat clients call the settings of a session."""
+
+
+def wanted_change(choice: AgentChoice) -> SessionChange:
+    """What a message says about the agent of a session that exists; what it leaves out stays."""
+    return SessionChange(
+        model=choice.model,
+        variant=choice.variant,
+        mode=choice.mode,
+        permission_mode=_PERMISSIONS[choice.permissions] if choice.permissions is not None else None,
+        provider=choice.provider,
+        mcp_servers=_servers(choice) if choice.tools is not None else None,
+    )
+
+
+def check_folder(choice: AgentChoice, session: str, cwd: str) -> None:
+    """A session stays in its folder."""
+    folder = choice.sandbox.cwd if isinstance(choice.sandbox, Sandbox) else None
+    if folder is not None and folder != cwd:
+        field = "agent.sandbox.cwd"
+        raise SettingsFixed(session=session, field=field, value=cwd, errors={field: ["cannot be changed"]})
 
 
 def like_session(spec: SessionSpec, *, agent: str, key: str, title: str | None, parent: str) -> CreateSession:

@@ -16,12 +16,14 @@ from ostler.server.dialects.daemon.bodies import (
     LocalMcp,
     RemoteMcp,
 )
+from ostler.server.sessions.settings import settings_now
 from ostler.server.sessions.state import SessionState
 from ostler.server.store.records import SessionRecord
 from ostler.wire.agents import Agent, Model
+from ostler.wire.events import PermissionMode
 from ostler.wire.parts import FileInput, ImageInput, InputPart, TextInput
 from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
-from ostler.wire.sessions import CreateSession, PermissionMode, SendMessage
+from ostler.wire.sessions import CreateSession, SendMessage
 
 _NAMES = frozenset({"claude", "codex", "opencode", "amp", "pi"})
 """How the daemon API's specification calls agents."""
@@ -139,7 +141,7 @@ def session_view(
         session_id=record.key,
         agent=names.get(record.agent, record.agent),
         agent_mode=state.mode or record.spec.mode or _DEFAULT_MODE,
-        permission_mode=record.spec.permission_mode,
+        permission_mode=settings_now(record.spec, state).permission_mode,
         ended=state.ended,
         event_count=last,
         created_at=_milliseconds(record.created_at),

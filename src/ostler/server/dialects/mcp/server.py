@@ -1,7 +1,7 @@
 """The tools as an MCP server made with the protocol's own library; imported only when the first client comes."""
 
 from collections.abc import Awaitable
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -10,7 +10,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from ostler import __version__
 from ostler.base.errors import OstlerError
 from ostler.server.dialects.mcp.tools import Json, Tools
-from ostler.wire.sessions import CreateSession
+from ostler.server.sessions.settings import SessionChange
+from ostler.wire.sessions import CreateSession, SendMessage
 
 T = TypeVar("T")
 _INSTRUCTIONS = (
@@ -27,9 +28,21 @@ async def _told(work: Awaitable[T]) -> T:
         raise ToolError(str(error)) from error
 
 
+class StrictServer(MCPServer):
+    """Refuses arguments that a tool does not have, which the library would pass over."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Call a tool, unless an argument would be ignored."""
+        for tool in await self.list_tools():
+            known = tool.input_schema.get("properties", {})
+            if tool.name == name and (unknown := sorted(set(arguments) - set(known))):
+                raise ToolError(f"{', '.join(unknown)}: {name} takes only {', '.join(known)}.")
+        return await super().call_tool(name, arguments, context)
+
+
 def build_manager(tools: Tools, *, max_body_bytes: int) -> StreamableHTTPSessionManager:
     """The server behind streamable HTTP; every request stands for itself, so a restart is not noticed."""
-    server = MCPServer("ostler", title="Ostler", version=__version__, instructions=_INSTRUCTIONS)
+    server = StrictServer("ostler", title="Ostler", version=__version__, instructions=_INSTRUCTIONS)
     _add_looking(server, tools)
     _add_working(server, tools)
     _add_ending(server, tools)
@@ -78,10 +91,20 @@ def _add_working(server: MCPServer, tools: Tools) -> None:
 
     @server.tool()
     async def send_message(
-        session_id: str, message: str, when_busy: Literal["queue", "steer", "interrupt", "reject"] = "queue"
+        session_id: str,
+        message: str,
+        when_busy: Literal["queue", "steer", "interrupt", "reject"] = "queue",
+        model: str | None = None,
+        mode: str | None = None,
+        permission_mode: Literal["default", "plan", "bypass"] | None = None,
     ) -> Json:
-        """Send a message to a session; while its agent works it waits, steers or interrupts."""
-        return await _told(tools.send_message(session_id, message, when_busy))
+        """Send a message to a session; while its agent works it waits, steers or interrupts.
+
+        An idle session can be given another model, mode or permission mode from this message on.
+        """
+        prompt = SendMessage(message=message, when_busy=when_busy)
+        change = SessionChange(model=model, mode=mode, permission_mode=permission_mode)
+        return await _told(tools.send_message(session_id, prompt, change))
 
     @server.tool()
     async def wait_for_turn(session_id: str, timeout_seconds: float = 120) -> Json:

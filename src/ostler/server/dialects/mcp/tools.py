@@ -10,10 +10,11 @@ from ostler.base.errors import AskNotFound, InvalidRequest
 from ostler.server.dialects.beginning import begin
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionFilter
 from ostler.wire.agents import Agent
 from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ostler.wire.sessions import Ask, CreateSession, Message, PermissionReply, SendMessage, Turn, WhenBusy
+from ostler.wire.sessions import Ask, CreateSession, Message, PermissionReply, SendMessage, Turn
 
 Json = dict[str, Any]
 _LONGEST_WAIT = 600.0
@@ -61,12 +62,10 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         begun = await begin(self.sessions, self.project, wanted, SendMessage(message=prompt))
         return {**_started(begun.live), "turn_id": begun.receipt.turn_id}
 
-    async def send_message(self, session_id: str, message: str, when_busy: WhenBusy) -> Json:
+    async def send_message(self, session_id: str, prompt: SendMessage, change: SessionChange) -> Json:
         """One more prompt."""
-        _check_text("message", message)
-        receipt = await self.sessions.send(
-            await self._live(session_id), SendMessage(message=message, when_busy=when_busy)
-        )
+        _check_text("message", prompt.message or "")
+        receipt = await self.sessions.send(await self._live(session_id), prompt, change)
         return dict(msgspec.to_builtins(receipt))
 
     async def wait_for_turn(self, session_id: str, seconds: float) -> Json:

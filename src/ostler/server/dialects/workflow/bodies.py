@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ostler.wire.sessions import PermissionMode
+from ostler.wire.events import PermissionMode
 from ostler.wire.struct import Request, Wire
 
 ExecutionStatus = Literal["PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "CANCELLED"]
