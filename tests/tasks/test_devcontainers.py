@@ -97,7 +97,7 @@ def test_an_image_is_built_from_the_repository(place: Place) -> None:
     done(place.api, _task("mock: say hi", place.repository, devcontainerPath="dev.json"))
     (build,) = place.commands("build")
     assert build[build.index("--build-arg") + 1] == "A=1"
-    assert build[build.index("-f") + 1].endswith("/Dockerfile")
+    assert build[build.index("-f") + 1].endswith(".Dockerfile")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_an_image_is_built_from_the_repository(place: Place) -> None:
         ("{", "cannot be read"),
         ("{}", "neither an image nor a Dockerfile"),
         ('{"dockerComposeFile": "x.yml"}', "docker compose"),
-        ('{"image": "--privileged"}', "is not the name of an image"),
+        ('{"image": "--privileged"}', "cannot be used. Give one such as"),
         ('{"build": {"dockerfile": "../../up"}}', "is not a path inside the workspace"),
     ],
 )

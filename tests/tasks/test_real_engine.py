@@ -1,7 +1,9 @@
 """Tasks in containers of a real engine: the agent is inside, its files are the workspace's, and nothing is left."""
 
+import json
 import os
-from collections.abc import Iterator
+import tarfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -89,6 +91,65 @@ def test_a_container_that_does_not_want_to_end_is_removed(place: Place) -> None:
     settled(place.api, session, turn=1)
     place.api.delete(f"/sessions/{session}").raise_for_status()
     assert podman(place.engine, "ps", "--all", "--format", "{{.Names}}") == ""
+
+
+def _failure(place: Place, name: str, content: Mapping[str, object]) -> str:
+    """Why a task in the container that a file describes fails."""
+    (place.repository / name).write_text(json.dumps(content))
+    git(place.repository, "add", "-A")
+    git(place.repository, "commit", "-q", "-m", "hostile")
+    body = _in_container("mock: say hi", place)
+    body["runtime"] = {"type": "devcontainer", "devcontainerPath": name}
+    found = finished(place.api, order(place.api, body))
+    assert found["status"] == "failed"
+    place.api.delete(f"/sessions/{found['id']}")
+    return str(found["error"])
+
+
+def test_no_folder_of_the_host_can_be_mounted(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "key.txt").write_text("hunter2")
+    overlay = f"/w:O,upperdir={tmp_path},workdir={tmp_path}.w"
+    command = 'python3 -c \'open("/w/new.txt", "w")\''
+    content = {"image": IMAGE, "workspaceFolder": overlay, "postCreateCommand": command}
+    assert "workspaceFolder" in _failure(place, "mount.json", content)
+    assert [file.name for file in tmp_path.iterdir()] == ["key.txt"]
+
+
+def test_no_file_of_the_host_can_be_the_image(place: Place, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "backup.tar", "w") as tar:
+        tar.add(__file__, "key.txt")
+    assert "image" in _failure(place, "image.json", {"image": f"tarball:{tmp_path}/backup.tar"})
+    (place.repository / "Dockerfile").write_text(f"ARG A=tarball:{tmp_path}/backup.tar\nFROM $A\n")
+    assert "is rejected by policy" in _failure(place, "from.json", {"build": {"dockerfile": "Dockerfile"}})
+
+
+@pytest.mark.parametrize("mount", ["--mount", "--mo\\\nunt", "--mo\\\n# a comment\nunt"])
+def test_no_link_leads_a_build_to_the_host(place: Place, tmp_path: Path, mount: str) -> None:
+    (place.repository / "way").unlink(missing_ok=True)
+    (place.repository / "way").symlink_to(tmp_path)
+    (place.repository / "Dockerfile").write_text(f"FROM {IMAGE}\nRUN {mount}=type=bind,source=way,target=/w true\n")
+    assert "RUN --mount" in _failure(place, "link.json", {"build": {"dockerfile": "Dockerfile"}})
+
+
+def test_a_dockerfile_includes_no_file_of_the_host(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "key.txt").write_text("hunter2")
+    (place.repository / "Dockerfile.in").write_text(f'FROM {IMAGE}\n#include "{tmp_path}/key.txt"\nNONSENSE\n')
+    failure = _failure(place, "include.json", {"build": {"dockerfile": "Dockerfile.in"}})
+    assert "NONSENSE" in failure
+    assert "hunter2" not in failure.lower()
+
+
+def test_an_image_is_built_by_the_real_engine(place: Place) -> None:
+    (place.repository / "Dockerfile").write_text(f"FROM {IMAGE}\nARG WORD\nENV WORD=$WORD\n")
+    content = {"build": {"dockerfile": "Dockerfile", "context": ".", "args": {"WORD": "a, b: c"}}}
+    (place.repository / "build.json").write_text(json.dumps(content))
+    git(place.repository, "add", "-A")
+    git(place.repository, "commit", "-q", "-m", "build")
+    body = _in_container("mock: env WORD", place)
+    body["runtime"] = {"type": "devcontainer", "devcontainerPath": "build.json"}
+    session = done(place.api, body)["id"]
+    assert texts(place.api, session) == ["WORD=a, b: c"]
+    place.api.delete(f"/sessions/{session}")
 
 
 def test_what_a_container_says_when_it_cannot_begin_is_told(place: Place) -> None:

@@ -68,6 +68,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str] = msgspec.field(default_factory=dict)
     """Path below the session's home -> content."""
     framing: Literal["lines", "content-length"] = "lines"
+    starter_env: dict[str, str] | None = None
+    """All variables of a command that starts the agent elsewhere, such as in a container, and gives it its own."""
 
 
 class Send(msgspec.Struct, frozen=True):

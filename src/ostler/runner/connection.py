@@ -144,7 +144,7 @@ class AgentConnection:
         self.over.set_result(None)
 
     async def _start(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> Process:
-        env = environment(self._spec, launch, environ)
+        env = launch.starter_env if launch.starter_env is not None else environment(self._spec, launch, environ)
         command = Command(argv=launch.argv, env=env, cwd=self._spec.cwd)
         try:
             await asyncio.to_thread(self._prepare, launch)

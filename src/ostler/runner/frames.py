@@ -8,7 +8,8 @@ from typing import NamedTuple
 import msgspec
 
 KEPT_OF_OVERLONG = 65536
-_LENGTH = re.compile(rb"(.*?)content-length:[ \t]*(\d{1,15})[ \t]*\r?", re.IGNORECASE | re.DOTALL)
+_LENGTH = re.compile(rb"content-length:[ \t]{0,9}(\d{1,15})[ \t]{0,9}\r?\Z", re.IGNORECASE)
+_LONGEST_HEADER = 60
 
 
 class Overlong(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,9 +119,9 @@ class ContentLengthSplitter(FrameSplitter):
     def _on_line(self, line: bytes, frames: list[bytes | Overlong]) -> None:
         if not line.strip():
             self._missing, self._announced = self._announced or 0, None
-        elif (length := _LENGTH.fullmatch(line)) is not None:
-            self._announced = int(length[2])
-            frames += filter(None, [length[1]])  # something printed without a line end stands before the header
+        elif (length := _LENGTH.search(line, max(0, len(line) - _LONGEST_HEADER))) is not None:
+            self._announced = int(length[1])
+            frames += filter(None, [line[: length.start()]])  # printed before the header, without a line end
         elif not line.lower().startswith(b"content-type:"):
             frames.append(line)
 

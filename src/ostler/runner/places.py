@@ -5,7 +5,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import BinaryIO, TypeVar, assert_never
 
 import msgspec
@@ -245,8 +244,7 @@ class LocalWorkspaces:
 
     async def container_engine(self) -> str | None:
         """The engine that answers."""
-        found = await self._containers.engine()
-        return Path(found).name if found is not None else None
+        return await self._containers.engine()
 
     async def close(self) -> None:
         """Let go of everything; workspaces stay."""

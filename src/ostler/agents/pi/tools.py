@@ -25,6 +25,7 @@ from ostler.wire.running import Draft
 DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
 ANCHOR = 200
 _ENDING = re.compile(r"(\n\n)?(Command (exited with code|aborted|timed out)[^\n]*|\(no output\))\s*\Z")
+_LONGEST_ENDING = 500
 _details = msgspec.json.Decoder(frames.WriteDetails)
 
 
@@ -130,7 +131,8 @@ def _rest(call: _Call, output: str) -> Sequence[Output]:
     """What a command printed after its last update; Pi's own words at the end are none of it."""
     if call.name != "bash" or not call.ran:
         return ()
-    fresh = _unseen(call, _ENDING.sub("", output))
+    # only the end is searched: a line of these words over and over would take for ever
+    fresh = _unseen(call, output[:-_LONGEST_ENDING] + _ENDING.sub("", output[-_LONGEST_ENDING:]))
     return (_printed(call, fresh),) if fresh.strip() else ()
 
 

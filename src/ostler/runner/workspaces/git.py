@@ -49,8 +49,9 @@ _OFF = {
 _SETTINGS = tuple(word for name, value in _OFF.items() for word in ("-c", f"{name}={value}"))
 _KEPT = frozenset({"PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"})
 _LAST_LINES = 12
+_LONGEST_LINE = 2000
 _USERINFO = re.compile(r"(?<=://)[^/\s@']+@")
-_PERCENT = re.compile(r"(.+?):\s+(\d+)%")
+_PERCENT = re.compile(r"(.+?):\s{1,9}(\d{1,3})%")
 
 
 class GitFailed(Exception):
@@ -261,8 +262,9 @@ class _Listener:
         pending = b""
         while chunk := self._stream.read1(65536):  # type: ignore[attr-defined]  # pipes of Popen are buffered
             *lines, pending = re.split(rb"[\r\n]", pending + chunk)
+            pending = pending[:_LONGEST_LINE]
             for line in lines:
-                self._take(line.decode(errors="replace").strip())
+                self._take(line[:_LONGEST_LINE].decode(errors="replace").strip())
         self._take(pending.decode(errors="replace").strip())
 
     def _take(self, line: str) -> None:

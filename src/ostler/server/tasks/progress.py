@@ -8,7 +8,8 @@ from ostler.server.sessions.work import Worked
 
 _PAUSE_SECONDS = 0.25
 _MOST_LINES = 2000
-_PERCENT = re.compile(r"(?P<what>.*?):? *(?P<number>\d+)%")
+_MOST_LENGTH = 2000
+_PERCENT = re.compile(r"(?P<what>.*?):? *(?P<number>\d{1,3})%")
 
 
 class ProgressLog:
@@ -27,6 +28,7 @@ class ProgressLog:
             return
         if self._count == _MOST_LINES:
             line = "More lines follow that are not kept."
+        line = line if len(line) <= _MOST_LENGTH else f"{line[:_MOST_LENGTH]} (cut)"
         if self._lines and _same_percentage(self._lines[-1], line):
             self._lines[-1] = line
         else:

@@ -26,7 +26,7 @@ from ostler.wire.workspaces import (
 _TAGS = ["files"]
 _MEDIA = "application/octet-stream"
 _PIECE = 2**20
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _SANDBOXED = {"x-content-type-options": "nosniff", "content-security-policy": "sandbox"}
 _SAFE = {**_SANDBOXED, "accept-ranges": "bytes"}
 """What an agent wrote must never run in a browser as if it were ours."""
