@@ -50,6 +50,7 @@ def main(argv: list[str]) -> int:
         _lock(argv[1:])
     elif len(argv) == 1 and argv[0] in SETS:
         _install(argv[0])
+        _compile(ROOT / "src" / "ostler")
         if argv[0] == "dev":
             _install_test_tools()
     elif argv == ["web"]:
@@ -89,8 +90,15 @@ def _install(name: str) -> None:
         install = [uv, "pip", "install", "--quiet", "--python", str(VENV / "bin" / "python")]
         _run([*install, "--require-hashes", *exact, *locks], env)
         _run([*install, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], env)
+        _compile(VENV / "lib")
         _stamp(name).write_text(_key(name))
         _say(f"ready after {time.monotonic() - started:.0f} s")
+
+
+def _compile(folder: Path) -> None:
+    """Write bytecode: where the environment forbids Python to keep any, each start would compile everything."""
+    command = [str(VENV / "bin" / "python"), "-m", "compileall", "-q", "-j", "0", str(folder)]
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 def _build_web() -> None:
@@ -136,7 +144,7 @@ def _stamp(name: str) -> Path:
 
 def _key(name: str) -> str:
     files = [LOCKS / lock for lock in SETS[name]] + [ROOT / "pyproject.toml"]
-    return _digest(files, str(ROOT))  # an editable install points at its checkout, so a moved one is stale
+    return _digest(files, str(ROOT), "bytecode")  # an editable install points at its checkout, so a moved one is stale
 
 
 def _digest(files: list[Path], *more: str) -> str:

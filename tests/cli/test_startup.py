@@ -1,7 +1,7 @@
 """Asking for help is cheap, and its list is true."""
 
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -9,26 +9,51 @@ import pytest
 
 from ostler.cli import root
 from ostler.cli.lazy import COMMANDS
-from tests.serving import clean_env
+from tests.serving import OSTLER, RunningServer, clean_env, running_server
 
-HEAVY = ("asyncio", "httpx", "litestar", "msgspec", "sqlite3", "ssl", "uvicorn", "ostler.app", "ostler.server")
+COLOURS = ("rich", "pygments")
+SERVER = ("litestar", "uvicorn", "ostler.app", "ostler.server", "ostler.runner", "ostler.agents")
+NETWORK = ("asyncio", "httpx", "ssl", "email", "http.client")
+UNUSED_BY: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("--help",): (*COLOURS, *SERVER, *NETWORK, "msgspec", "sqlite3"),
+    ("--version",): (*COLOURS, *SERVER, *NETWORK, "msgspec", "sqlite3"),
+    ("sessions", "list"): (*COLOURS, *SERVER, *NETWORK),
+    ("sessions", "--help"): (*COLOURS, *SERVER, *NETWORK),
+    ("agents", "list"): (*COLOURS, *SERVER, *NETWORK),
+    ("tasks", "list"): (*COLOURS, *SERVER, *NETWORK),
+    ("asks", "list"): (*COLOURS, *SERVER, *NETWORK),
+    ("catalogue", "projects"): (*COLOURS, *SERVER, *NETWORK),
+    ("system", "health"): (*COLOURS, *SERVER, *NETWORK),
+    ("run", "mock", "Hello"): (*COLOURS, *SERVER),
+}
+"""What a command must not load: each of these costs more than the command's own work."""
+UNUSED_BY_SERVE = (*COLOURS, "httpx", "mcp", "pydantic", "ostler.conformance", "ostler.client")
 
 
-@pytest.mark.parametrize("argument", ["--help", "--version"])
-def test_help_and_version_import_nothing_heavy(argument: str, tmp_path: Path) -> None:
-    program = f"""
-import sys
-from ostler.cli import main
-try:
-    main([{argument!r}])
-except SystemExit as end:
-    assert end.code == 0
-print("heavy:", [name for name in {HEAVY!r} if name in sys.modules])
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=clean_env(tmp_path), capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "heavy: []"
+def loaded(importtime: str) -> set[str]:
+    """The modules in the output of -X importtime."""
+    return {line.rpartition("|")[2].strip() for line in importtime.splitlines() if line.startswith("import time:")}
+
+
+def within(modules: set[str], packages: tuple[str, ...]) -> list[str]:
+    return sorted(name for name in modules for package in packages if f"{name}.".startswith(f"{package}."))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server(tmp_path_factory.mktemp("startup") / "state", env={"PYTHONPROFILEIMPORTTIME": "1"}) as started:
+        yield started
+
+
+@pytest.mark.parametrize("command", UNUSED_BY, ids=" ".join)
+def test_a_command_loads_only_what_it_needs(command: tuple[str, ...], server: RunningServer, tmp_path: Path) -> None:
+    env = clean_env(tmp_path, {"PYTHONPROFILEIMPORTTIME": "1", "OSTLER_ENDPOINT": server.url})
+    done = subprocess.run([*OSTLER, *command], env=env, capture_output=True, text=True, check=True)
+    assert within(loaded(done.stderr), UNUSED_BY[command]) == []
+
+
+def test_a_server_that_answers_has_loaded_only_what_it_needs(server: RunningServer) -> None:
+    assert within(loaded(server.stderr.read_text()), UNUSED_BY_SERVE) == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,12 +1,17 @@
 """What every command that talks to a server shares."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ostler.cli.root import Target
-from ostler.client import AsyncClient, Client
+from ostler.client.plain import PlainTransport, suits
+from ostler.client.sync import Client
+
+if TYPE_CHECKING:
+    from ostler.client.aio import AsyncClient
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,12 +41,14 @@ def _override(ctx: click.Context, option: click.Parameter, value: str | None) ->
 
 def connect(target: Target) -> Client:
     """A client for the chosen server."""
-    return Client(address_of(target), target.token)
+    address, token = address_of(target), target.token
+    return Client(address, token, transport=PlainTransport(address, token) if suits(address, token) else None)
 
 
-def connect_async(target: Target) -> AsyncClient:
-    """An asynchronous client for the chosen server."""
-    return AsyncClient(address_of(target), target.token)
+def connect_async(target: Target) -> "AsyncClient":
+    """An asynchronous client for the chosen server; few commands need one, and loading it takes long."""
+    made: AsyncClient = import_module("ostler.client.aio").AsyncClient(address_of(target), target.token)
+    return made
 
 
 def address_of(target: Target) -> str:

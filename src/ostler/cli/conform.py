@@ -1,6 +1,5 @@
 """`ostler agents conform` and `record`: the conformance suite, run here and without a server."""
 
-import asyncio
 import os
 import shlex
 from collections.abc import AsyncIterator, Callable
@@ -80,6 +79,8 @@ def _examine(
         reason = f"'{order.unknown[0]}' is no behaviour. Possible: {', '.join(behaviours())}."
         raise click.BadParameter(reason, param_hint="--only")
     results = examine(order, load_settings(flags={"config": config}, environ=os.environ), os.environ)
+    import asyncio  # noqa: PLC0415 - it would slow every other command about agents
+
     return asyncio.run(_told(agent, results, as_json))
 
 

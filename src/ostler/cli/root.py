@@ -40,6 +40,7 @@ def root(ctx: click.Context, endpoint: str | None, token: str | None, debug: boo
 
 def run(arguments: list[str]) -> int:
     """Run one command; never shows a traceback unless asked to."""
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # httpx's own command line loads rich, pygments
     try:
         code = root.main(arguments, prog_name="ostler", standalone_mode=False)
         sys.stdout.flush()

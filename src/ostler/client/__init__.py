@@ -1,18 +1,22 @@
-"""The Python SDK: `AsyncClient` and its synchronous twin `Client`."""
+"""The Python SDK: `AsyncClient` and its synchronous twin `Client`; a name is loaded when it is first used."""
 
-from ostler.client.aio import AsyncClient, AsyncSession
-from ostler.client.errors import (
-    BadAnswer,
-    BadName,
-    ClientError,
-    ConnectionLost,
-    MissingEvents,
-    NoAnswer,
-    OstlerApiError,
-    ServerUnreachable,
-)
-from ostler.client.events import EventBatch, SessionEvent
-from ostler.client.sync import Client, SyncSession
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ostler.client.aio import AsyncClient, AsyncSession
+    from ostler.client.errors import (
+        BadAnswer,
+        BadName,
+        ClientError,
+        ConnectionLost,
+        MissingEvents,
+        NoAnswer,
+        OstlerApiError,
+        ServerUnreachable,
+    )
+    from ostler.client.events import EventBatch, SessionEvent
+    from ostler.client.sync import Client, SyncSession
 
 __all__ = [
     "AsyncClient",
@@ -30,3 +34,16 @@ __all__ = [
     "SessionEvent",
     "SyncSession",
 ]
+_PLACES = {
+    "ostler.client.aio": ("AsyncClient", "AsyncSession"),
+    "ostler.client.sync": ("Client", "SyncSession"),
+    "ostler.client.events": ("EventBatch", "SessionEvent"),
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what was asked for: a plain command must not pay for asyncio and httpx."""
+    if name not in __all__:
+        raise AttributeError(f"module 'ostler.client' has no attribute '{name}'")
+    return getattr(import_module(_MODULES.get(name, "ostler.client.errors")), name)

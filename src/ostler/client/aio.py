@@ -13,18 +13,10 @@ import httpx
 from ostler.client import operations as op
 from ostler.client import work
 from ostler.client.calls import Call, answer, api_error, headers_of
-from ostler.client.errors import ClientError
+from ostler.client.errors import ClientError, ConnectionLost
 from ostler.client.events import Cursor, SessionEvent, Stream, check_stream, closed, project_stream, session_stream
-from ostler.client.http import (
-    ANSWER_SECONDS,
-    CLOSE_SECONDS,
-    DEFAULT_ADDRESS,
-    SILENCE_SECONDS,
-    is_reset,
-    limit,
-    options,
-    translated,
-)
+from ostler.client.http import limit, options, translated
+from ostler.client.transport import ANSWER_SECONDS, CLOSE_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS
 from ostler.wire.sessions import Session
 
 P = ParamSpec("P")
@@ -48,8 +40,8 @@ class AsyncTransport:
         own = headers_of(call)
         try:
             return await self._send(call, own)
-        except ClientError as error:
-            if not (is_reset(error) and call.repeatable):
+        except ConnectionLost:
+            if not call.repeatable:
                 raise
         return await self._send(call, own)
 

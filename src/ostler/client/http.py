@@ -7,13 +7,8 @@ from typing import TypedDict
 import httpx
 
 from ostler.client.calls import headers
-from ostler.client.errors import ClientError, ConnectionLost, NoAnswer, ServerUnreachable
-
-DEFAULT_ADDRESS = "http://127.0.0.1:2468"
-CONNECT_SECONDS = 5.0
-ANSWER_SECONDS = 120.0
-SILENCE_SECONDS = 45.0
-CLOSE_SECONDS = 2.0
+from ostler.client.errors import ConnectionLost, NoAnswer, ServerUnreachable
+from ostler.client.transport import CONNECT_SECONDS, LOCAL
 
 
 class Options(TypedDict):
@@ -36,18 +31,13 @@ def options(base_url: str, token: str | None, timeout: float) -> Options:
         timeout=limit(timeout),
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),  # a stream holds one for good
         verify=address.scheme == "https",  # loading certificates takes longer than a plain request
-        trust_env=address.host not in {"127.0.0.1", "localhost", "::1"},  # no proxy leads to this machine
+        trust_env=address.host not in LOCAL,  # no proxy leads to this machine
     )
 
 
 def limit(seconds: float) -> httpx.Timeout:
     """How long one request may take to answer, or one stream may stay silent."""
     return httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
-
-
-def is_reset(error: ClientError) -> bool:
-    """Whether the connection broke under a request, so that it is worth sending again."""
-    return isinstance(error, ConnectionLost)
 
 
 @contextmanager

@@ -1,101 +1,20 @@
 """The synchronous client."""
 
 import functools
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from importlib import import_module
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-import httpx
-
 from ostler.client import operations as op
 from ostler.client import work
-from ostler.client.calls import Call, answer, api_error, headers_of
-from ostler.client.errors import ClientError
-from ostler.client.events import Cursor, SessionEvent, Stream, check_stream, closed, project_stream, session_stream
-from ostler.client.http import (
-    ANSWER_SECONDS,
-    DEFAULT_ADDRESS,
-    SILENCE_SECONDS,
-    is_reset,
-    limit,
-    options,
-    translated,
-)
+from ostler.client.calls import Call
+from ostler.client.events import SessionEvent, project_stream, session_stream
+from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, SyncTransport
 from ostler.wire.sessions import Session
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class SyncTransport:
-    """Sends calls and reads streams."""
-
-    def __init__(self, base_url: str, token: str | None, timeout: float, silence: float) -> None:
-        self.address = base_url
-        self.reached = False
-        self._silence = silence
-        self._http = httpx.Client(**options(base_url, token, timeout))
-
-    def run(self, call: Call[T]) -> T:
-        """Send a call, once more if the connection breaks under it."""
-        own = headers_of(call)
-        try:
-            return self._send(call, own)
-        except ClientError as error:
-            if not (is_reset(error) and call.repeatable):
-                raise
-        return self._send(call, own)
-
-    def _send(self, call: Call[T], own: dict[str, str]) -> T:
-        timeout = httpx.USE_CLIENT_DEFAULT if call.timeout is None else limit(call.timeout)
-        with translated(self.address):
-            response = self._http.request(
-                call.method, call.path, params=call.params, content=call.body, headers=own, timeout=timeout
-            )
-        self.reached = True
-        return answer(call, response.status_code, response.headers.get("content-type", ""), response.content)
-
-    def follow(self, stream: Stream) -> Iterator[SessionEvent]:
-        """Each event once, over as many connections as it takes."""
-        cursor = Cursor(stream)
-        while not cursor.ended:
-            try:
-                with self._connected(stream, cursor) as response:
-                    for chunk in response.iter_bytes():
-                        yield from cursor.feed(chunk)
-                        if cursor.ended:
-                            return
-                raise closed(self.address)
-            except ClientError as error:
-                delay = cursor.delay_after(error, reached=self.reached)
-            time.sleep(delay)
-
-    @contextmanager
-    def _connected(self, stream: Stream, cursor: Cursor) -> Iterator[httpx.Response]:
-        cursor.connected()
-        position = cursor.position
-        with (
-            translated(self.address),
-            self._http.stream(
-                "GET",
-                stream.path,
-                params=stream.params(position),
-                headers=stream.headers(position),
-                timeout=limit(self._silence),
-            ) as response,
-        ):
-            self.reached = True
-            kind = response.headers.get("content-type", "")
-            if not response.is_success:
-                raise api_error(response.status_code, kind, response.read())
-            check_stream(response.status_code, kind)
-            yield response
-
-    def close(self) -> None:
-        """Give the connections back."""
-        self._http.close()
 
 
 class SyncGroup:
@@ -329,8 +248,9 @@ class Client:
         *,
         timeout: float = ANSWER_SECONDS,
         silence: float = SILENCE_SECONDS,
+        transport: SyncTransport | None = None,
     ) -> None:
-        self._transport = SyncTransport(base_url, token, timeout, silence)
+        self._transport = transport or _over_http(base_url, token, timeout, silence)
         self.system = SyncSystem(self._transport)
         self.agents = SyncAgents(self._transport)
         self.sessions = SyncSessions(self._transport)
@@ -351,3 +271,9 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _over_http(base_url: str, token: str | None, timeout: float, silence: float) -> SyncTransport:
+    """The usual transport, loaded here because a caller that brings its own can do without httpx."""
+    made: SyncTransport = import_module("ostler.client.sync_http").HttpTransport(base_url, token, timeout, silence)
+    return made

@@ -1,7 +1,7 @@
 """The HTTP application: routes, gate and idempotency put together, and its OpenAPI description."""
 
 import functools
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from litestar import Litestar, Router
 from litestar.datastructures import State
@@ -79,6 +79,13 @@ class _Application(Litestar):
         return [*plugins, MsgspecDIPlugin()]
 
 
+class _Api(Router):
+    """A router made for one application: Litestar would copy it with all its handlers, which slows every start."""
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        return self
+
+
 def _litestar(services: Services | None) -> Litestar:
     groups = (
         agents,
@@ -94,7 +101,7 @@ def _litestar(services: Services | None) -> Litestar:
         catalogue,
         ai_sdk,
     )
-    router = Router(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS])
+    router = _Api(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS])
     return _Application(
         route_handlers=[
             router,
@@ -114,7 +121,7 @@ def _litestar(services: Services | None) -> Litestar:
         },
         exception_handlers={Exception: problems.answer},
         state=State({"services": services}),
-        openapi_config=_description(),
+        openapi_config=_description() if services is None else None,  # a running server describes itself when asked
         request_max_body_size=None,  # the gate limits bodies by setting
         logging_config=None,
     )
