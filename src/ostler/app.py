@@ -22,6 +22,7 @@ from ostler.base import failpoints
 from ostler.base.clock import SystemClock
 from ostler.base.errors import OstlerError, SettingsError
 from ostler.base.logs import Log, configure_logs, never_log
+from ostler.base.private import close_state
 from ostler.base.settings import Settings
 from ostler.runner.connection import Limits
 from ostler.runner.credentials import Found, find_credentials
@@ -72,6 +73,7 @@ def _arm_failpoint(text: str | None) -> None:
 
 async def _serve(settings: Settings) -> None:
     listener = _listen(settings)
+    _close_state(settings.state_dir)
     store = await Store.open(settings.state_dir / "ostler.db", sync=settings.database_sync)
     workspaces = await _workspaces(settings)
     runner = _runner(settings, workspaces)
@@ -86,6 +88,14 @@ async def _serve(settings: Settings) -> None:
         await _bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner")
         await _bounded(workspaces.close(), _STOP_RUNNER_SECONDS, "workspaces")
         await store.close()
+
+
+def _close_state(folder: Path) -> None:
+    try:
+        close_state(folder)
+    except OSError as error:
+        reason = f"cannot be used ({error.strerror or error}). Choose another folder with --state-dir."
+        raise SettingsError(name="state_dir", value=folder, reason=reason) from error
 
 
 async def _workspaces(settings: Settings) -> LocalWorkspaces:

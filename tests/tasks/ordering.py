@@ -2,7 +2,7 @@
 
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ Json = dict[str, Any]
 
 @contextmanager
 def task_server(
-    state_dir: Path, folder: Path, *args: str, env: Mapping[str, str] | None = None
+    state_dir: Path, folder: Path, *args: str, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
 ) -> Iterator[tuple[RunningServer, httpx.Client]]:
     """A server that may use repositories below a folder, and a client below /api/v1."""
     flags = ("--repository-folder", str(folder), "--stop-grace-seconds", "0.5", *args)
-    with running_server(state_dir, *flags, env=env) as server, client_of(server) as api:
+    with running_server(state_dir, *flags, env=env, prefix=prefix) as server, client_of(server) as api:
         yield server, api
 
 

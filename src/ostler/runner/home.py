@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ostler.agents.adapter import Launch
+from ostler.base.private import make_folder
 from ostler.wire.running import AgentSpec
 
 _INHERITED = frozenset({"PATH", "LANG", "TERM", "TZ"})
@@ -33,9 +34,9 @@ def environment(spec: AgentSpec, launch: Launch, environ: Mapping[str, str]) -> 
 def prepare_home(home: str, files: Mapping[str, str]) -> None:
     """Make the folders and write the files; nothing is ever written outside the home, whatever links lie in it."""
     root = Path(home)
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(root)
     for folder in _FOLDERS.values():
-        (root / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(root / folder)
     for name, content in files.items():
         _write(root.resolve(), name, content)
 
@@ -44,7 +45,7 @@ def _write(root: Path, name: str, content: str) -> None:
     folder = (root / name).parent
     if not folder.resolve().is_relative_to(root) or ".." in Path(name).parts:
         raise PermissionError(13, "lies outside the agent's home", name)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     fresh = folder / f".{Path(name).name}.new"
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -15,6 +15,7 @@ import msgspec
 from ostler.agents.adapter import TurnDone
 from ostler.base.errors import StoreUnavailable
 from ostler.base.failpoints import failpoint
+from ostler.base.private import make_folder, write_file
 from ostler.wire.running import AgentSpec, Answer, Prompt
 
 SPEC, CALLS = "spec", "calls"
@@ -116,10 +117,10 @@ class Journal:
 def keep(folder: Path, kept: Kept) -> None:
     """Begin the folder of a process; it holds credentials, so it is for our eyes only."""
     failpoint("folder.before")
-    folder.mkdir(mode=0o700, parents=True)
+    make_folder(folder.parent)
+    folder.mkdir(mode=0o700)
     fresh = folder / f"{SPEC}.new"
-    fresh.touch(mode=0o600)
-    fresh.write_bytes(msgspec.msgpack.encode(kept))
+    write_file(fresh, msgspec.msgpack.encode(kept))
     fresh.replace(folder / SPEC)
     failpoint("folder.after")
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from ostler.base.private import make_folder, write_file
 from ostler.runner.moving import rename_inside
 
 _LEFT_OUT = frozenset({".cache", "tmp", ".run", ".npm"})
 """Folders of a home that no conversation is remembered by, and that can be large."""
 _PROGRAMS = "node_modules"
+_OWNER = 0o700
 _MOST_BYTES = 64 * 2**20
 _MOST_FILES = 20_000
 
@@ -38,7 +40,7 @@ class Memories:
             shutil.rmtree(fresh, ignore_errors=True)
             return False
         fresh.rename(place)
-        self._origin(place).write_text(home)
+        write_file(self._origin(place), home.encode(errors="surrogateescape"))
         return True
 
     def bring_back(self, workspace: str, snapshot: str, home: str, *, into: str) -> None:
@@ -46,7 +48,7 @@ class Memories:
         target = Path(home)
         fresh = target.with_name(f".{target.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(target.parent)
         shutil.copytree(self._place(workspace, snapshot), fresh, symlinks=True)
         fresh.chmod(0o700)
         origin = self._origin(self._place(workspace, snapshot)).read_text()
@@ -109,11 +111,13 @@ def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 def _copy(source: Path, target: Path, earlier: Path | None) -> None:
     """Copy a file; one that has not changed since the earlier copy shares its bytes, since copies never change."""
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(target.parent)
     if earlier is not None and _is_the_same(source, earlier):
         os.link(earlier, target, follow_symlinks=False)
     else:
         shutil.copy2(source, target, follow_symlinks=False)
+        if not target.is_symlink():
+            target.chmod(target.stat().st_mode & _OWNER)
 
 
 def _is_the_same(source: Path, earlier: Path) -> bool:
@@ -121,4 +125,8 @@ def _is_the_same(source: Path, earlier: Path) -> bool:
         one, other = source.lstat(), earlier.lstat()
     except OSError:
         return False
-    return (one.st_size, one.st_mtime_ns, one.st_mode) == (other.st_size, other.st_mtime_ns, other.st_mode)
+    return (one.st_size, one.st_mtime_ns, one.st_mode & _OWNER) == (
+        other.st_size,
+        other.st_mtime_ns,
+        other.st_mode & _OWNER,
+    )

@@ -10,6 +10,7 @@ import msgspec
 from ostler.base.errors import OstlerError
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
+from ostler.base.private import make_folder
 from ostler.link.protocol import Sink
 from ostler.runner.connection import AgentConnection
 from ostler.wire.running import AgentExit, AgentSpec, Draft
@@ -148,7 +149,7 @@ def _move_home(spare: Path, home: str) -> bool:
     target = Path(home)
     if target.exists():
         return False
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(target.parent)
     spare.rename(target)
     spare.symlink_to(target)
     return True

@@ -12,6 +12,7 @@ import msgspec
 
 from ostler.base.errors import SetupFailed, SnapshotNotFound, TimedOut, WorkspaceNotFound
 from ostler.base.ids import new_id
+from ostler.base.private import make_folder
 from ostler.base.undo import undone_later_by
 from ostler.link.workspaces import Progress, SetupOutcome
 from ostler.runner.home import base_environment
@@ -47,7 +48,7 @@ class Setups:
         self._nursery = NurseryHandle(environ)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         shutil.rmtree(root / "running", ignore_errors=True)
-        (root / "kept").mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(root / "kept")
 
     def workspaces(self) -> set[str]:
         """Those that hold kept results."""
@@ -96,7 +97,7 @@ class Setups:
         entry = await self._library.entry(workspace.id)
         place = self._root / "running" / new_id("set")
         home = place / "home"
-        home.mkdir(mode=0o700, parents=True)
+        make_folder(home)
         (place / "spool").mkdir(mode=0o700)
         argv = entry.command(("sh", "-c", f"exec 2>&1\n{command}"))
         env = {**base_environment(self._environ), "HOME": str(home), "TMPDIR": str(home)}

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ostler.base.private import open_file
 from ostler.runner.workspaces.model import LargeFile, Snapshot, Workspace
 
 WORKSPACE_RECORD = "workspace.json"
@@ -50,7 +51,7 @@ def read_record(path: Path, kind: type[_Kind]) -> _Kind | None:
 def write_record(path: Path, record: msgspec.Struct) -> None:
     """Write it so that a crash leaves the old one or the new one."""
     fresh = path.with_name(f".{path.name}.new")
-    with fresh.open("wb") as file:
+    with open_file(fresh) as file:
         file.write(msgspec.json.encode(record))
         file.flush()
         os.fsync(file.fileno())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ostler.base.errors import NotFound, TooLarge
 from ostler.base.ids import new_id
+from ostler.base.private import open_file
 from ostler.runner.workspaces.model import Upload
 
 _ID = re.compile(r"upl_[0-9a-f]{64}")
@@ -28,7 +29,7 @@ class Uploads:
         fresh = self._folder / f"{new_id('new')}.part"
         digest, size = hashlib.sha256(), 0
         try:
-            with fresh.open("xb") as file:
+            with open_file(fresh, new=True) as file:
                 async for chunk in chunks:
                     size += len(chunk)
                     if size > self._max_bytes:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import assert_never
 
+from ostler.base import private
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.paths import is_file
 from ostler.wire.parts import FileInput, FileRefPart, ImageInput, ImagePart, InputPart, PromptPart, TextInput, TextPart
@@ -57,7 +58,7 @@ def _stored_image(data: str, mime: str, index: int, folder: Path) -> ImagePart:
     except ValueError as error:  # also for letters that base64 does not have
         errors = {f"parts[{index}].data": [f"is not base64: {error}"]}
         raise InvalidRequest(reason="The image's data is not valid base64.", errors=errors) from error
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private.make_folder(folder)
     path = folder / f"{index}{suffix}"
-    path.write_bytes(content)
+    private.write_file(path, content)
     return ImagePart(path=str(path), mime=mime)

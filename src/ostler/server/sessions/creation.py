@@ -7,6 +7,7 @@ import msgspec
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import is_key, new_id
 from ostler.base.paths import is_folder
+from ostler.base.private import make_folder
 from ostler.server.sessions import drafts
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.store.records import NewSession, SessionSpec
@@ -127,7 +128,7 @@ def _checked_cwd(cwd: str) -> str:
 
 def make_workspace(cwd: str) -> None:
     """The empty folder of a session that named none."""
-    Path(cwd).mkdir(mode=0o700, parents=True)
+    make_folder(Path(cwd))
 
 
 def agent_spec(

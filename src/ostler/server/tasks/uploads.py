@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from ostler.base import private
 from ostler.base.errors import NotFound
 from ostler.base.logs import never_log
 from ostler.wire.workspaces import Upload, WorkspaceOrder
@@ -23,11 +24,11 @@ class Uploads:
 
     def issue(self) -> tuple[str, float]:
         """A new ticket, and when it expires."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.make_folder(self._folder)
         self._sweep()
         ticket = f"upt_{secrets.token_urlsafe(32)}"
         never_log(ticket)
-        (self._folder / ticket).touch(mode=0o600)
+        private.write_file(self._folder / ticket, b"")
         return ticket, time.time() + _SECONDS
 
     def check(self, ticket: str) -> None:
@@ -38,7 +39,7 @@ class Uploads:
     def fill(self, ticket: str, upload: Upload) -> None:
         """The archive of a ticket is there."""
         self.check(ticket)
-        (self._folder / ticket).write_bytes(msgspec.json.encode(upload))
+        private.write_file(self._folder / ticket, msgspec.json.encode(upload))
 
     def redeemed(self, order: WorkspaceOrder) -> WorkspaceOrder:
         """The order with the upload's own id instead of a ticket."""

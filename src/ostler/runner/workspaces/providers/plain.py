@@ -60,7 +60,7 @@ class Copy:
         if origin.content is None:
             raise ValueError("this provider needs files to begin with")
         self.clone(origin.content, spot.tree, frozen=False)
-        (spot.place / MADE).touch()
+        (spot.place / MADE).touch(mode=0o600)
         return Made()
 
     def open(self, spot: Spot) -> int:
@@ -129,5 +129,5 @@ class InPlace(Copy):
 
     def create(self, spot: Spot, origin: Origin) -> Made:
         """Only note when it began."""
-        (spot.place / MADE).touch()
+        (spot.place / MADE).touch(mode=0o600)
         return Made()
