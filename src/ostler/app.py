@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Awaitable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from ostler.base.settings import Settings
 from ostler.runner.connection import Limits
 from ostler.runner.credentials import Found, find_credentials
 from ostler.runner.devcontainers import Devcontainers
+from ostler.runner.helpers import Minder
 from ostler.runner.install import Installer
 from ostler.runner.local import LocalRunner
 from ostler.runner.memories import Memories
@@ -49,6 +51,9 @@ log = Log(__name__)
 _STOP_AGENTS_SECONDS = 3.2
 _STOP_REQUESTS_SECONDS = 0.5
 _STOP_RUNNER_SECONDS = 0.5
+_STOP_WORKSPACES_SECONDS = 4.0
+_HARD_STOP_SECONDS = 15.0
+"""After this a server that was told to stop ends whatever still hinders it; what is acknowledged is on disk."""
 
 
 def serve(settings: Settings) -> int:
@@ -74,6 +79,7 @@ def _arm_failpoint(text: str | None) -> None:
 async def _serve(settings: Settings) -> None:
     listener = _listen(settings)
     _close_state(settings.state_dir)
+    minder = Minder(os.environ)
     store = await Store.open(settings.state_dir / "ostler.db", sync=settings.database_sync)
     workspaces = await _workspaces(settings)
     runner = _runner(settings, workspaces)
@@ -86,8 +92,9 @@ async def _serve(settings: Settings) -> None:
     finally:
         await webhooks.close()
         await _bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner")
-        await _bounded(workspaces.close(), _STOP_RUNNER_SECONDS, "workspaces")
+        await _bounded(workspaces.close(), _STOP_WORKSPACES_SECONDS, "workspaces")
         await store.close()
+        minder.close()
 
 
 def _close_state(folder: Path) -> None:
@@ -283,10 +290,23 @@ def _stop_signal() -> "asyncio.Future[int]":
         if stop.done():
             os._exit(128 + number)
         stop.set_result(number)
+        _end_for_certain(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal, number)
     return stop
+
+
+def _end_for_certain(code: int) -> None:
+    """Threads cannot be ended, so one that hangs on a disk must not keep the process."""
+
+    def give_up() -> None:
+        log.error("server.ended_by_force", seconds=_HARD_STOP_SECONDS)
+        os._exit(code)
+
+    timer = threading.Timer(_HARD_STOP_SECONDS, give_up)
+    timer.daemon = True
+    timer.start()
 
 
 def _announce(settings: Settings, listener: socket.socket) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ostler.base.errors import RuntimeRefused, Unprocessable
+from ostler.runner.helpers import marked, tame
 from ostler.runner.home import base_environment
 
 ANSWER_SECONDS = 10.0
@@ -111,12 +112,13 @@ class Engines:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         process = await asyncio.create_subprocess_exec(
             *command,
-            env=self.env,
+            env=marked(self.env),
             cwd=self._folder,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
+        tame(process.pid, cpu_seconds=seconds)
         said = b""
         try:
             async with asyncio.timeout(seconds):

@@ -28,6 +28,7 @@ _LAST_LINES = 5
 _STOP_SECONDS = 1.0
 _DAY = 86400.0
 _LABEL = "setup"
+_NICENESS = "5"
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +100,7 @@ class Setups:
         home = place / "home"
         make_folder(home)
         (place / "spool").mkdir(mode=0o700)
-        argv = entry.command(("sh", "-c", f"exec 2>&1\n{command}"))
+        argv = entry.command(("nice", "-n", _NICENESS, "sh", "-c", f"exec 2>&1\n{command}"))
         env = {**base_environment(self._environ), "HOME": str(home), "TMPDIR": str(home)}
         try:
             await self._watch(Command(argv=argv, env=env, cwd=entry.folder), place / "spool", progress)

@@ -11,12 +11,13 @@ from ostler.base.ids import new_id
 from ostler.runner.workspaces.bases import Base, Bases, base_key
 from ostler.runner.workspaces.beneath import folder
 from ostler.runner.workspaces.files import Files
-from ostler.runner.workspaces.git import Git, Progress, Stop
+from ostler.runner.workspaces.git import Git, Progress
 from ostler.runner.workspaces.mirrors import Fetched, Mirrors, check_out
 from ostler.runner.workspaces.model import EmptySource, FolderSource, GitSource, Order, Submodule, UploadSource
 from ostler.runner.workspaces.policy import Policy, allowed_folder
 from ostler.runner.workspaces.providers.provider import TREE, Provider
 from ostler.runner.workspaces.recorder import EMPTY_TREE, Contents, Recorder, changed_since
+from ostler.runner.workspaces.stopping import Stop
 from ostler.runner.workspaces.submodules import Submodules, grafted
 from ostler.runner.workspaces.trees import copy_tree
 from ostler.runner.workspaces.unpacking import UnpackLimits, unpack

@@ -2,6 +2,10 @@
 
 import subprocess
 from collections.abc import Sequence
+from threading import Timer
+
+from ostler.runner.helpers import marked, tame
+from ostler.runner.workspaces.stopping import check_wanted, current_stop, kill_group
 
 _SECONDS = 120.0
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
@@ -11,24 +15,33 @@ class ToolFailed(OSError):
     """A tool is missing or refused; `strerror` is the last line it said."""
 
 
-def run_tool(command: Sequence[str]) -> str:
-    """What a tool prints; raises ToolFailed."""
+def run_tool(command: Sequence[str], *, seconds: float = _SECONDS) -> str:
+    """What a tool prints; raises ToolFailed, or Stopped if the work it is part of is not wanted any more."""
     try:
-        done = subprocess.run(
+        child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            env=_ENVIRONMENT,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=marked(_ENVIRONMENT),
+            start_new_session=True,
         )
     except FileNotFoundError as error:
         raise ToolFailed(2, f"the program {command[0]} is not installed") from error
-    except subprocess.TimeoutExpired as error:
-        raise ToolFailed(110, f"{command[0]} did not end within {_SECONDS:g} seconds") from error
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"{command[0]} ended with code {done.returncode}"]
-        raise ToolFailed(5, said[-1])
-    return done.stdout
+    tame(child.pid, cpu_seconds=seconds)
+    too_late = Timer(seconds, kill_group, [child])
+    too_late.daemon = True
+    with child, current_stop().watching(child):
+        too_late.start()
+        try:
+            printed, said = (stream.decode(errors="replace") for stream in child.communicate())
+        finally:
+            was_in_time = too_late.is_alive()
+            too_late.cancel()
+    if child.returncode == 0:
+        return printed
+    check_wanted()
+    if not was_in_time:
+        raise ToolFailed(110, f"{command[0]} did not end within {seconds:g} seconds")
+    lines = said.strip().splitlines() or [f"{command[0]} ended with code {child.returncode}"]
+    raise ToolFailed(5, lines[-1])

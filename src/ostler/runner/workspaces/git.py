@@ -5,21 +5,21 @@ It only ever works in repositories that Ostler made itself; what an agent change
 a remote is spoken to by the protocols of its policy only.
 """
 
-import os
 import re
-import signal
 import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock, Thread, Timer
+from threading import Thread, Timer
 from typing import IO
 
 import msgspec
 
 from ostler.base.undo import undone_by
+from ostler.runner.helpers import marked, tame
+from ostler.runner.workspaces.stopping import Stop, check_wanted, current_stop, kill_group
 
 Progress = Callable[[str], None]
 LOCAL_SECONDS = 600.0
@@ -75,40 +75,6 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 OFFLINE = Remote()
 
 
-class Stop:
-    """Ends the commands of one piece of work from another thread."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._children: set[subprocess.Popen[bytes]] = set()
-        self._requested = False
-
-    @property
-    def requested(self) -> bool:
-        """Whether nobody wants the work any more."""
-        return self._requested
-
-    def request(self) -> None:
-        """Kill what runs, and whatever would be started from now on."""
-        with self._lock:
-            self._requested = True
-            for child in self._children:
-                _kill(child)
-
-    @contextmanager
-    def watching(self, child: subprocess.Popen[bytes]) -> Iterator[None]:
-        """Keep a command within reach."""
-        with self._lock:
-            self._children.add(child)
-            if self._requested:
-                _kill(child)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._children.discard(child)
-
-
 class Git:
     """Runs git; `environ` gives the PATH, proxies and trusted certificates, `home` is an empty folder."""
 
@@ -146,6 +112,7 @@ class Git:
         progress: Progress | None = None,
         stop: Stop | None = None,
         accept: Sequence[int] = (0,),
+        file_bytes: int | None = None,
     ) -> bytes:
         """What the command prints; `repository` is a git folder of ours, `files` the folder its index speaks about."""
         with self.started(
@@ -159,6 +126,7 @@ class Git:
             progress=progress,
             stop=stop,
             accept=accept,
+            file_bytes=file_bytes,
         ) as output:
             return output.read()
 
@@ -175,6 +143,7 @@ class Git:
         progress: Progress | None = None,
         stop: Stop | None = None,
         accept: Sequence[int] = (0,),
+        file_bytes: int | None = None,
     ) -> Iterator[IO[bytes]]:
         """The command's output as it comes; raises GitFailed at the end of the block."""
         command = ["git", *_SETTINGS, *_places(repository, files), *arguments]
@@ -187,18 +156,21 @@ class Git:
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=variables,
+                env=marked(variables),
                 cwd=files or variables["HOME"],
                 start_new_session=True,
             )
-        with child, (stop or Stop()).watching(child), _deadline(child, REMOTE_SECONDS if progress else LOCAL_SECONDS):
+        seconds = REMOTE_SECONDS if progress else LOCAL_SECONDS
+        tame(child.pid, cpu_seconds=seconds, file_bytes=file_bytes)
+        with child, (stop or current_stop()).watching(child), _deadline(child, seconds):
             listener = _Listener(_pipe(child.stderr), progress)
             try:
-                with undone_by(lambda: _kill(child)):
+                with undone_by(lambda: kill_group(child)):
                     yield _pipe(child.stdout)
             finally:
                 words = listener.finish()
             if child.wait() not in accept:
+                check_wanted()
                 raise GitFailed(remote.hidden(words) or f"git {arguments[0]} ended with code {child.returncode}")
 
 
@@ -227,19 +199,13 @@ def _input(given: bytes) -> Iterator[IO[bytes] | int]:
 
 @contextmanager
 def _deadline(child: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
-    timer = Timer(seconds, _kill, [child])
+    timer = Timer(seconds, kill_group, [child])
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    """End the command and the helpers it started."""
-    with suppress(OSError):
-        os.killpg(child.pid, signal.SIGKILL)
 
 
 class _Listener:

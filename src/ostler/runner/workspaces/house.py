@@ -19,7 +19,7 @@ from ostler.runner.workspaces.bases import Base, Bases
 from ostler.runner.workspaces.beneath import folder
 from ostler.runner.workspaces.builder import Builder
 from ostler.runner.workspaces.diffs import difference, write_patch
-from ostler.runner.workspaces.git import Git, Progress, Stop
+from ostler.runner.workspaces.git import Git, Progress
 from ostler.runner.workspaces.holders import Holders
 from ostler.runner.workspaces.mirrors import Mirrors
 from ostler.runner.workspaces.model import (
@@ -45,6 +45,7 @@ from ostler.runner.workspaces.records import (
     read_record,
     write_record,
 )
+from ostler.runner.workspaces.stopping import Stop, check_wanted
 from ostler.runner.workspaces.submodules import ungrafted
 from ostler.runner.workspaces.trash import Trash
 from ostler.runner.workspaces.unpacking import UnpackLimits
@@ -188,12 +189,12 @@ class House:
             draft = self._draft(provider, base, path)
             draft = msgspec.structs.replace(draft, refused=refused)
             record = WorkspaceRecord(workspace=draft, base=base.name, parent_tree=base.tree)
-            return self._make(record, provider, self._bases.origin(base), base.tree, stop)
+            return self._make(record, provider, self._bases.origin(base), base.tree)
         finally:
             self._bases.put_back(base.name)
             self._collect()
 
-    def fork(self, snapshot: str, stop: Stop) -> Workspace:
+    def fork(self, snapshot: str) -> Workspace:
         """Make a workspace from a snapshot."""
         kept = self._kept(snapshot)
         parent = self.record(kept.snapshot.workspace)
@@ -206,7 +207,7 @@ class House:
             parent_tree=kept.parent_tree,
             borrowed=(parent.workspace.id, *parent.borrowed),
         )
-        return self._make(record, provider, self._origin(kept), kept.snapshot.tree, stop)
+        return self._make(record, provider, self._origin(kept), kept.snapshot.tree)
 
     def _draft(self, provider: Provider, base: Base, path: Path | None) -> Workspace:
         name = new_id("wsp")
@@ -223,15 +224,13 @@ class House:
             too_large=base.too_large[:_MOST_NAMES],
         )
 
-    def _make(
-        self, record: WorkspaceRecord, provider: Provider, origin: Origin, origin_tree: str, stop: Stop
-    ) -> Workspace:
+    def _make(self, record: WorkspaceRecord, provider: Provider, origin: Origin, origin_tree: str) -> Workspace:
         spot = self._spot(record)
         spot.place.mkdir(mode=0o700)
         throw = partial(self._trash.throw, spot.place, provider.kind)
         with undone_by(throw), undone_by(lambda: provider.release(spot)):
             record = self._filled(record, provider, origin, origin_tree)
-            _check_wanted(stop)
+            check_wanted()
             write_record(spot.place / WORKSPACE_RECORD, record)
         with self._lock:
             self._records[record.workspace.id] = record
@@ -459,11 +458,6 @@ def _check_kinship(record: WorkspaceRecord, kept: SnapshotRecord) -> None:
     """Only its own snapshots and those of what it was forked from are a workspace's business."""
     if kept.snapshot.workspace not in (record.workspace.id, *record.borrowed):
         raise SnapshotNotFound(snapshot=kept.snapshot.id)
-
-
-def _check_wanted(stop: Stop) -> None:
-    if stop.requested:
-        raise Unprocessable(reason="The order was called off.")
 
 
 def _locked(root: Path) -> int:

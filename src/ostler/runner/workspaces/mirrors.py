@@ -11,9 +11,10 @@ from typing import Literal
 import msgspec
 
 from ostler.base.errors import RepositoryFailed
-from ostler.runner.workspaces.git import Git, GitFailed, Progress, Remote, Stop
+from ostler.runner.workspaces.git import Git, GitFailed, Progress, Remote
 from ostler.runner.workspaces.model import GitSource, Ref, Refs, Submodule
 from ostler.runner.workspaces.policy import Address, Policy, allowed, checked_commit, checked_ref, remote_of
+from ostler.runner.workspaces.stopping import Stop
 
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 _HEAD_TOO = "+HEAD:refs/ostler/head"

@@ -162,7 +162,7 @@ class Recorder:
         if not changes.present and not gone and not missing:
             return Recorded(tree=parent)
         with self._staged() as (stage, index):
-            orders = _Orders(self._git, repository, stage, index)
+            orders = _Orders(self._git, repository, stage, index, 2 * self._limits.total_bytes)
             orders.run("read-tree", parent)
             stager = _Stager(root, stage, self._limits, missing, frozen=frozen)
             _place_rules(orders, stager, contents, changes, gone)
@@ -188,8 +188,9 @@ class Recorder:
 class _Orders:
     """Git with one repository, one stage and one index."""
 
-    def __init__(self, git: Git, repository: Path, stage: Path, index: Path) -> None:
+    def __init__(self, git: Git, repository: Path, stage: Path, index: Path, file_bytes: int) -> None:
         self._git, self._repository, self._stage, self._index = git, repository, stage, index
+        self._file_bytes = file_bytes
 
     def run(
         self, *arguments: str, given: bytes = b"", accept: Sequence[int] = (0,), env: Mapping[str, str] | None = None
@@ -202,6 +203,7 @@ class _Orders:
             given=given,
             accept=accept,
             env=env,
+            file_bytes=self._file_bytes,
         )
 
 

@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
 
 from ostler.base.clock import Clock, SystemClock
+from ostler.base.errors import Stopping, WorkspaceNotFound
 from ostler.runner.workspaces.files import Files
-from ostler.runner.workspaces.git import Progress, Stop
+from ostler.runner.workspaces.git import Progress
 from ostler.runner.workspaces.house import House, Options
 from ostler.runner.workspaces.model import (
     Difference,
@@ -40,11 +41,12 @@ from ostler.runner.workspaces.model import (
     Workspace,
 )
 from ostler.runner.workspaces.packing import ArchiveForm, pack
+from ostler.runner.workspaces.stopping import Stop, under
 
 _Result = TypeVar("_Result")
 _THREADS = 16
 _CANCEL_SECONDS = 10.0
-_CLOSE_SECONDS = 30.0
+_CLOSE_SECONDS = 2.0
 
 
 class Workspaces:
@@ -55,6 +57,10 @@ class Workspaces:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ostler-workspace")
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._working: dict[Stop, str] = {}
+        """What is under way, and in which workspace; empty for none."""
+        self._doomed: set[str] = set()
+        self._closing = False
 
     @classmethod
     async def open(
@@ -66,11 +72,14 @@ class Workspaces:
         return cls(house)
 
     async def close(self) -> None:
-        """Let go of everything; workspaces stay, and agents that stay keep theirs."""
+        """Break off what is under way and let go of everything; workspaces stay, and agents that stay keep theirs."""
+        self._closing = True
+        for stop in list(self._working):
+            stop.request()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
-        await self._run(lambda _: self._house.close())
-        self._threads.shutdown(wait=False)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._house.close)
 
     async def providers(self) -> list[Verdict]:
         """Which snapshot providers work here, best first, and why the others do not."""
@@ -103,7 +112,15 @@ class Workspaces:
 
     async def destroy(self, workspace: str) -> None:
         """Remove a workspace and its snapshots, whoever is still inside; forks of them stay."""
-        await self._alone(workspace, lambda: self._house.destroy(workspace))
+        self._house.record(workspace)
+        self._doomed.add(workspace)
+        for stop, place in list(self._working.items()):
+            if place == workspace:
+                stop.request()
+        try:
+            await self._alone(workspace, lambda: self._house.destroy(workspace), is_last=True)
+        finally:
+            self._doomed.discard(workspace)
         self._locks.pop(workspace, None)
 
     async def snapshot(self, workspace: str, label: str = "") -> Snapshot:
@@ -121,7 +138,7 @@ class Workspaces:
     async def fork(self, snapshot: str) -> Workspace:
         """A new workspace that begins as a snapshot."""
         owner = self._house.owner_of(snapshot)
-        return await self._alone(owner, lambda: self._house.fork(snapshot, Stop()))
+        return await self._alone(owner, lambda: self._house.fork(snapshot))
 
     async def diff(
         self,
@@ -165,29 +182,48 @@ class Workspaces:
         """For delivery: work with what is behind while nothing else changes this workspace."""
         return await self._alone(workspace, lambda: work(self._house))
 
-    async def _alone(self, workspace: str, work: Callable[[], _Result]) -> _Result:
-        """Run work on one workspace, one after the other; once begun it is finished, whoever waits for it."""
+    async def _alone(self, workspace: str, work: Callable[[], _Result], *, is_last: bool = False) -> _Result:
+        """Run work on one workspace, one after the other; once begun it is finished, whoever waits for it.
+
+        Only the end of the workspace or of the server breaks it off.
+        """
         self._house.record(workspace)
 
         async def locked() -> _Result:
             async with self._locks[workspace]:
-                return await self._run(lambda _: work())
+                if workspace in self._doomed and not is_last:
+                    raise WorkspaceNotFound(workspace=workspace)
+                return await self._run(lambda _: work(), workspace)
 
         task = asyncio.create_task(locked())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _run(self, work: Callable[[Stop], _Result]) -> _Result:
+    async def _run(self, work: Callable[[Stop], _Result], workspace: str = "") -> _Result:
         """Run work in a thread; a cancelled caller stops its commands and waits for it to clean up."""
+        if self._closing:
+            raise Stopping
         stop = Stop()
-        future = asyncio.get_running_loop().run_in_executor(self._threads, work, stop)
+        self._working[stop] = workspace
+        future = asyncio.get_running_loop().run_in_executor(self._threads, _stoppable, work, stop)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             stop.request()
             await asyncio.wait({future}, timeout=_CANCEL_SECONDS)
             raise
+        except Exception as error:
+            if stop.requested:
+                raise (Stopping() if self._closing else WorkspaceNotFound(workspace=workspace)) from error
+            raise
+        finally:
+            del self._working[stop]
+
+
+def _stoppable(work: Callable[[Stop], _Result], stop: Stop) -> _Result:
+    with under(stop):
+        return work(stop)
 
 
 def _on_this_loop(progress: Progress) -> Progress:

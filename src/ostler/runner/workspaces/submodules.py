@@ -13,10 +13,11 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from ostler.base.errors import OstlerError, RepositoryFailed
-from ostler.runner.workspaces.git import Git, GitFailed, Progress, Stop
+from ostler.runner.workspaces.git import Git, GitFailed, Progress
 from ostler.runner.workspaces.mirrors import Fetched, Mirrors
 from ostler.runner.workspaces.model import Credential, GitSource, Submodule
 from ostler.runner.workspaces.recorder import is_git
+from ostler.runner.workspaces.stopping import Stop
 
 _FILE = ".gitmodules"
 _BLOB_MODES = ("100644", "100755")

@@ -7,6 +7,7 @@ from threading import Thread
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.runner.workspaces.providers import Providers
+from ostler.runner.workspaces.stopping import Stop, Stopped, under
 
 log = Log(__name__)
 _CLOSE_SECONDS = 5.0
@@ -19,6 +20,7 @@ class Trash:
         self._folder = folder
         self._providers = providers
         self._queue: SimpleQueue[Path | None] = SimpleQueue()
+        self._stop = Stop()
         self._thread = Thread(target=self._reap, name="ostler-trash", daemon=True)
 
     def start(self) -> None:
@@ -35,12 +37,16 @@ class Trash:
 
     def close(self) -> None:
         """Stop soon; what is left is removed after the next start."""
+        self._stop.request()
         self._queue.put(None)
         self._thread.join(_CLOSE_SECONDS)
 
     def _reap(self) -> None:
         while (place := self._queue.get()) is not None:
             try:
-                self._providers.by_name(place.suffix.removeprefix(".")).purge(place)
+                with under(self._stop):
+                    self._providers.by_name(place.suffix.removeprefix(".")).purge(place)
+            except Stopped:
+                return
             except Exception:
                 log.error("trash.stuck", folder=str(place), exc_info=True)

@@ -4,13 +4,14 @@ import errno
 import fcntl
 import os
 import stat
-import subprocess
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ostler.runner.workspaces.beneath import folder, open_beneath, opened
+from ostler.runner.workspaces.commands import ToolFailed, run_tool
+from ostler.runner.workspaces.stopping import check_wanted
 
 Cloning = Literal["always", "auto"]
 _FICLONE = 0x40049409
@@ -19,6 +20,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _CHUNK = 2**24
+_REMOVE_SECONDS = 3600.0
 _ROOT = os.geteuid() == 0
 
 
@@ -43,6 +45,7 @@ def walk(root: int, *, enter: Callable[[Found], bool] = lambda _: True) -> Itera
     """
     waiting = [""]
     while waiting:
+        check_wanted()
         path = waiting.pop()
         try:
             at = open_beneath(root, path, _FOLDER)
@@ -226,6 +229,7 @@ def copy_content(source: int, target: int) -> None:
 def _copy_range(source: int, target: int, at: int, until: int) -> int:
     os.lseek(target, at, os.SEEK_SET)
     while at < until:
+        check_wanted()
         copied = os.sendfile(target, source, at, min(until - at, _CHUNK))
         if copied == 0:
             return until  # the file was cut meanwhile
@@ -236,12 +240,16 @@ def _copy_range(source: int, target: int, at: int, until: int) -> int:
 def remove_tree(path: Path) -> None:
     """Remove a tree of any depth, whatever its modes, without crossing into other file systems."""
     command = ["rm", "-rf", "--one-file-system", "--", str(path)]
-    if subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
+    with suppress(ToolFailed):
+        run_tool(command, seconds=_REMOVE_SECONDS)
         return
-    subprocess.run(["chmod", "-R", "u+rwX", "--", str(path)], capture_output=True, check=False)
-    again = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if again.returncode and path.exists():
-        raise OSError(errno.EBUSY, again.stderr.strip().rpartition("\n")[2] or "could not be removed", str(path))
+    with suppress(ToolFailed):
+        run_tool(["chmod", "-R", "u+rwX", "--", str(path)], seconds=_REMOVE_SECONDS)
+    try:
+        run_tool(command, seconds=_REMOVE_SECONDS)
+    except ToolFailed as error:
+        if path.exists():
+            raise OSError(errno.EBUSY, error.strerror or "could not be removed", str(path)) from error
 
 
 def size_of(root: int) -> int:

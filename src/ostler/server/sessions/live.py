@@ -406,6 +406,7 @@ class LiveSession:
         """The server stops: begin nothing more; another server goes on."""
         self._shutting_down = True
         self.agent.stay_awake()
+        self.chores.leave()
 
     async def _move(self, status: SessionStatus, verb: str) -> None:
         self._check_move(status, verb)

@@ -105,10 +105,15 @@ class Chores:
 
     async def stop(self) -> None:
         """Break off what is being done, and begin nothing more."""
-        self._is_over = True
+        self.leave()
         if self._current is not None:
-            self._current.cancel()
             await asyncio.wait([self._current])
+
+    def leave(self) -> None:
+        """Break it off without waiting; another server begins it again."""
+        if self._current is not None and not self._is_over:  # a second time it would cut off the cleaning up
+            self._current.cancel()
+        self._is_over = True
 
     def ended(self) -> None:
         """Tell that the session is over."""
