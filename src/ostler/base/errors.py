@@ -77,7 +77,17 @@ class WorkspaceNotFound(OstlerError):
     """No such workspace on this runner."""
 
     code, status, title = "workspace_not_found", 404, "Workspace not found"
-    template = "There is no workspace '{workspace}'."
+    template = "There is no workspace '{workspace}' on this runner. It may have been deleted just now."
+
+
+class WorkspaceLost(WorkspaceNotFound):
+    """Somebody removed files of a workspace from outside."""
+
+    code, status, title = "workspace_lost", 410, "Workspace lost"
+    template = (
+        "The files of workspace '{workspace}' are gone: {missing} is missing. The session's log is still there. "
+        "Fork a turn that was kept, or delete the session."
+    )
 
 
 class SnapshotNotFound(OstlerError):

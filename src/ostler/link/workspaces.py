@@ -38,7 +38,7 @@ class Workspaces(Protocol):
         """Make a workspace and set it up; whoever cancels this leaves nothing behind."""
 
     async def get(self, workspace: str) -> Workspace:
-        """One workspace; raises WorkspaceNotFound."""
+        """One workspace; raises WorkspaceLost if its files are gone."""
 
     async def entry(self, workspace: str) -> tuple[str, ...]:
         """The words before a command that run it inside the workspace."""

@@ -11,7 +11,13 @@ from typing import BinaryIO
 import msgspec
 
 from ostler.base.clock import Clock
-from ostler.base.errors import SettingsError, SnapshotNotFound, Unprocessable, WorkspaceBusy, WorkspaceNotFound
+from ostler.base.errors import (
+    SettingsError,
+    SnapshotNotFound,
+    Unprocessable,
+    WorkspaceBusy,
+    WorkspaceLost,
+)
 from ostler.base.ids import new_id
 from ostler.base.settings import Settings
 from ostler.base.undo import undone_by
@@ -166,12 +172,27 @@ class House:
     # Workspaces
 
     def record(self, workspace: str) -> WorkspaceRecord:
-        """What is known about a workspace; raises WorkspaceNotFound."""
+        """What is known about a workspace; raises WorkspaceLost."""
         with self._lock:
             found = self._records.get(workspace)
         if found is None:
-            raise WorkspaceNotFound(workspace=workspace[:80])
+            raise WorkspaceLost(workspace=workspace[:80], missing=self._place(workspace[:80]))
         return found
+
+    def missing(self, workspace: str) -> Path | None:
+        """The first of its folders that is not there any more."""
+        record = self.record(workspace)
+        place = self._place(workspace)
+        needed = [place, place / WORKSPACE_RECORD, self._bases.place(record.base)]
+        needed += [self._root / layer for layer in record.layers]
+        if self.providers[record.workspace.provider].visible:
+            needed.append(Path(record.workspace.path))
+        return next((path for path in needed if not path.exists()), None)
+
+    def check_there(self, workspace: str) -> None:
+        """Raise WorkspaceLost if its folder was removed."""
+        if not self._place(workspace).exists():
+            raise WorkspaceLost(workspace=workspace, missing=self._place(workspace))
 
     def workspaces(self) -> list[Workspace]:
         """All, oldest first."""
@@ -247,11 +268,13 @@ class House:
 
     def entry(self, workspace: str) -> Entry:
         """How a process gets in."""
+        self.check_there(workspace)
         record, provider = self._known(workspace)
         return Entry(prefix=provider.prefix(self._spot(record)), folder=record.workspace.path)
 
     def open_tree(self, workspace: str) -> int:
         """A descriptor of the tree, for the caller to close."""
+        self.check_there(workspace)
         record, provider = self._known(workspace)
         return provider.open(self._spot(record))
 

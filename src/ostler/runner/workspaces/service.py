@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
 
 from ostler.base.clock import Clock, SystemClock
-from ostler.base.errors import Stopping, WorkspaceNotFound
+from ostler.base.errors import OstlerError, Stopping, WorkspaceLost, WorkspaceNotFound
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.git import Progress
 from ostler.runner.workspaces.house import House, Options
@@ -99,7 +99,8 @@ class Workspaces:
         return await self._run(lambda stop: self._house.create(order, tell, stop))
 
     def get(self, workspace: str) -> Workspace:
-        """One workspace; raises WorkspaceNotFound."""
+        """One workspace; raises WorkspaceLost."""
+        self._house.check_there(workspace)
         return self._house.record(workspace).workspace
 
     def all(self) -> list[Workspace]:
@@ -200,6 +201,14 @@ class Workspaces:
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
+    def _explained(self, workspace: str, stop: Stop, error: Exception) -> Exception:
+        """What a failure comes from, if that is known."""
+        if stop.requested:
+            return Stopping() if self._closing else WorkspaceNotFound(workspace=workspace)
+        if workspace and (missing := self._house.missing(workspace)) is not None:
+            return WorkspaceLost(workspace=workspace, missing=missing)
+        return error
+
     async def _run(self, work: Callable[[Stop], _Result], workspace: str = "") -> _Result:
         """Run work in a thread; a cancelled caller stops its commands and waits for it to clean up."""
         if self._closing:
@@ -213,10 +222,10 @@ class Workspaces:
             stop.request()
             await asyncio.wait({future}, timeout=_CANCEL_SECONDS)
             raise
-        except Exception as error:
-            if stop.requested:
-                raise (Stopping() if self._closing else WorkspaceNotFound(workspace=workspace)) from error
+        except OstlerError:
             raise
+        except Exception as error:
+            raise self._explained(workspace, stop, error) from error
         finally:
             del self._working[stop]
 

@@ -32,7 +32,10 @@ class Trash:
     def throw(self, folder: Path, kind: str) -> None:
         """Take a folder out of the way; `kind` is the provider that knows how to remove it."""
         place = self._folder / f"{new_id('trs')}.{kind}"
-        folder.rename(place)
+        try:
+            folder.rename(place)
+        except FileNotFoundError:  # somebody else has removed it
+            return
         self._queue.put(place)
 
     def close(self) -> None:

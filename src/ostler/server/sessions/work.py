@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
+from ostler.base.logs import Log
 from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.state import SessionState
 from ostler.server.store.records import SessionRecord
 from ostler.wire.running import Draft
 from ostler.wire.workspaces import WorkspaceOrder
 
+log = Log(__name__)
 _PREPARED = frozenset({"queued", "provisioning"})
 T = TypeVar("T")
 
@@ -120,8 +122,11 @@ class Chores:
         self._work.ended(self._session)
 
     async def dispose(self) -> None:
-        """Remove everything."""
-        await self._work.dispose(self._session)
+        """Remove everything; what cannot be removed now is removed when the server starts again."""
+        try:
+            await self._work.dispose(self._session)
+        except Exception as error:  # the session is deleted already, so nobody could try again
+            log.error("workspace.not_removed", session_id=self._session.record.id, exc_info=error)
 
     async def _due(self) -> None:
         state = self._session.log.state

@@ -64,6 +64,7 @@ class Travel:
 
     async def _rewind(self, live: LiveSession, turn: int) -> None:
         _refuse_unless_idle(live, "be rewound")
+        await self._workspaces.get(workspace_of(live))  # without its files the session would be over
         found = kept_at(live.id, await self._sessions.snapshots(live.id), turn)
         sequence = await self._end_of(live, turn)
         await live.disconnect(force=False)
