@@ -74,7 +74,8 @@ def measure(adapter: Adapter, cache: Path, rounds: int, *, warm: bool) -> float:
         cwd = folder / "work"
         cwd.mkdir()
         model = stack.enter_context(row.service())
-        api = stack.enter_context(server(folder, cache, "--warm-agents", "1" if warm else "0"))
+        flags = ("--warm-agents", "1" if warm else "0", "--repository-folder", str(folder))
+        api = stack.enter_context(server(folder, cache, *flags))
         api.post(f"/agents/{agent}/install", timeout=900).raise_for_status()
         took = []
         for number in range(rounds + warm):

@@ -59,13 +59,23 @@ def running_server(
     command = [*prefix, *OSTLER, "serve", "--port", "0", "--state-dir", str(state_dir), *args]
     with stdout.open("wb") as out, stderr.open("wb") as err:
         process = subprocess.Popen(
-            command, env=clean_env(home, env), stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=state_dir
+            command,
+            env=clean_env(home, {**_allowed(state_dir), **(env or {})}),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            cwd=state_dir,
         )
     try:
         url = _wait_for_address(process, stdout, stderr)
         yield RunningServer(url=url, process=process, stdout=stdout, stderr=stderr)
     finally:
         _stop(process)
+
+
+def _allowed(state_dir: Path) -> dict[str, str]:
+    """Agents may work in the folders of all tests; flags and variables of a test go before this."""
+    return {"OSTLER_REPOSITORY_FOLDERS": str(state_dir.parent.parent)}
 
 
 def _wait_for_address(process: subprocess.Popen[bytes], stdout: Path, stderr: Path) -> str:

@@ -39,6 +39,7 @@ from ostler.runner.workspaces.house import options_from
 from ostler.runner.workspaces.service import Workspaces
 from ostler.server.api.app import build_app
 from ostler.server.api.services import Counters, Services
+from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.service import Sessions
 from ostler.server.store import queries
 from ostler.server.store.store import Store
@@ -201,6 +202,7 @@ async def _assemble(
         last_position=await store.read(queries.last_position),
         idle_seconds=settings.idle_timeout_seconds,
         default_instructions=settings.default_instructions,
+        admission=Admission(allowed_env=settings.allowed_env),
     )
     return Services(
         settings=settings,

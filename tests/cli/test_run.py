@@ -186,3 +186,9 @@ def test_instructions_that_cannot_be_are_explained(
     (tmp_path / "latin.md").write_bytes("grüezi".encode("latin-1"))
     done = ostler("run", "mock", "hi", *options)
     assert (done.returncode, why in done.stderr, "Traceback" in done.stderr) == (code, True, False)
+
+
+def test_a_folder_that_the_server_does_not_allow_is_refused_with_the_next_step(ostler: Ostler) -> None:
+    done = ostler("run", "mock", "mock: say hi", "--cwd", "/etc")
+    assert done.returncode == 1
+    assert "`--repository-folder /etc`" in done.stderr

@@ -73,7 +73,7 @@ def test_a_bad_body_is_refused_by_name_and_creates_nothing(root: httpx.Client, n
         ({"harness": "nobody"}, 404, "unsupported_agent"),
         ({"model": "no-such-model"}, 422, "unprocessable"),
         ({"tools": ["search"]}, 422, "unprocessable"),
-        ({"sandbox": {"cwd": "/no/such/folder"}}, 422, "unprocessable"),
+        ({"sandbox": {"cwd": "/no/such/folder"}}, 422, "repository_refused"),
     ],
 )
 def test_an_agent_that_cannot_be_had_creates_nothing(root: httpx.Client, agent: Body, code: int, error: str) -> None:

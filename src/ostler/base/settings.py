@@ -83,6 +83,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     share_credentials: Annotated[
         bool, _about("Hand agents the credentials found in the server's own variables and home folder.")
     ] = False
+    allowed_env: Annotated[
+        tuple[str, ...],
+        _about(
+            "Variables that sessions may set although they decide what programs run or load; patterns such as GIT_*."
+        ),
+    ] = ()
     max_body_bytes: Annotated[int, Meta(ge=1024, description="Largest request body.")] = 16 * 2**20
     max_upload_bytes: Annotated[
         int, Meta(ge=1024, description="Largest body where files are sent, such as messages with images.")
@@ -109,7 +115,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 10.0
     stop_grace_seconds: Annotated[Seconds, _about("Pause between INT, TERM and KILL when an agent is stopped.")] = 1.5
     repository_folders: Annotated[
-        tuple[str, ...], _about("Folders of this machine below which repositories and folders may be used.")
+        tuple[str, ...],
+        _about("Folders of this machine below which repositories, folders and the `cwd` of sessions may lie."),
     ] = ()
     repository_hosts: Annotated[
         tuple[str, ...], _about("Hosts that repositories may come from; patterns such as *.example.com.")

@@ -34,6 +34,9 @@ class Workspaces(Protocol):
     async def check(self, order: WorkspaceOrder) -> None:
         """Raise if this order could never be carried out here; makes nothing."""
 
+    async def check_folder(self, path: str) -> None:
+        """Raise RepositoryRefused unless this folder may be used as it is."""
+
     async def create(self, order: WorkspaceOrder, progress: Progress) -> tuple[Workspace, SetupOutcome]:
         """Make a workspace and set it up; whoever cancels this leaves nothing behind."""
 

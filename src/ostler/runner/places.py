@@ -77,6 +77,10 @@ class LocalWorkspaces:
         if order.runtime.type == "devcontainer":
             await self._containers.check()
 
+    async def check_folder(self, path: str) -> None:
+        """Hold a folder against the policy."""
+        await asyncio.to_thread(allowed_folder, path, self._policy, field="cwd")
+
     async def create(self, order: wire.WorkspaceOrder, progress: Progress) -> tuple[wire.Workspace, SetupOutcome]:
         """Make a workspace, from the kept result of its setup if there is one."""
         in_container = order.runtime.type == "devcontainer"
@@ -267,7 +271,7 @@ def _check_repo(repo: wire.Repo, policy: Policy) -> None:
             if repo.commit is not None:
                 checked_commit(repo.commit)
         case "folder":
-            allowed_folder(repo.path or "", policy)
+            allowed_folder(repo.path or "", policy, field="repo.path")
         case "upload" | "none":
             pass
         case _:

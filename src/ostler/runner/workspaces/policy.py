@@ -55,7 +55,7 @@ def allowed(url: str, policy: Policy) -> Address:
     return address
 
 
-def allowed_folder(path: str, policy: Policy) -> Path:
+def allowed_folder(path: str, policy: Policy, *, field: str = "repo.url") -> Path:
     """A folder of this machine as it really is; raises RepositoryRefused unless it is below an allowed one."""
     try:
         real = Path(path).resolve(strict=True)
@@ -63,7 +63,12 @@ def allowed_folder(path: str, policy: Policy) -> Path:
         real = None
     inside = real and any(real.is_relative_to(Path(root).resolve()) for root in policy.folders)
     if not real or not inside or not real.is_dir():
-        raise _refused(path, "it is not a folder below one of the allowed local folders.")
+        shown = path if path.startswith("/") else "FOLDER"
+        reason = (
+            "it is not a folder below one of the allowed local folders. To allow it, start the server with "
+            f"`--repository-folder {shown}` (setting repository_folders)."
+        )
+        raise _refused(path[:_LONGEST], reason, field)
     return real
 
 
@@ -113,8 +118,8 @@ def _check_host(url: str, host: str) -> None:
         raise _refused(url, "its host is not a host's name.")
 
 
-def _refused(url: str, reason: str) -> RepositoryRefused:
-    return RepositoryRefused(url=_without_user(url), reason=reason)
+def _refused(url: str, reason: str, field: str = "repo.url") -> RepositoryRefused:
+    return RepositoryRefused(url=_without_user(url), reason=reason, errors={field: [reason]})
 
 
 def _without_user(url: str) -> str:

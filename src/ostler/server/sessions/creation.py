@@ -6,9 +6,9 @@ import msgspec
 
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import is_key, new_id
-from ostler.base.paths import is_folder
 from ostler.base.private import make_folder
 from ostler.server.sessions import drafts
+from ostler.server.sessions.admission import Admission, check_choices, check_servers
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.store.records import NewSession, SessionSpec
 from ostler.wire.events import QueueEntry
@@ -29,9 +29,13 @@ def new_session(
     created_at: str,
     task: TaskSpec | None = None,
     default_instructions: str = "",
+    admission: Admission,
 ) -> NewSession:
     """Check a request and give the session it asks for."""
     session_id = new_id("ses")
+    admission.check_env(wanted.env)
+    check_choices(wanted)
+    check_servers(wanted.mcp_servers)
     if wanted.instructions is None:
         wanted = msgspec.structs.replace(wanted, instructions=default_instructions)
     spec = _spec_of(project, wanted, folder / session_id / "workspace", task)
@@ -55,7 +59,6 @@ def checked_key(key: str | None) -> str | None:
 
 
 def _spec_of(project: str, wanted: CreateSession, default_cwd: Path, task: TaskSpec | None) -> SessionSpec:
-    _check_env(wanted.env)
     return SessionSpec(
         cwd=_checked_cwd(wanted.cwd) if wanted.cwd is not None else str(default_cwd),
         env=wanted.env,
@@ -120,7 +123,7 @@ def _checked_instructions(instructions: str | None) -> str | None:
 
 
 def _checked_cwd(cwd: str) -> str:
-    if not (Path(cwd).is_absolute() and is_folder(cwd)):
+    if not Path(cwd).is_absolute():
         errors = {"cwd": ["must be an absolute path of an existing folder"]}
         raise Unprocessable(reason=f"cwd '{cwd}' is not an absolute path of an existing folder.", errors=errors)
     return cwd
@@ -179,10 +182,3 @@ def first_events(new: NewSession, wanted: CreateSession) -> list[Draft]:
         parts = (TextPart(text=new.spec.task.prompt),)
         events.append(drafts.queue([QueueEntry(prompt_id=new_id("prm"), parts=parts, queued_at=new.created_at)]))
     return [*events, drafts.status("queued")]
-
-
-def _check_env(env: dict[str, str]) -> None:
-    for name, value in env.items():
-        if not name or "=" in name or "\0" in name + value:
-            errors = {f"env.{name}": ["is not a possible variable"]}
-            raise InvalidRequest(reason=f"env has a variable '{name}' that no process can have.", errors=errors)

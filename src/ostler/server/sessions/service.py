@@ -23,6 +23,7 @@ from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
+from ostler.server.sessions.admission import Admission, check_choices, check_servers
 from ostler.server.sessions.attachments import prompt_parts
 from ostler.server.sessions.creation import agent_spec, checked_key, first_events, make_workspace, new_session
 from ostler.server.sessions.feed import Feed
@@ -73,6 +74,7 @@ class Sessions:
         state_dir: Path,
         buffer_bytes: int,
         last_position: int,
+        admission: Admission,
         idle_seconds: float = 0.0,
         default_instructions: str = "",
     ) -> None:
@@ -86,6 +88,7 @@ class Sessions:
         self._buffer_bytes = buffer_bytes
         self._idle_seconds = idle_seconds
         self._default_instructions = default_instructions
+        self._admission = admission
         self._live: WeakValueDictionary[str, LiveSession] = WeakValueDictionary()
 
     # Finding
@@ -176,9 +179,12 @@ class Sessions:
             created_at=self._clock.now(),
             task=task,
             default_instructions=self._default_instructions,
+            admission=self._admission,
         )
         agent = await self._runner.validate(agent_spec(new.id, new.agent, new.spec, home=self.home(new.id)))
         spec = new.spec
+        if wanted.cwd is not None:
+            await self._work.check_folder(wanted.cwd)
         if spec.workspace is not None:
             spec = msgspec.structs.replace(spec, workspace=await self._work.checked(spec.workspace))
         new = msgspec.structs.replace(new, agent=agent, spec=spec)
@@ -274,6 +280,8 @@ class Sessions:
 
     async def _configure(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str]) -> None:
         changed = self._open_changes(live, wanted, names)
+        check_choices(wanted, names)
+        check_servers(wanted.mcp_servers, names.get("mcp_servers", "mcp_servers"))
         spec = msgspec.structs.replace(live.record.spec, **changed)
         await self._runner.validate(agent_spec(live.id, live.record.agent, spec, home=self.home(live.id)))
         await live.disconnect(force=False)  # first, or a crash would leave an agent that works the old way

@@ -39,6 +39,9 @@ class Work(Protocol):
     async def checked(self, order: WorkspaceOrder) -> WorkspaceOrder:
         """The order as it is carried out; raises if such a workspace could never be made."""
 
+    async def check_folder(self, path: str) -> None:
+        """Raise unless agents may work in this folder as it is."""
+
     async def prepare(self, session: Worked) -> None:
         """Make the workspace of a new session; ends with the status running or failed."""
 

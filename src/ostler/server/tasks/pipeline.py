@@ -46,6 +46,10 @@ class Pipeline:
         await self._workspaces.check(order)
         return order
 
+    async def check_folder(self, path: str) -> None:
+        """By the same rule as for folders that are copied."""
+        await self._workspaces.check_folder(path)
+
     async def tidy(self, workspaces: set[str]) -> None:
         """Remove what a killed server left half-made."""
         await self._workspaces.keep_only(workspaces)

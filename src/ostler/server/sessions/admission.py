@@ -1,0 +1,84 @@
+"""What a session may bring along: names that are names, and variables that load nothing into other programs."""
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from ostler.base.errors import InvalidRequest, Unprocessable
+from ostler.server.sessions.settings import SessionChange
+from ostler.wire.providers import McpServer, StdioMcpServer
+from ostler.wire.sessions import CreateSession
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}", re.ASCII)
+_CHOICE = re.compile(r"[A-Za-z0-9_@~][A-Za-z0-9_@~.:/+,=()\[\] -]{0,254}", re.ASCII)
+_SERVER = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.:/+ -]{0,127}", re.ASCII)
+_CHOICES = ("model", "variant", "mode")
+_REFUSED = (
+    *("PATH", "HOME", "SHELL", "IFS", "ENV", "TMPDIR", "USER", "LOGNAME", "EDITOR", "VISUAL", "PAGER", "BROWSER"),
+    *("LD_*", "DYLD_*", "GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES", "MALLOC_*", "XDG_*", "OSTLER_*", "GIT_*", "SSH_*"),
+    *("BASH_*", "BASHOPTS", "SHELLOPTS", "PROMPT_COMMAND", "PS4", "ZDOTDIR", "CDPATH"),
+    *("NODE_OPTIONS", "NODE_PATH", "NODE_REPL_*", "NPM_CONFIG_*", "npm_config_*", "BUN_*", "DENO_*"),
+    *("PYTHON*", "PERL*", "RUBY*", "PHP*", "LUA_*", "DOTNET_*", "CORECLR_*", "COMPlus_*"),
+    *("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "ELECTRON_RUN_AS_NODE"),
+)
+"""They decide which programs run, what is loaded into them, or where they look for their configuration."""
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator allows beyond the usual."""
+
+    allowed_env: tuple[str, ...] = ()
+
+    def check_env(self, env: Mapping[str, str]) -> None:
+        """Raise for variables that no process can have, or that a session may not have."""
+        check_variables("env", env)
+        for name in env:
+            if _is_one_of(name, _REFUSED) and not _is_one_of(name, self.allowed_env):
+                reason = "decides what programs run or load, so a session may not set it"
+                hint = f"Leave it out, or start the server with `--allowed-env {name}` (setting allowed_env)."
+                raise Unprocessable(
+                    reason=f"env: the variable {name} {reason}. {hint}", errors={f"env.{name}": [reason]}
+                )
+
+
+def _is_one_of(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def check_variables(field: str, env: Mapping[str, str]) -> None:
+    """Raise for what is no variable."""
+    for name, value in env.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
+            shown = f"{name[:80]!r}"
+            reason = "must be of A-Z a-z 0-9 _ and not begin with a digit; the value must be without NUL"
+            raise InvalidRequest(
+                reason=f"{field} has a variable {shown} that no process can have: its name {reason}.",
+                errors={f"{field}.{name[:80]}": [reason]},
+            )
+
+
+def check_choices(wanted: CreateSession | SessionChange, names: Mapping[str, str] | None = None) -> None:
+    """Raise for a model, variant or mode that an agent could take for an option; `names` are the client's words."""
+    for name in _CHOICES:
+        value: str | None = getattr(wanted, name)
+        if value is not None and not _CHOICE.fullmatch(value):
+            _refuse_name((names or {}).get(name, name), value)
+
+
+def check_servers(servers: Mapping[str, McpServer] | None, field: str = "mcp_servers") -> None:
+    """Raise for a name of an MCP server that is none, and for variables that are none."""
+    for name, server in (servers or {}).items():
+        if not _SERVER.fullmatch(name):
+            _refuse_name(field, name)
+        if isinstance(server, StdioMcpServer):
+            check_variables(f"{field}.{name}.env", server.env)
+
+
+def _refuse_name(field: str, value: str) -> None:
+    reason = "must begin with a letter or digit and be of letters, digits, spaces and . _ : / @ + , = ( ) [ ] -"
+    raise InvalidRequest(
+        reason=f"{field} {value[:80]!r} is not a name: it {reason}. Choose one that the agent offers.",
+        errors={field: [reason]},
+    )
