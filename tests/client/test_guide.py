@@ -15,8 +15,8 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE
 
 @pytest.mark.parametrize(
     ("program", "printed"),
-    list(zip(PROGRAMS, ["I am the mock agent.", "text='Hello'", "404 session_not_found"], strict=True)),
-    ids=["async", "sync", "errors"],
+    list(zip(PROGRAMS, ["Hello completed\nHello again", "I am the mock agent.", "404 session_not_found"], strict=True)),
+    ids=["run", "watch", "errors"],
 )
 def test_a_program_of_the_guide_runs(server: RunningServer, tmp_path: Path, program: str, printed: str) -> None:
     ready = program.replace("http://127.0.0.1:2468", server.url)

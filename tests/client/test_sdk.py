@@ -6,43 +6,77 @@ from pathlib import Path
 import pytest
 
 from ostler.client import AsyncClient, Client, OstlerApiError
-from ostler.wire.events import ItemDelta
+from ostler.wire.events import ItemDelta, PermissionData
 from ostler.wire.parts import TextInput, TextPart
+from ostler.wire.sessions import PermissionReply
 from tests.client.proxy import cutting_proxy
 from tests.serving import RunningServer, running_server
 
 ASKING = "mock: say Hello\nmock: permission dig\nmock: say done"
 
 
-async def test_the_sample_of_the_documentation_works(server: RunningServer) -> None:
-    said = ""
+async def test_the_turn_of_a_prompt_has_its_own_events_and_no_others(server: RunningServer) -> None:
     async with AsyncClient(server.url, token="unused") as ostler:
         s = await ostler.sessions.create(agent="mock")
-        await s.send(ASKING)
-        async for ev in s.events():
-            match ev.type:
-                case "item.delta" if ev.data.delta.type == "text":  # type: ignore[union-attr] # narrowed by the type's name
-                    said += ev.data.delta.text  # type: ignore[union-attr] # narrowed by the type's name
-                case "permission.requested":
-                    await s.reply(ev.data.permission_id, "once")  # type: ignore[union-attr] # narrowed by the type's name
-                case "turn.ended":
-                    break
-    assert (said.startswith("Hello"), said.endswith("done")) == (True, True)
+        for words in ("First.", "Second."):
+            turn = await s.start(f"mock: say {words}")
+            seen = [event async for event in turn.events()]
+            assert (seen[0].type, seen[-1].type) == ("turn.started", "turn.ended")
+            assert [event.type for event in seen].count("turn.started") == 1
+            assert (turn.text, turn.outcome) == (words, "completed")
 
 
-def test_the_synchronous_twin_does_the_same(server: RunningServer) -> None:
+def test_a_loop_that_leaves_at_the_end_of_a_turn_hears_the_next_answer_next(server: RunningServer) -> None:
+    said = []
     with Client(server.url) as ostler:
         s = ostler.sessions.create(agent="mock")
-        s.send([TextInput(text=ASKING)])
-        for ev in s.events():
-            match ev.type:
-                case "permission.requested":
-                    s.reply(ev.data.permission_id, "always")  # type: ignore[union-attr] # narrowed by the type's name
-                case "turn.ended":
+        for words in ("First.", "Second."):
+            turn = s.start(f"mock: say {words}")
+            for event in turn.events():
+                if event.type == "turn.ended":
                     break
-        assert s.refresh().turn_count == 1
+            said.append(turn.text)
+    assert said == ["First.", "Second."]
+
+
+def test_a_turn_that_waited_in_the_queue_is_told_from_the_one_before_it(server: RunningServer) -> None:
+    with Client(server.url) as ostler:
+        s = ostler.sessions.create(agent="mock")
+        first = s.start("mock: permission dig\nmock: say First.")
+        second = s.start("mock: say Second.")
+        assert second.receipt.disposition == "queued"
+        assert first.wait(lambda _ask: "once").text.endswith("First.")
+        assert (second.wait().text, first.turn_id == second.turn_id) == ("Second.", False)
+
+
+@pytest.mark.parametrize("prompt", [ASKING, [TextInput(text=ASKING)]], ids=["text", "parts"])
+def test_run_decides_permissions_and_gives_the_whole_turn(server: RunningServer, prompt: str | list[TextInput]) -> None:
+    with Client(server.url) as ostler:
+        s = ostler.sessions.create(agent="mock")
+        turn = s.run(prompt, on_permission=lambda ask: "once" if ask.action == "dig" else "reject")
+        assert (turn.text.startswith("Hello"), turn.text.endswith("done"), turn.outcome) == (True, True, "completed")
         assert s.stop().status == "stopped"
         assert [event.sequence for event in s.events()] == list(range(1, s.info.last_sequence + 1))
+
+
+async def test_run_takes_a_decision_that_has_to_be_waited_for(server: RunningServer) -> None:
+    async def decide(_ask: PermissionData) -> PermissionReply:
+        await asyncio.sleep(0)
+        return "reject"
+
+    async with AsyncClient(server.url) as ostler:
+        s = await ostler.sessions.create(agent="mock")
+        assert "Rejected" in (await s.run("mock: permission dig", on_permission=decide)).text
+        failed = await s.run("mock: error Lame horse")
+        assert (failed.outcome, "Lame horse" in (failed.error or "")) == ("failed", True)
+
+
+async def test_a_turn_ends_when_its_session_does(server: RunningServer) -> None:
+    async with AsyncClient(server.url) as ostler:
+        s = await ostler.sessions.create(agent="mock")
+        turn = await s.start("mock: wait 60")
+        await s.cancel()
+        assert (await turn.wait()).outcome == "interrupted"
 
 
 async def test_a_handle_has_the_session_s_verbs_and_keeps_its_state(server: RunningServer) -> None:

@@ -13,9 +13,9 @@ from ostler.cli.options import Arguments, prompt_text, session_arguments, sessio
 from ostler.cli.render import Renderer
 from ostler.cli.root import INTERRUPTED, Target
 from ostler.cli.text import marks_for
-from ostler.client import AsyncSession, OstlerApiError, SessionEvent
-from ostler.wire.events import ItemStarted, TurnEnded, TurnOutcome, TurnStarted
-from ostler.wire.sessions import PromptReceipt
+from ostler.client import AsyncSession, OstlerApiError
+from ostler.client.turns import OwnTurn
+from ostler.wire.events import TurnOutcome
 
 _EXIT: dict[TurnOutcome | None, int] = {"completed": 0, "failed": 1, "interrupted": INTERRUPTED, None: 1}
 
@@ -60,33 +60,12 @@ async def _run(target: Target, agent: str, prompt: str, arguments: Arguments, *,
         offset = session.info.last_sequence
         turn = OwnTurn(await session.send(prompt))
         try:
-            await Conversation(session, terminal_renderer(), manner).follow(offset, turn.ended_by)
+            await Conversation(session, terminal_renderer(), manner).follow(offset, turn.is_ended_by)
         except Left:
             click.echo(f"Left; the session goes on. Follow it with `ostler attach {session.key}`.", err=True)
             return INTERRUPTED
         await _finish(session, keep=keep)
         return _EXIT[turn.outcome]
-
-
-class OwnTurn:
-    """The turn that our prompt started, now or after waiting in the queue."""
-
-    def __init__(self, receipt: PromptReceipt) -> None:
-        self.outcome: TurnOutcome | None = None
-        self._item_id = f"itm_{receipt.prompt_id}"
-        self._turn_id = receipt.turn_id
-        self._current: str | None = None
-
-    def ended_by(self, event: SessionEvent) -> bool:
-        """Whether this event ends our turn."""
-        match event:
-            case TurnStarted():
-                self._current = event.data.turn_id
-            case ItemStarted() if event.data.item.item_id == self._item_id:
-                self._turn_id = self._current or self._turn_id
-            case TurnEnded() if self._turn_id is not None and event.data.turn_id == self._turn_id:
-                self.outcome = event.data.outcome
-        return self.outcome is not None
 
 
 def terminal_renderer(*, show_prompts: bool = False) -> Renderer:

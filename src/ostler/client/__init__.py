@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ostler.client.aio import AsyncClient, AsyncSession
+    from ostler.client.aio import AsyncClient, AsyncSession, AsyncTurn
     from ostler.client.errors import (
         BadAnswer,
         BadName,
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
         ServerUnreachable,
     )
     from ostler.client.events import EventBatch, SessionEvent
-    from ostler.client.sync import Client, SyncSession
+    from ostler.client.sync import Client, SyncSession, SyncTurn
 
 __all__ = [
     "AsyncClient",
     "AsyncSession",
+    "AsyncTurn",
     "BadAnswer",
     "BadName",
     "Client",
@@ -33,10 +34,11 @@ __all__ = [
     "ServerUnreachable",
     "SessionEvent",
     "SyncSession",
+    "SyncTurn",
 ]
 _PLACES = {
-    "ostler.client.aio": ("AsyncClient", "AsyncSession"),
-    "ostler.client.sync": ("Client", "SyncSession"),
+    "ostler.client.aio": ("AsyncClient", "AsyncSession", "AsyncTurn"),
+    "ostler.client.sync": ("Client", "SyncSession", "SyncTurn"),
     "ostler.client.events": ("EventBatch", "SessionEvent"),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}

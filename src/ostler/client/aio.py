@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -17,7 +17,10 @@ from ostler.client.errors import ClientError, ConnectionLost
 from ostler.client.events import Cursor, SessionEvent, Stream, check_stream, closed, project_stream, session_stream
 from ostler.client.http import limit, options, translated
 from ostler.client.transport import ANSWER_SECONDS, CLOSE_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS
-from ostler.wire.sessions import Session
+from ostler.client.turns import Decide, DecideLater, OwnTurn
+from ostler.wire.events import PermissionRequested
+from ostler.wire.parts import InputPart
+from ostler.wire.sessions import PromptReceipt, Session, WhenBusy
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -271,12 +274,42 @@ class AsyncAsks(AsyncGroup):
     reject = _verb(op.reject_question)
 
 
+class AsyncTurn(OwnTurn):
+    """The turn of one prompt; `text`, `outcome`, `error` and `usage` grow as its events are read."""
+
+    def __init__(self, session: "AsyncSession", receipt: PromptReceipt) -> None:
+        super().__init__(receipt)
+        self._session = session
+        self._events = session.events(offset=session.seen)
+
+    async def events(self) -> AsyncGenerator[SessionEvent, None]:
+        """The events of this turn alone, each once, until it is over; asking again goes on where one left."""
+        async for event in self._events:
+            own = self.take(event)
+            if self.outcome is not None:
+                self._session.seen = event.sequence
+                await self._events.aclose()
+            for each in own:
+                yield each
+
+    async def wait(self, on_permission: Decide | DecideLater | None = None) -> Self:
+        """Read to the end; permissions are decided by `on_permission`, or by whoever else looks at the session."""
+        async for event in self.events():
+            if on_permission is not None and isinstance(event, PermissionRequested):
+                decided = on_permission(event.data)
+                reply = decided if isinstance(decided, str) else await decided
+                await self._session.reply(event.data.permission_id, reply)
+        return self
+
+
 class AsyncSession:
     """A handle on one session; `info` is the newest state this handle has seen."""
 
     def __init__(self, transport: AsyncTransport, info: Session) -> None:
         self._transport = transport
         self.info = info
+        self.seen = info.last_sequence
+        """Up to where the log is known to hold nothing of a turn to come."""
 
     @property
     def id(self) -> str:
@@ -327,10 +360,28 @@ class AsyncSession:
     def events(
         self, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
     ) -> AsyncGenerator[SessionEvent, None]:
-        """Every event once, past and future, until the session ends."""
+        """The whole log from its beginning, or after `offset`: each event once, until the session ends.
+
+        To hear what becomes of one prompt, use `run` or `start`.
+        """
         return self._transport.follow(
             session_stream(self.id, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for)
         )
+
+    async def start(self, message: str | Sequence[InputPart], *, when_busy: WhenBusy = "queue") -> AsyncTurn:
+        """Send a prompt; its turn's `events()` are those of this prompt and no other."""
+        return AsyncTurn(self, await self.send(message, when_busy=when_busy))
+
+    async def run(
+        self,
+        message: str | Sequence[InputPart],
+        *,
+        when_busy: WhenBusy = "queue",
+        on_permission: Decide | DecideLater | None = None,
+    ) -> AsyncTurn:
+        """Send a prompt and wait until its turn is over; `text` of the turn is what the agent said."""
+        turn = await self.start(message, when_busy=when_busy)
+        return await turn.wait(on_permission)
 
 
 class AsyncClient:

@@ -1,7 +1,7 @@
 """One plain request to a server on this machine: what a short command needs, without loading a whole HTTP client."""
 
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from typing import TypeVar
@@ -65,7 +65,7 @@ class PlainTransport(SyncTransport):
         lines = [f"{call.method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
         return "\r\n".join(lines).encode("latin-1") + body
 
-    def follow(self, stream: Stream) -> Iterator[SessionEvent]:
+    def follow(self, stream: Stream) -> Generator[SessionEvent, None, None]:
         """Each event once, over as many connections as it takes."""
         if self._streams is None:
             transport = import_module("ostler.client.sync_http").HttpTransport

@@ -1,7 +1,7 @@
 """The synchronous client."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Sequence
 from importlib import import_module
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
@@ -11,7 +11,10 @@ from ostler.client import work
 from ostler.client.calls import Call
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, SyncTransport
-from ostler.wire.sessions import Session
+from ostler.client.turns import Decide, OwnTurn
+from ostler.wire.events import PermissionRequested
+from ostler.wire.parts import InputPart
+from ostler.wire.sessions import PromptReceipt, Session, WhenBusy
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -154,7 +157,7 @@ class SyncEvents(SyncGroup):
 
     def stream(
         self, session: str, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
-    ) -> Iterator[SessionEvent]:
+    ) -> Generator[SessionEvent, None, None]:
         """Every event of a session once, past and future, until the session ends."""
         return self._transport.follow(
             session_stream(session, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for)
@@ -162,7 +165,7 @@ class SyncEvents(SyncGroup):
 
     def stream_project(
         self, *, offset: int | None = None, reconnect_for: float | None = None
-    ) -> Iterator[SessionEvent]:
+    ) -> Generator[SessionEvent, None, None]:
         """Every event of all sessions once; without an offset those from now on."""
         return self._transport.follow(project_stream(offset=offset, reconnect_for=reconnect_for))
 
@@ -176,12 +179,39 @@ class SyncAsks(SyncGroup):
     reject = _verb(op.reject_question)
 
 
+class SyncTurn(OwnTurn):
+    """The turn of one prompt; `text`, `outcome`, `error` and `usage` grow as its events are read."""
+
+    def __init__(self, session: "SyncSession", receipt: PromptReceipt) -> None:
+        super().__init__(receipt)
+        self._session = session
+        self._events = session.events(offset=session.seen)
+
+    def events(self) -> Generator[SessionEvent, None, None]:
+        """The events of this turn alone, each once, until it is over; asking again goes on where one left."""
+        for event in self._events:
+            own = self.take(event)
+            if self.outcome is not None:
+                self._session.seen = event.sequence
+                self._events.close()
+            yield from own
+
+    def wait(self, on_permission: Decide | None = None) -> Self:
+        """Read to the end; permissions are decided by `on_permission`, or by whoever else looks at the session."""
+        for event in self.events():
+            if on_permission is not None and isinstance(event, PermissionRequested):
+                self._session.reply(event.data.permission_id, on_permission(event.data))
+        return self
+
+
 class SyncSession:
     """A handle on one session; `info` is the newest state this handle has seen."""
 
     def __init__(self, transport: SyncTransport, info: Session) -> None:
         self._transport = transport
         self.info = info
+        self.seen = info.last_sequence
+        """Up to where the log is known to hold nothing of a turn to come."""
 
     @property
     def id(self) -> str:
@@ -231,11 +261,28 @@ class SyncSession:
 
     def events(
         self, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
-    ) -> Iterator[SessionEvent]:
-        """Every event once, past and future, until the session ends."""
+    ) -> Generator[SessionEvent, None, None]:
+        """The whole log from its beginning, or after `offset`: each event once, until the session ends.
+
+        To hear what becomes of one prompt, use `run` or `start`.
+        """
         return self._transport.follow(
             session_stream(self.id, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for)
         )
+
+    def start(self, message: str | Sequence[InputPart], *, when_busy: WhenBusy = "queue") -> SyncTurn:
+        """Send a prompt; its turn's `events()` are those of this prompt and no other."""
+        return SyncTurn(self, self.send(message, when_busy=when_busy))
+
+    def run(
+        self,
+        message: str | Sequence[InputPart],
+        *,
+        when_busy: WhenBusy = "queue",
+        on_permission: Decide | None = None,
+    ) -> SyncTurn:
+        """Send a prompt and wait until its turn is over; `text` of the turn is what the agent said."""
+        return self.start(message, when_busy=when_busy).wait(on_permission)
 
 
 class Client:

@@ -1,7 +1,7 @@
 """The synchronous client's calls and streams over httpx."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -33,7 +33,7 @@ class HttpTransport(SyncTransport):
         self.reached = True
         return answer(call, response.status_code, response.headers.get("content-type", ""), response.content)
 
-    def follow(self, stream: Stream) -> Iterator[SessionEvent]:
+    def follow(self, stream: Stream) -> Generator[SessionEvent, None, None]:
         """Each event once, over as many connections as it takes."""
         cursor = Cursor(stream)
         while not cursor.ended:

@@ -1,7 +1,7 @@
 """What a synchronous client sends its calls through."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import TypeVar
 
 from ostler.client.calls import Call, headers_of
@@ -38,7 +38,7 @@ class SyncTransport(ABC):
         """Send a call and read its answer; raises only errors of the SDK."""
 
     @abstractmethod
-    def follow(self, stream: Stream) -> Iterator[SessionEvent]:
+    def follow(self, stream: Stream) -> Generator[SessionEvent, None, None]:
         """Each event once, over as many connections as it takes."""
 
     @abstractmethod

@@ -1,0 +1,90 @@
+"""What one prompt brings: the events of its own turn, and the turn as a whole."""
+
+from collections.abc import Awaitable, Callable
+
+from ostler.client.events import SessionEvent
+from ostler.wire.events import (
+    ErrorRaised,
+    ItemCompleted,
+    ItemStarted,
+    PermissionData,
+    TurnEnded,
+    TurnOutcome,
+    TurnStarted,
+    UsageUpdated,
+    UsageUpdatedData,
+)
+from ostler.wire.items import Item
+from ostler.wire.parts import TextPart
+from ostler.wire.sessions import PermissionReply, PromptReceipt
+
+Decide = Callable[[PermissionData], PermissionReply]
+DecideLater = Callable[[PermissionData], Awaitable[PermissionReply]]
+
+
+class OwnTurn:
+    """Finds the turn that a prompt started, now or after waiting in the queue, and sums it up; pure."""
+
+    def __init__(self, receipt: PromptReceipt) -> None:
+        self.receipt = receipt
+        self.turn_id = receipt.turn_id
+        self.outcome: TurnOutcome | None = None
+        self.error: str | None = None
+        self.usage: UsageUpdatedData | None = None
+        self._said: list[str] = []
+        self._began = False
+        self._current: str | None = None
+        self._held: list[SessionEvent] = []
+
+    @property
+    def text(self) -> str:
+        """What the agent said in this turn, so far; its messages with an empty line between them."""
+        return "\n\n".join(self._said)
+
+    def take(self, event: SessionEvent) -> list[SessionEvent]:
+        """Take the session's next event; gives those that belong to this turn."""
+        if self.outcome is not None:
+            return []
+        if not self._began:
+            return self._before(event)
+        self._note(event)
+        return [event]
+
+    def is_ended_by(self, event: SessionEvent) -> bool:
+        """Take the session's next event; tells whether the turn is over with it."""
+        self.take(event)
+        return self.outcome is not None
+
+    def _before(self, event: SessionEvent) -> list[SessionEvent]:
+        """Until the prompt itself appears nobody knows whose turn it is; its opening is held back."""
+        match event:
+            case TurnStarted():
+                self._current, self._held = event.data.turn_id, [event]
+            case ItemStarted() if event.data.item.item_id == f"itm_{self.receipt.prompt_id}":
+                self._began = True
+                self.turn_id = self._current or self.turn_id
+                return [*self._held, event]
+            case TurnEnded() if self.turn_id is not None and event.data.turn_id == self.turn_id:
+                self.outcome = event.data.outcome
+                return [*self._held, event]
+            case TurnEnded():
+                self._held = []
+            case _ if self._held:
+                self._held.append(event)
+        return []
+
+    def _note(self, event: SessionEvent) -> None:
+        match event:
+            case ItemCompleted():
+                self._note_item(event.data.item)
+            case UsageUpdated():
+                self.usage = event.data
+            case ErrorRaised():
+                self.error = event.data.message
+            case TurnEnded() if event.data.turn_id == self.turn_id:
+                self.outcome = event.data.outcome
+
+    def _note_item(self, item: Item) -> None:
+        text = "".join(part.text for part in item.content if isinstance(part, TextPart))
+        if item.kind == "message" and item.role == "assistant" and item.parent_id is None and text:
+            self._said.append(text)
