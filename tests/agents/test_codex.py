@@ -328,10 +328,10 @@ def test_an_interrupt_of_an_open_plan_starts_nothing() -> None:
     assert story(replay.drafts)[-1] == ("turn.ended", "interrupted")
 
 
-def test_no_file_is_changed_while_a_plan_is_made() -> None:
+def test_a_patch_in_plan_mode_is_asked_for_so_that_the_session_can_refuse_it() -> None:
     replay = prompted(permission_mode="plan")
     ask(replay, "item/fileChange/requestApproval", itemId="call_1")
-    assert replay.sent[-1] == {"id": 7, "result": {"decision": "decline"}}
+    assert [draft.type for draft in replay.drafts][-1] == "permission.requested"
 
 
 # Everything else Codex may say

@@ -192,3 +192,9 @@ def test_a_folder_that_the_server_does_not_allow_is_refused_with_the_next_step(o
     done = ostler("run", "mock", "mock: say hi", "--cwd", "/etc")
     assert done.returncode == 1
     assert "`--repository-folder /etc`" in done.stderr
+
+
+def test_yes_allows_nothing_but_reading_in_plan_mode(ostler: Ostler) -> None:
+    script = "mock: permission delete everything\nmock: say over"
+    done = ostler("run", "mock", script, "--permission-mode", "plan", "--yes")
+    assert "permission mode is plan" in done.stdout

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.server.talk import Talk, said
 
@@ -120,3 +121,53 @@ def test_an_ask_that_never_was_is_not_found(api: httpx.Client) -> None:
     talk = Talk(api)
     answer = talk.post("/permissions/per_9_9/reply", reply="once")
     assert (answer.status_code, answer.json()["code"]) == (404, "ask_not_found")
+
+
+UNFIT = [
+    ("question Tea or coffee? | tea | coffee", [["XXL"]], ["answers[0]", "'XXL'", "'tea', 'coffee'"]),
+    ("question Tea or coffee? | tea | coffee", [["tea", "coffee"]], ["answers[0]", "only one", "'tea', 'coffee'"]),
+    ("question Tea or coffee? | tea | coffee", [[]], ["answers[0]", "choose one"]),
+    ("multi-select Which fruit? | apple | pear", [["apple", "nail"]], ["answers[0]", "'nail'"]),
+    ("questions Which size? | S | M ;; *Extras? | milk | sugar", [["S"], ["tar"]], ["answers[1]", "'tar'"]),
+    ("question Your name?", [["a", "b"]], ["answers[0]", "only one"]),
+]
+
+
+@pytest.mark.parametrize("door", ["/api/v1/sessions/{}/questions/{}/reply", "/v1/sessions/{}/questions/{}/reply"])
+@pytest.mark.parametrize(("directive", "answers", "words"), UNFIT)
+def test_answers_that_are_not_on_offer_are_refused_and_the_question_stays(
+    api: httpx.Client, door: str, directive: str, answers: list[list[str]], words: list[str]
+) -> None:
+    talk = Talk(api)
+    asked = ask(talk, directive, "question")
+    root = str(api.base_url).removesuffix("/api/v1/")
+    refused = httpx.post(root + door.format(talk.id, asked["question_id"]), json={"answers": answers}, timeout=60)
+    assert refused.status_code == 422
+    assert [word for word in words if word not in refused.json()["detail"]] == []
+    assert talk.get()["open_asks"] == 1
+    talk.post("/cancel")
+
+
+@pytest.mark.parametrize(
+    ("directive", "answers"),
+    [
+        ("question Your name?", [["Ada"]]),
+        ("multi-select Which fruit? | apple | pear", [["apple", "pear"]]),
+        ("multi-select Which fruit? | apple | pear", [[]]),
+    ],
+)
+def test_answers_that_fit_are_taken(api: httpx.Client, directive: str, answers: list[list[str]]) -> None:
+    talk = Talk(api)
+    asked = ask(talk, directive, "question")
+    assert talk.post(f"/questions/{asked['question_id']}/reply", answers=answers).status_code == 200
+    talk.until_type("turn.ended")
+
+
+def test_a_signal_with_an_unfit_answer_is_refused(api: httpx.Client) -> None:
+    talk = Talk(api)
+    asked = ask(talk, "question Tea or coffee? | tea | coffee", "question")
+    root = str(api.base_url).removesuffix("/api/v1/")
+    signal = {"name": "questionReply", "payload": {"questionId": asked["question_id"], "answers": [["XXL"]]}}
+    path = f"{root}/api/orgs/default/workflow-executions/{talk.id}/signal"
+    assert httpx.post(path, json=signal, timeout=60).status_code == 422
+    talk.post("/cancel")

@@ -89,7 +89,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     def _refuse(self, what: str, value: str, possible: tuple[str, ...]) -> None:
         offer = f"Possible: {', '.join(possible)}." if possible else "It has none."
-        raise Unprocessable(reason=f"Agent '{self.id}' has no {what} '{value}'. {offer}")
+        reason = f"Agent '{self.id}' has no {what} '{value}'. {offer}"
+        raise Unprocessable(reason=reason, errors={what.replace(" ", "_"): [f"'{value}' cannot be had. {offer}"]})
 
 
 def extension(folder: str, manifest: str, spec: AgentSpec) -> dict[str, str]:

@@ -18,7 +18,6 @@ Outputs = Sequence[Output]
 RequestId = int | str
 NOT_OFFERED = -32601
 _APPROVAL = "mcp_tool_call"
-_PLANNING = "This is plan mode: propose the change in your plan instead of making it."
 
 
 def on_request(state: State, request_id: RequestId, incoming: Incoming) -> Outputs:
@@ -52,10 +51,7 @@ def _patch(state: State, request_id: RequestId, wanted: frames.FileApproval) -> 
     place = state.place(wanted.thread_id, wanted.item_id)
     item = state.open.get(wanted.item_id)
     patch = item if isinstance(item, FileChange) else None
-    ask = asks.patch(state.name("per", request_id), place, request_id, wanted, patch, state.spec.cwd)
-    if state.planning and state.spec.permission_mode == "plan":
-        return decide(state, ask, PermissionAnswer(ask_id=ask.ask_id, allow=False, message=_PLANNING))
-    return _ask(state, ask)
+    return _ask(state, asks.patch(state.name("per", request_id), place, request_id, wanted, patch, state.spec.cwd))
 
 
 def _rights(state: State, request_id: RequestId, wanted: frames.ProfileApproval) -> Outputs:

@@ -20,7 +20,6 @@ from ostler.base.errors import (
     SessionBusy,
     SessionEndedError,
     StoreUnavailable,
-    Unprocessable,
 )
 from ostler.base.failpoints import failpoint
 from ostler.base.ids import new_id
@@ -28,13 +27,14 @@ from ostler.base.logs import Log
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
+from ostler.server.sessions.answers import check_answers
 from ostler.server.sessions.log import SessionLog
-from ostler.server.sessions.policy import vet
-from ostler.server.sessions.settings import settings_now
+from ostler.server.sessions.policy import approves_plan, vet
+from ostler.server.sessions.settings import SessionChange, settings_now
 from ostler.server.sessions.state import TRANSITIONS
 from ostler.server.sessions.work import Chores, Work
 from ostler.server.store.records import Done, Progress, SessionRecord
-from ostler.wire.events import PermissionStatus, QuestionData, QueueEntry, SessionStatus
+from ostler.wire.events import PermissionMode, PermissionStatus, QueueEntry, SessionStatus
 from ostler.wire.parts import PromptPart, TextPart
 from ostler.wire.running import (
     AgentExit,
@@ -262,10 +262,18 @@ class LiveSession:
         ask = self._open_ask(ask_id, "question")
         if ask.question is None:
             raise AskNotFound(session=self.id, kind="question", ask=ask_id)
-        _check_answers(ask.question, answers)
-        await self.log.append([drafts.question_resolved(ask.question, answers, "user")])
+        if answers is not None:
+            check_answers(ask.question, answers)
+        decided = [drafts.question_resolved(ask.question, answers, "user")]
+        if approves_plan(ask.question, answers) and self._permission_mode == "plan":
+            decided.append(drafts.settings(SessionChange(permission_mode="default")))
+        await self.log.append(decided)
         await self.tell(QuestionAnswer(ask_id=ask_id, answers=answers, message=message))
         return ask
+
+    @property
+    def _permission_mode(self) -> PermissionMode:
+        return settings_now(self.record.spec, self.log.state).permission_mode
 
     def _open_ask(self, ask_id: str, kind: str) -> Ask:
         for ask in self.log.state.asks:
@@ -433,7 +441,7 @@ class LiveSession:
 
     async def delivered(self, events: Sequence[Draft], progress: Progress) -> None:
         """Store what the agent did; decides by itself the asks that need no human."""
-        written, answers = vet(events, self.log.state, settings_now(self.record.spec, self.log.state).permission_mode)
+        written, answers = vet(events, self.log.state, self._permission_mode)
         if not written or self._deleted:
             return
         failpoint("deliver.before")
@@ -489,13 +497,6 @@ def _title_of(parts: Sequence[PromptPart]) -> str | None:
     text = " ".join(part.text for part in parts if isinstance(part, TextPart)).split()
     title = " ".join(text)
     return title if len(title) <= _TITLE_LENGTH else f"{title[: _TITLE_LENGTH - 1]}…"
-
-
-def _check_answers(asked: QuestionData, answers: tuple[tuple[str, ...], ...] | None) -> None:
-    wanted = max(1, len(asked.questions))
-    if answers is not None and len(answers) != wanted:
-        reason = f"there are {wanted} questions and {len(answers)} answers"
-        raise Unprocessable(reason=f"answers: {reason}.", errors={"answers": [reason]})
 
 
 async def _cancelled(task: "asyncio.Task[None]") -> bool:

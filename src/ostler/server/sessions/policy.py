@@ -1,13 +1,46 @@
 """Which asks of an agent are decided without a human: a pure function of the session's state."""
 
+import re
 from collections.abc import Sequence
+
+import msgspec
 
 from ostler.server.sessions import drafts
 from ostler.server.sessions.state import SessionState, rule_of
 from ostler.wire.events import PermissionData, PermissionMode, PermissionStatus, QuestionData
 from ostler.wire.running import Answer, Draft, PermissionAnswer
 
+PLANNING = (
+    "The session's permission mode is plan: only reading is allowed. Propose this in your plan. It can be done when "
+    "the plan is approved or the session gets another permission mode."
+)
 _ASKS = frozenset({"permission.requested", "permission.resolved", "question.requested", "question.resolved"})
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_READING = {
+    "read",
+    "view",
+    "cat",
+    "open",
+    "grep",
+    "search",
+    "glob",
+    "find",
+    "ls",
+    "list",
+    "fetch",
+    "webfetch",
+    "websearch",
+}
+_CHANGING = {"write", "edit", "patch", "create", "replace", "apply", "delete", "remove", "rm", "move", "rename", "mv"}
+_UNKNOWN = {"bash", "shell", "exec", "execute", "run", "command", "terminal", "mcp"}
+"""What these do depends on what they are given."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What becomes of a permission without anybody being asked."""
+
+    status: PermissionStatus
+    message: str | None = None
 
 
 def vet(events: Sequence[Draft], state: SessionState, mode: PermissionMode) -> tuple[list[Draft], list[Answer]]:
@@ -24,12 +57,16 @@ def vet(events: Sequence[Draft], state: SessionState, mode: PermissionMode) -> t
         elif draft.type.endswith(".resolved") and ask_id not in open_asks:
             continue  # somebody answered it while the agent gave it up
         written.append(draft)
-        if isinstance(draft.data, PermissionData) and _needs_nobody(draft, state, mode):
-            # bypass is no rule: it ends when the session gets other permissions
-            status: PermissionStatus = "accept" if mode == "bypass" else "accept_for_session"
-            written.append(drafts.permission_resolved(draft.data, status, None, "policy"))
-            answers.append(PermissionAnswer(ask_id=draft.data.permission_id, allow=True))
+        if isinstance(draft.data, PermissionData) and (verdict := _verdict(draft, state, mode)) is not None:
+            written.append(drafts.permission_resolved(draft.data, verdict.status, verdict.message, "policy"))
+            answers.append(_answer(draft.data, verdict))
     return written, answers
+
+
+def approves_plan(asked: QuestionData, answers: tuple[tuple[str, ...], ...] | None) -> bool:
+    """Whether these answers let the agent carry out the plan that it asks about; the first option is the yes."""
+    is_plan = (asked.metadata or {}).get("kind") == "plan"
+    return is_plan and answers is not None and answers == (asked.options[:1],)
 
 
 def _ask_id(draft: Draft) -> str | None:
@@ -40,7 +77,22 @@ def _ask_id(draft: Draft) -> str | None:
             return None
 
 
-def _needs_nobody(draft: Draft, state: SessionState, mode: PermissionMode) -> bool:
+def _verdict(draft: Draft, state: SessionState, mode: PermissionMode) -> Verdict | None:
+    """None if a human decides."""
     if not isinstance(draft.data, PermissionData) or draft.type != "permission.requested":
-        return False
-    return mode == "bypass" or rule_of(draft.data) in state.always_allowed
+        return None
+    if mode == "bypass":
+        return Verdict("accept")  # no rule: it ends when the session gets other permissions
+    if mode == "plan" and not _only_reads(draft.data):
+        return Verdict("reject", PLANNING)
+    return Verdict("accept_for_session") if rule_of(draft.data) in state.always_allowed else None
+
+
+def _only_reads(asked: PermissionData) -> bool:
+    """Judged by the tool's name; a tool that we cannot judge may change something."""
+    words = {word.lower() for word in _WORDS.findall(asked.tool or "")}
+    return bool(words & _READING) and not words & (_CHANGING | _UNKNOWN)
+
+
+def _answer(asked: PermissionData, verdict: Verdict) -> PermissionAnswer:
+    return PermissionAnswer(ask_id=asked.permission_id, allow=verdict.status != "reject", message=verdict.message)

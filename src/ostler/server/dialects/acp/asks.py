@@ -6,7 +6,8 @@ import msgspec
 
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.messages import ElicitationResult, PermissionResult
-from ostler.wire.events import PermissionData, Question, QuestionData, QuestionOption
+from ostler.server.sessions.answers import questions_of
+from ostler.wire.events import PermissionData, Question, QuestionData
 from ostler.wire.sessions import PermissionReply
 
 _REPLIES: dict[str, PermissionReply] = {"allow_once": "once", "allow_always": "always", "reject_once": "reject"}
@@ -43,13 +44,6 @@ def _chosen(result: Any) -> str:
     if outcome.outcome != "selected" or outcome.option_id is None:
         raise Withdrawn
     return outcome.option_id
-
-
-def questions_of(asked: QuestionData) -> tuple[Question, ...]:
-    """All questions of an ask; one that has only a prompt is one question."""
-    options = tuple(QuestionOption(label=label) for label in asked.options)
-    only = Question(question=asked.prompt, options=options, multi_select=False, free_text=not options)
-    return asked.questions or (only,)
 
 
 def can_be_chosen(asked: QuestionData) -> bool:

@@ -158,7 +158,7 @@ class Attachment:
                 params = asks.permission_params(self.live.id, data, call_id)
                 yield self._ask(ask_id, Asked(ask=data), "session/request_permission", params)
             case QuestionRequested(data=QuestionData(question_id=ask_id) as data) if self._is_open(ask_id):
-                yield self._question(data)
+                yield self.question(data)
             case PermissionResolved(data=PermissionData(permission_id=ask_id)):
                 yield from self._withdrawn(ask_id)
             case QuestionResolved(data=QuestionData(question_id=ask_id)):
@@ -172,7 +172,8 @@ class Attachment:
         self.asked[request_id] = asked
         return request(request_id, method, params)
 
-    def _question(self, data: QuestionData) -> Json:
+    def question(self, data: QuestionData) -> Json:
+        """The questions of an ask, in the way that the client can show."""
         if self._forms:
             params = asks.form_params(self.live.id, data)
             return self._ask(data.question_id, Asked(ask=data, is_form=True), "elicitation/create", params)

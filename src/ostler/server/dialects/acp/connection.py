@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ostler import __version__
-from ostler.base.errors import OstlerError, UnsupportedAgent
+from ostler.base.errors import OstlerError, Unprocessable, UnsupportedAgent
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.dialects.acp import asks, config, messages
@@ -16,6 +16,7 @@ from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.messages import Incoming, Refusal, answer, failure, notification
 from ostler.server.dialects.acp.prompts import create_session, prompt_parts
 from ostler.server.dialects.conversation import LeftBehind, left_behind
+from ostler.server.sessions.answers import questions_of
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionFilter
@@ -246,6 +247,10 @@ class AcpConnection:
             await self._decide(attachment, asked, result)
         except asks.Withdrawn:  # the turn is being cancelled, or the client cannot show it: others may still answer
             log.info("acp.ask_withdrawn", session_id=session_id)
+        except Unprocessable as error:  # no answer to what was asked, so it is asked again
+            log.info("acp.answer_unfit", session_id=session_id, reason=str(error))
+            if isinstance(asked.ask, QuestionData):
+                attachment.post(attachment.question(asked.ask))
         except OstlerError as error:  # somebody else was faster
             log.info("acp.answer_refused", session_id=session_id, reason=str(error))
 
@@ -260,7 +265,7 @@ class AcpConnection:
         except asks.Declined:
             await sessions.answer_question(live, asked.ask.question_id, None, None)
             return
-        if len(answers) < len(asks.questions_of(asked.ask)):
+        if len(answers) < len(questions_of(asked.ask)):
             attachment.post(attachment.choice(asked))
         else:
             await sessions.answer_question(live, asked.ask.question_id, tuple(answers), None)

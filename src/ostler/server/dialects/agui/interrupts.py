@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ostler.server.sessions.answers import check_answers
 from ostler.wire.events import PermissionData, QuestionData
 from ostler.wire.sessions import Ask, PermissionReply
 
@@ -67,16 +68,15 @@ def interrupt_of(asked: PermissionData | QuestionData, *, known_calls: Container
 
 
 def answer_of(ask: Ask, status: str, payload: Any) -> Approval | Answers:
-    """What a client resumed with; raises ValueError if it is no answer to this ask."""
+    """What a client resumed with; raises ValueError or Unprocessable if it is no answer to this ask."""
     if ask.kind == "permission":
         return Approval(approved=False) if status == "cancelled" else _approval(payload)
     if status == "cancelled":
         return Answers(answers=None)
     given = {"answers": [[payload]]} if isinstance(payload, str) else payload
     answers = msgspec.convert(given, Answers)
-    wanted = max(1, len(ask.question.questions)) if ask.question else 1
-    if answers.answers is not None and len(answers.answers) != wanted:
-        raise ValueError(f"there are {wanted} questions and {len(answers.answers)} answers")
+    if answers.answers is not None and ask.question is not None:
+        check_answers(ask.question, answers.answers)
     return answers
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.base.errors import AskResolved, SessionNotFound, SettingsFixed
+from ostler.base.errors import AskResolved, SessionNotFound, SettingsFixed, Unprocessable
 from ostler.server.dialects.agui.bodies import NAMES, ResumeEntry, RunAgentInput, forwarded
 from ostler.server.dialects.agui.interrupts import Answers, Approval, Json, answer_of, interrupt_of
 from ostler.server.dialects.agui.projection import AguiProjection
@@ -100,8 +100,9 @@ def _known(known: dict[str, Ask], entry: ResumeEntry) -> Ask:
 def _checked(known: dict[str, Ask], entry: ResumeEntry) -> Approval | Answers:
     try:
         return answer_of(_known(known, entry), entry.status, entry.payload)
-    except ValueError as error:  # msgspec's errors are ValueErrors
-        reason = f"The payload for interrupt '{entry.interrupt_id}' does not fit its responseSchema: {error}."
+    except (ValueError, Unprocessable) as error:  # msgspec's errors are ValueErrors
+        why = str(error).rstrip(".")
+        reason = f"The payload for interrupt '{entry.interrupt_id}' does not fit its responseSchema: {why}."
         raise RunRefused(reason, "invalid_payload") from None
 
 

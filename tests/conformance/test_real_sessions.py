@@ -1,0 +1,107 @@
+"""Real programs behind a server: what a session may do is held by the server, whatever the agent would do."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from ostler.conformance.model import ScriptedModel
+from ostler.conformance.rows import ROWS
+from tests.server.talk import Talk
+from tests.serving import OSTLER, clean_env, running_server
+from tools.agent_cache import Search
+
+ASKING = ["claude-code", "codex", "pi"]
+
+
+class Place(NamedTuple):
+    """A server with real agents, and the model that they use."""
+
+    api: httpx.Client
+    model: str
+    folder: Path
+
+    def talk(self, agent: str, **fields: Any) -> Talk:
+        """A session of an agent that gets to the model."""
+        row = ROWS[agent]
+        provider = {"type": row.provider, "base_url": self.model, "api_key": "sk-test"}
+        named = {"model": row.model} if row.model else {}
+        return Talk(self.api, agent=agent, provider=provider, **named, **fields)
+
+
+@pytest.fixture(scope="module")
+def place(search: Search, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    found = {name: search.installer.current(name) for name in ASKING}
+    named = {name: {"command": list(current.command)} for name, current in found.items() if current is not None}
+    folder = tmp_path_factory.mktemp("sessions")
+    with (
+        ScriptedModel() as model,
+        running_server(folder / "state", env={"OSTLER_AGENTS": json.dumps(named)}) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=120) as api,
+    ):
+        yield Place(api, model.url, folder)
+
+
+def cwd_of(talk: Talk) -> Path:
+    return Path(str(talk.get()["cwd"]))
+
+
+def reasons(talk: Talk) -> list[str]:
+    resolved = [event["data"] for event in talk.events if event["type"] == "permission.resolved"]
+    return [data["message"] for data in resolved if data["metadata"]["resolved_by"] == "policy"]
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_a_plan_writes_nothing_until_it_is_approved(place: Place, name: str) -> None:
+    talk = place.talk(name, permission_mode="plan")
+    folder = cwd_of(talk)
+    talk.turn(f"SCRIPT: bash touch {folder}/by-command\nSCRIPT: write {folder}/by-tool hello\nSCRIPT: say Over.")
+    assert list(folder.iterdir()) == []
+    assert any("permission mode is plan" in reason for reason in reasons(talk))
+    talk.send("SCRIPT: plan 1. Write it.\nSCRIPT: say Done.")
+    asked = talk.until_type("question.requested")["data"]
+    assert asked["metadata"]["kind"] == "plan"
+    assert list(folder.iterdir()) == []
+    talk.post(f"/questions/{asked['question_id']}/reply", answers=[["Approve"]])
+    talk.until_type("turn.ended")
+    assert talk.get()["permission_mode"] == "default"
+    talk.send(f"SCRIPT: bash touch {folder}/approved\nSCRIPT: say Done.")
+    wanted = talk.until_type("permission.requested")["data"]["permission_id"]
+    talk.post(f"/permissions/{wanted}/reply", reply="once")
+    talk.until_type("turn.ended")
+    assert [path.name for path in folder.iterdir()] == ["approved"]
+    talk.post("/cancel")
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_stricter_permissions_of_a_later_message_hold(place: Place, name: str) -> None:
+    talk = place.talk(name, permission_mode="bypass")
+    folder = cwd_of(talk)
+    talk.turn(f"SCRIPT: bash touch {folder}/first\nSCRIPT: say Done.")
+    said = {"role": "user", "parts": [{"type": "text", "text": f"SCRIPT: bash touch {folder}/second\nSCRIPT: recall"}]}
+    choice = {"harness": name, "permissions": "ask"}
+    body = {"session_id": talk.created["key"], "data": {"messages": [said], "parameters": {"agent": choice}}}
+    answer = place.api.post("/messages", json=body)
+    assert answer.json()["status"]["type"] == "urn:ostler:turn:waiting", answer.text
+    assert [path.name for path in folder.iterdir()] == ["first"]
+    talk.post("/cancel")
+
+
+@pytest.mark.parametrize("name", ["claude-code"])
+def test_yes_on_the_command_line_does_not_write_a_plan(place: Place, name: str, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    endpoint = str(place.api.base_url).removesuffix("/api/v1/")
+    env = clean_env(tmp_path / "home", {"OSTLER_ENDPOINT": endpoint})
+    flags = ["--permission-mode", "plan", "--yes", "--cwd", str(work)]
+    flags += ["--env", f"ANTHROPIC_BASE_URL={place.model}", "--env", "ANTHROPIC_API_KEY=sk-test"]
+    script = f"SCRIPT: write {work}/made.txt hello\nSCRIPT: say Over."
+    done = subprocess.run(
+        [*OSTLER, "run", name, script, *flags], env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "permission mode is plan" in done.stdout, done.stdout + done.stderr
+    assert list(work.iterdir()) == []
