@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +253,7 @@ async def _answer_requests(services: Services, listener: socket.socket) -> None:
         timeout_graceful_shutdown=1,
     )
     server = _Server(config)
-    stop = _stop_signal()
+    stop = _stop_signal(Leaving(services.sessions.at_work, at_terminal=_at_terminal()).may_end_agents)
     answering = asyncio.create_task(server.serve(sockets=[listener]))
     _announce(services.settings, listener)
     gc.freeze()
@@ -283,16 +283,48 @@ async def _wind_down(
     await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
 
 
-def _stop_signal() -> "asyncio.Future[int]":
-    """The first Ctrl-C or SIGTERM; a second one ends the process at once, keepers clean up behind it."""
+class Leaving:
+    """What a Ctrl-C does to agents at work: at a terminal none is ended that was not named once."""
+
+    def __init__(self, at_work: Callable[[], Mapping[str, str]], *, at_terminal: bool) -> None:
+        self._at_work = at_work
+        self._named: set[str] = set()
+        self._at_terminal = at_terminal
+
+    def may_end_agents(self) -> bool:
+        """Whether to stop now; otherwise the person was told what a second Ctrl-C would end."""
+        busy = self._at_work()
+        if not busy:
+            return True
+        asks = self._at_terminal and not busy.keys() <= self._named
+        self._named = set(busy)
+        print(f"\n{_agents(len(busy))} at work: {', '.join(sorted(busy.values()))}.", flush=True)
+        if asks:
+            print(f"Ctrl-C again ends them. To stop only the server: kill {os.getpid()}", flush=True)
+        else:
+            print("Stopping them and the server.", flush=True)
+        return not asks
+
+
+def _at_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()  # none where standard input is closed
+
+
+def _agents(count: int) -> str:
+    return "1 agent" if count == 1 else f"{count} agents"
+
+
+def _stop_signal(may_end_agents: Callable[[], bool]) -> "asyncio.Future[int]":
+    """The Ctrl-C or SIGTERM that stops; one after it ends the process at once, keepers clean up behind it."""
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[int] = loop.create_future()
 
     def on_signal(number: int) -> None:
         if stop.done():
             os._exit(128 + number)
-        stop.set_result(number)
-        _end_for_certain(128 + number)
+        if number == signal.SIGTERM or may_end_agents():
+            stop.set_result(number)
+            _end_for_certain(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal, number)

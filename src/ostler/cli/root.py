@@ -49,6 +49,9 @@ def run(arguments: list[str]) -> int:
         return 1
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()  # a group without a verb: its help, as it is laid out
+        return error.exit_code
     except Exception as error:  # noqa: BLE001 - the edge: everything becomes one line
         return _failed(error, arguments)
     return code if isinstance(code, int) else 0

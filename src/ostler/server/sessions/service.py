@@ -449,6 +449,11 @@ class Sessions:
                 await live.tell(answer_of(ask))
         return connection
 
+    def at_work(self) -> dict[str, str]:
+        """What to call each session with a turn under way, by id."""
+        busy = [live for live in list(self._live.values()) if live.log.state.turn]
+        return {live.id: f"{live.record.agent} ({live.log.state.title or live.record.key})" for live in busy}
+
     def leave(self) -> None:
         """The server stops and another goes on: nothing new begins."""
         for live in list(self._live.values()):
