@@ -3,12 +3,15 @@
 import io
 import os
 import stat
+import struct
 import tarfile
 import zipfile
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ostler.base.errors import ArchiveRefused, NotFound, OstlerError, TooLarge
@@ -132,6 +135,64 @@ async def test_a_bad_archive_is_refused_and_leaves_nothing(name: str, tmp_path: 
         assert list((tmp_path / "state" / "bases").iterdir()) == []
     assert list(tmp_path.rglob("canary")) == []
     assert not Path("/tmp/canary").exists()
+
+
+def _large_header(kind: bytes) -> bytes:
+    """A small archive whose one header says that 400 MB of it follow."""
+    info = tarfile.TarInfo("header")
+    info.type, info.size = kind, 400 * 2**20
+    packer = zlib.compressobj(1, wbits=31)
+    pieces = [packer.compress(info.tobuf(tarfile.GNU_FORMAT))]
+    pieces += [packer.compress(bytes(2**20)) for _ in range(400)]
+    return b"".join([*pieces, packer.flush()])
+
+
+def _many_entries(count: int) -> bytes:
+    """A zip with a directory of so many entries, all of which are the same file."""
+    one = _zip(("f", b"x", 0o100644))
+    start, end = one.index(b"PK\x01\x02"), one.index(b"PK\x05\x06")
+    directory = one[start:end] * count
+    sizes = struct.pack("<HHII", 0xFFFF & count, 0xFFFF & count, len(directory), start)
+    return one[:start] + directory + one[end : end + 8] + sizes + one[end + 20 :]
+
+
+def _slow_header() -> bytes:
+    """Headers that old versions of tarfile search for ever."""
+    info = tarfile.TarInfo("header")
+    info.type, info.size = tarfile.XHDTYPE, 60 * 1024
+    return (info.tobuf(tarfile.GNU_FORMAT) + b"1" * info.size) * 100
+
+
+_COSTLY: dict[str, tuple[Callable[[], bytes], str]] = {
+    "pax header": (lambda: _large_header(tarfile.XHDTYPE), "header of more than 65536 bytes"),
+    "global pax header": (lambda: _large_header(tarfile.XGLTYPE), "header of more than 65536 bytes"),
+    "long name": (lambda: _large_header(tarfile.GNUTYPE_LONGNAME), "header of more than 65536 bytes"),
+    "long link": (lambda: _large_header(tarfile.GNUTYPE_LONGLINK), "header of more than 65536 bytes"),
+    "large directory": (lambda: _many_entries(600_000), "more than 500 entries"),
+    "deep folders": (
+        lambda: _zip(*((f"{number}/" + "d/" * 1900 + "f", b"x", 0o100644) for number in range(200))),
+        "more than 200 folders deep",
+    ),
+    "many folders": (lambda: _tar(*((f"{number}/a/b/c/d/e/f", b"") for number in range(90))), "more than 500 entries"),
+    "slow header": (_slow_header, "takes longer than 3 seconds|header of more than|not a whole tar"),
+}
+
+
+@pytest.mark.parametrize("name", _COSTLY)
+async def test_an_archive_made_to_be_costly_is_refused_in_time(name: str, tmp_path: Path) -> None:
+    make, said = _COSTLY[name]
+    limits = msgspec.structs.replace(_LIMITS, seconds=3.0 if "slow" in name else 60.0, ratio=10_000)
+    async with opened(tmp_path / "state", unpacking=limits) as service:
+        with pytest.raises(ArchiveRefused, match=said):
+            await _create(service, make())
+        assert list((tmp_path / "state" / "bases").iterdir()) == []
+
+
+async def test_unpacking_has_a_limit_of_memory(tmp_path: Path) -> None:
+    limits = UnpackLimits(memory_bytes=64 * 2**20, entries=10**6)
+    async with opened(tmp_path / "state", unpacking=limits) as service:
+        with pytest.raises(ArchiveRefused, match="needs more than 67108864 bytes of memory"):
+            await _create(service, _many_entries(300_000))
 
 
 async def test_an_archive_with_too_much_in_it_is_refused(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from ostler.base.errors import (
 )
 from ostler.runner.workspaces.model import Credential, EmptySource, FolderSource, GitSource, Order
 from ostler.runner.workspaces.service import Workspaces
+from ostler.runner.workspaces.unpacking import UnpackLimits
 from tests.serving import wait_until
 from tests.workspaces.places import (
     content_of,
@@ -137,6 +138,41 @@ async def test_a_remote_by_ssh_is_offered_the_given_key_and_no_other(tmp_path: P
         f"IdentityFile={tmp_path}/a key",
     ]
     assert {"IdentityAgent=none", "IdentitiesOnly=yes", "StrictHostKeyChecking=yes", "me@host.example"} <= set(words)
+
+
+async def test_a_commit_with_too_much_in_it_is_not_laid_out(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "project")
+    (project / "zeros").write_bytes(bytes(3 * 2**20))
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "bomb")
+    async with opened(tmp_path / "state", tmp_path, unpacking=UnpackLimits(total_bytes=2**20)) as service:
+        with pytest.raises(RepositoryFailed, match="max_unpacked_bytes"):
+            await service.create(order(project))
+        assert list((tmp_path / "state" / "bases").iterdir()) == []
+
+
+async def test_a_tree_without_end_is_not_laid_out(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "project")
+    tree = git(project, "hash-object", "-w", "--stdin", given=b"x")
+    kind, mode = "blob", "100644"
+    for _ in range(9):  # 10 names in each of 9 folders: 10^9 files in 9 objects
+        listing = "".join(f"{mode} {kind} {tree}\t{number}\n" for number in range(10))
+        tree, kind, mode = git(project, "mktree", given=listing.encode()), "tree", "040000"
+    git(project, "reset", "-q", "--soft", git(project, "commit-tree", "-m", "bomb", tree))
+    async with opened(tmp_path / "state", tmp_path, unpacking=UnpackLimits(total_bytes=2**17)) as service:
+        with pytest.raises(RepositoryFailed, match="max_unpacked_bytes"):
+            await service.create(order(project))
+
+
+async def test_a_fetch_that_would_fill_the_disk_is_broken_off(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "project")
+    (project / "noise").write_bytes(os.urandom(3 * 2**20))
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "large")
+    async with opened(tmp_path / "state", tmp_path, max_repository_bytes=2**20) as service:
+        with pytest.raises(RepositoryFailed, match="max_repository_bytes"):
+            await service.create(order(project))
+        assert list((tmp_path / "state" / "mirrors").rglob("tmp_*")) == []
 
 
 async def test_a_scope_does_not_see_what_another_fetched(repository: Path, tmp_path: Path) -> None:

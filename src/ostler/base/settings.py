@@ -148,7 +148,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 64 * 2**20
     kept_bases: Annotated[int, Meta(ge=0, description="Base trees kept although no workspace uses them.")] = 8
     max_unpacked_bytes: Annotated[
-        int, Meta(ge=1024, description="Largest content of an archive that becomes a workspace.")
+        int, Meta(ge=1024, description="Largest content of an archive or a commit that becomes a workspace.")
     ] = 2 * 2**30
     max_snapshot_file_bytes: Annotated[
         int, Meta(ge=1024, description="Largest changed file that snapshots, diffs and deliveries have.")
@@ -156,6 +156,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_snapshot_bytes: Annotated[
         int, Meta(ge=1024, description="Most bytes of changed files that they have together.")
     ] = 4 * 2**30
+    max_repository_bytes: Annotated[
+        int, Meta(ge=1024, description="Largest file that fetching a repository may write: all of its history, packed.")
+    ] = 16 * 2**30
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _about("How much is logged.")] = "info"
     log_format: Annotated[Literal["text", "json"], _about("How it is logged.")] = "text"
 

@@ -2,25 +2,24 @@
 
 import hashlib
 import re
-import shutil
-import stat
-import tarfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal, assert_never
+from typing import Any, assert_never
 
 import httpx
 import msgspec
 
 from ostler.agents.sources import Download
+from ostler.base.errors import ArchiveRefused, TooLarge
 from ostler.runner.toolbox import ChecksumWrong, SourceFailed, Toolbox, the_program
+from ostler.runner.workspaces.unpacking import UnpackLimits, unpack
 
 _SHA256 = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{64}(?![0-9A-Fa-f])")
-_CHUNK = 2**20
 _SMALL = 4 * 2**20
 _TELL_EVERY = 32 * 2**20
 _SILENT_SECONDS = 30.0
+_MOST_BYTES = 2 * 2**30
+_LIMITS = UnpackLimits(total_bytes=2 * _MOST_BYTES)
 
 
 class Vendor:
@@ -93,6 +92,8 @@ class Vendor:
                 digest.update(chunk)
                 out.write(chunk)
                 size += len(chunk)
+                if size > _MOST_BYTES:
+                    raise SourceFailed(f"{url} is larger than {_MOST_BYTES} bytes")
                 if size - told >= _TELL_EVERY:
                     told = size
                     self._box.progress(f"downloaded {size // 10**6} MB")
@@ -108,10 +109,17 @@ class Vendor:
                 file.rename(content / program)
             case "tar.gz" | "zip":
                 self._box.progress("unpacking")
-                extract(file, self._source.archive, content)
+                _extract(file, content)
             case _:
                 assert_never(self._source.archive)
         return the_program(content, program)
+
+
+def _extract(archive: Path, folder: Path) -> None:
+    try:
+        unpack(archive, folder, _LIMITS)
+    except (ArchiveRefused, TooLarge) as error:
+        raise SourceFailed(str(error).rstrip(".")) from error
 
 
 def sha256_in(text: str, platform: str, name: str) -> str | None:
@@ -145,37 +153,6 @@ def _parts_about(document: Any, platform: str, name: str) -> Iterator[str]:
             case _:
                 pass
     yield str(document)
-
-
-def extract(archive: Path, kind: Literal["tar.gz", "zip"], folder: Path) -> None:
-    """Unpack the plain files of an archive; anything that points out of the folder is an error."""
-    try:
-        for name, mode, file in _members(archive, kind):
-            target = folder / name
-            if not target.resolve().is_relative_to(folder.resolve()):
-                raise SourceFailed(f"the archive has a file outside its folder: {name}")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("wb") as out:
-                shutil.copyfileobj(file, out, _CHUNK)
-            target.chmod(0o644 | (mode & 0o111))
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise SourceFailed(f"the archive cannot be unpacked ({error})") from error
-
-
-def _members(archive: Path, kind: Literal["tar.gz", "zip"]) -> Iterator[tuple[str, int, IO[bytes]]]:
-    if kind == "zip":
-        with zipfile.ZipFile(archive) as zipped:
-            for info in zipped.infolist():
-                mode = info.external_attr >> 16
-                if not info.is_dir() and not stat.S_ISLNK(mode):
-                    with zipped.open(info) as file:
-                        yield info.filename, mode, file
-        return
-    with tarfile.open(archive, "r:gz") as tape:
-        for member in tape:
-            opened = tape.extractfile(member) if member.isfile() else None
-            if opened is not None:
-                yield member.name, member.mode, opened
 
 
 def _tag(text: str) -> str:

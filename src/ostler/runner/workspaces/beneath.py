@@ -14,6 +14,7 @@ _OPENAT2 = 437
 _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
 _TRIES = 64
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
+_PLACE = os.O_PATH | os.O_DIRECTORY
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -79,12 +80,22 @@ def folder(path: str | os.PathLike[str]) -> Iterator[int]:
         os.close(descriptor)
 
 
-def make_folders(root: int, path: str, mode: int = 0o755) -> None:
-    """Make a folder and those above it; what is there already must be folders, not links."""
-    done = ""
-    for name in filter(None, path.split("/")):
-        with opened(root, done, os.O_PATH | os.O_DIRECTORY) as above, suppress(FileExistsError):
-            os.mkdir(name, mode, dir_fd=above)
-        done = f"{done}/{name}" if done else name
-    with opened(root, done, os.O_PATH | os.O_DIRECTORY):
-        return
+def make_folders(root: int, path: str, mode: int = 0o755) -> int:
+    """Make a folder and those above it, and say how many; what is there already must be folders, not links."""
+    try:
+        with opened(root, path, _PLACE):
+            return 0
+    except FileNotFoundError:
+        made = 0
+    at = os.dup(root)
+    try:
+        for name in filter(None, path.split("/")):
+            with suppress(FileExistsError):
+                os.mkdir(name, mode, dir_fd=at)
+                made += 1
+            below = open_beneath(at, name, _PLACE)
+            os.close(at)
+            at = below
+    finally:
+        os.close(at)
+    return made

@@ -12,7 +12,7 @@ from ostler.runner.workspaces.bases import Base, Bases, base_key
 from ostler.runner.workspaces.beneath import folder
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.git import Git, Progress
-from ostler.runner.workspaces.mirrors import Fetched, Mirrors, check_out
+from ostler.runner.workspaces.mirrors import Fetched, Mirrors, check_out, check_size
 from ostler.runner.workspaces.model import EmptySource, FolderSource, GitSource, Order, Submodule, UploadSource
 from ostler.runner.workspaces.policy import Policy, allowed_folder
 from ostler.runner.workspaces.providers.provider import TREE, Provider
@@ -56,10 +56,9 @@ class Builder:
             case GitSource():
                 return self._from_repository(source, order.scope, provider, progress, stop)
             case UploadSource():
-                key, archive = self._uploads.find(source.upload)
-                return self._filled(
-                    base_key("upload", order.scope, key), provider, lambda tree: self._unpack(archive, tree)
-                )
+                upload, archive = self._uploads.find(source.upload)
+                key = base_key("upload", order.scope, upload)
+                return self._filled(key, provider, lambda tree: unpack(archive, tree, self._limits))
             case FolderSource():
                 return self._from_folder(source, provider)
             case EmptySource():
@@ -82,6 +81,7 @@ class Builder:
         return msgspec.structs.replace(base, submodules=submodules)
 
     def _from_git(self, place: Path, provider: Provider, fetched: Fetched, submodules: tuple[Submodule, ...]) -> Base:
+        check_size(self._git, fetched, self._limits.total_bytes)
         if provider.store != "none":
             provider.new_base(place / TREE)
             check_out(self._git, fetched, place / TREE, objects="linked" if provider.store == "folder" else "copied")
@@ -143,9 +143,6 @@ class Builder:
             kind=provider.kind,
             too_large=recorded.too_large,
         )
-
-    def _unpack(self, archive: Path, tree: Path) -> None:
-        unpack(archive, tree, self._limits)
 
 
 def _copy(source: Path, tree: Path) -> None:

@@ -114,7 +114,10 @@ class Git:
         accept: Sequence[int] = (0,),
         file_bytes: int | None = None,
     ) -> bytes:
-        """What the command prints; `repository` is a git folder of ours, `files` the folder its index speaks about."""
+        """What the command prints; `repository` is a git folder of ours, `files` the folder its index speaks about.
+
+        With `file_bytes` it is ended when it writes a larger file.
+        """
         with self.started(
             *arguments,
             repository=repository,

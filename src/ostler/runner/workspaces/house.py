@@ -71,6 +71,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     kept_bases: int = 8
     """Base trees that are kept although nobody uses them."""
     max_upload_bytes: int = 256 * 2**20
+    max_repository_bytes: int = 16 * 2**30
     unpacking: UnpackLimits = UnpackLimits()
     recording: RecordLimits = RecordLimits()
     zfs_command: tuple[str, ...] = ("zfs",)
@@ -87,6 +88,7 @@ def options_from(settings: Settings) -> Options:
         providers=settings.snapshot_providers,
         kept_bases=settings.kept_bases,
         max_upload_bytes=settings.max_upload_bytes,
+        max_repository_bytes=settings.max_repository_bytes,
         unpacking=UnpackLimits(total_bytes=settings.max_unpacked_bytes),
         recording=RecordLimits(file_bytes=settings.max_snapshot_file_bytes, total_bytes=settings.max_snapshot_bytes),
     )
@@ -108,7 +110,7 @@ class House:
         self.policy = options.policy
         self.git = Git(environ, root / "empty")
         self.providers = Providers(self.git, self._holders, root, order=options.providers, zfs=options.zfs_command)
-        self.mirrors = Mirrors(self.git, root / "mirrors", options.policy)
+        self.mirrors = Mirrors(self.git, root / "mirrors", options.policy, most_bytes=options.max_repository_bytes)
         self.uploads = Uploads(root / "uploads", max_bytes=options.max_upload_bytes)
         self._trash = Trash(root / "trash", self.providers)
         self._recorder = Recorder(

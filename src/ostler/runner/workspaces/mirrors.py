@@ -3,7 +3,8 @@
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -11,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from ostler.base.errors import RepositoryFailed
+from ostler.base.undo import undone_by
 from ostler.runner.workspaces.git import Git, GitFailed, Progress, Remote
 from ostler.runner.workspaces.model import GitSource, Ref, Refs, Submodule
 from ostler.runner.workspaces.policy import Address, Policy, allowed, checked_commit, checked_ref, remote_of
@@ -19,6 +21,9 @@ from ostler.runner.workspaces.stopping import Stop
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 _HEAD_TOO = "+HEAD:refs/ostler/head"
 _LOCAL = Remote(protocols=("file",))
+_MOST_FILES = 2_000_000
+_CHUNK = 65536
+_LARGE_FILE = re.compile(r"died of signal 25|File too large|invalid index-pack output")
 _COPY_SAFE = {"core.trustctime": "false", "core.checkStat": "minimal"}
 """A copied tree has new inodes and times; without this, git reads every file of it again."""
 _HEAD = re.compile(rb"ref: refs/heads/(\S+)\tHEAD")
@@ -39,8 +44,10 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 class Mirrors:
     """All mirrors below one folder."""
 
-    def __init__(self, git: Git, root: Path, policy: Policy) -> None:
+    def __init__(self, git: Git, root: Path, policy: Policy, *, most_bytes: int) -> None:
+        """`most_bytes` is the largest file that a fetch may write."""
         self._git = git
+        self._most_bytes = most_bytes
         self._root = root
         self._policy = policy
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
@@ -93,7 +100,8 @@ class Mirrors:
     def _update(self, mirror: Path, address: Address, source: GitSource, progress: Progress | None, stop: Stop) -> None:
         # a head that leads nowhere is no harm, unless it is what was asked for
         wanted = _EVERYTHING if source.branch or source.commit else (*_EVERYTHING, _HEAD_TOO)
-        fetching = _Fetching(self._git, mirror, address, remote_of(address, source.credential), progress, stop)
+        remote = remote_of(address, source.credential)
+        fetching = _Fetching(self._git, mirror, address, remote, progress, stop, self._most_bytes)
         fetching.run(wanted)
         if source.commit and len(source.commit) >= 40 and self._commit(mirror, source.commit) is None:
             fetching.run((source.commit,))  # it is on no branch; many servers hand it out by its id
@@ -126,23 +134,48 @@ class _Fetching:
     """One remote and its mirror."""
 
     def __init__(
-        self, git: Git, mirror: Path, address: Address, remote: Remote, progress: Progress | None, stop: Stop
+        self,
+        git: Git,
+        mirror: Path,
+        address: Address,
+        remote: Remote,
+        progress: Progress | None,
+        stop: Stop,
+        most_bytes: int,
     ) -> None:
         self._git, self._mirror, self._address, self._remote = git, mirror, address, remote
+        self._most_bytes = most_bytes
         self._progress = progress or (lambda _: None)
         self._stop = stop
 
     def run(self, wanted: Sequence[str]) -> None:
         words = ("fetch", "--progress", "--prune", "--no-write-fetch-head", "--no-tags", "--force", "--")
-        self._git.run(
-            *words,
-            self._address.url,
-            *wanted,
-            repository=self._mirror,
-            remote=self._remote,
-            progress=self._progress,
-            stop=self._stop,
-        )
+        with undone_by(self._forget_half), self._explained():
+            self._git.run(
+                *words,
+                self._address.url,
+                *wanted,
+                repository=self._mirror,
+                remote=self._remote,
+                progress=self._progress,
+                stop=self._stop,
+                file_bytes=self._most_bytes,
+            )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except GitFailed as error:
+            if _LARGE_FILE.search(str(error)):
+                reason = f"it is larger than {self._most_bytes} bytes. Raise the setting `max_repository_bytes`."
+                raise GitFailed(reason) from error
+            raise
+
+    def _forget_half(self) -> None:
+        """What came of a fetch that was broken off is of no use, and may be large."""
+        for file in (self._mirror / "objects" / "pack").glob("tmp_*"):
+            file.unlink(missing_ok=True)
 
 
 def _names(branch: str | None) -> tuple[str, ...]:
@@ -162,6 +195,31 @@ def _ref(line: str) -> Ref | None:
         return None
     kind, _, short = name.removeprefix("refs/").partition("/")
     return Ref(name=short, kind="branch" if kind == "heads" else "tag", commit=commit)
+
+
+def check_size(git: Git, fetched: Fetched, most: int) -> None:
+    """Raise RepositoryFailed if the files of a commit and its submodules are more than may be laid out."""
+    left, files = most, _MOST_FILES
+    inner = ((Path(each.mirror or ""), each.commit) for each in fetched.submodules)
+    for mirror, commit in ((fetched.mirror, fetched.commit), *inner):
+        with closing(_sizes(git, mirror, commit)) as sizes:
+            for size in sizes:
+                left, files = left - size, files - 1
+                if left < 0:
+                    reason = f"its files are more than {most} bytes. Raise the setting `max_unpacked_bytes`."
+                    raise RepositoryFailed(url=fetched.url, reason=reason)
+                if files < 0:
+                    raise RepositoryFailed(url=fetched.url, reason=f"it has more than {_MOST_FILES} files.")
+
+
+def _sizes(git: Git, mirror: Path, commit: str) -> Generator[int]:
+    """The size of each file of a commit, as git tells them one by one: a small tree may have endless many."""
+    with git.started("ls-tree", "-r", "-l", "-z", "--full-tree", commit, repository=mirror) as output:
+        rest = b""
+        while chunk := output.read(_CHUNK):
+            *lines, rest = (rest + chunk).split(b"\0")
+            sizes = (line.partition(b"\t")[0].rpartition(b" ")[2] for line in lines)
+            yield from (int(size) for size in sizes if size.isdigit())  # a submodule has none
 
 
 Objects = Literal["linked", "copied", "borrowed"]
