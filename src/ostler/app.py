@@ -44,6 +44,7 @@ from ostler.server.sessions.service import Sessions
 from ostler.server.store import queries
 from ostler.server.store.store import Store
 from ostler.server.tasks.pipeline import Pipeline
+from ostler.server.tasks.retention import Keep, Retention
 from ostler.server.tasks.uploads import Uploads
 from ostler.server.tasks.webhooks import Webhooks
 
@@ -85,12 +86,15 @@ async def _serve(settings: Settings) -> None:
     workspaces = await _workspaces(settings)
     runner = _runner(settings, workspaces)
     webhooks = Webhooks(store)
+    retention = Retention(workspaces, _keep(settings), SystemClock())
     try:
-        services = await _assemble(settings, store, runner, workspaces, webhooks)
+        services = await _assemble(settings, store, runner, workspaces, webhooks, retention)
         await webhooks.resume(services.sessions)
         await services.sessions.recover()
+        retention.start(services.sessions)
         await _answer_requests(services, listener)
     finally:
+        await retention.close()
         await webhooks.close()
         await _bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner")
         await _bounded(workspaces.close(), _STOP_WORKSPACES_SECONDS, "workspaces")
@@ -187,20 +191,32 @@ def host_credentials(environ: Mapping[str, str], home: Path | None) -> dict[str,
     return {agent: credentials for agent, credentials in found.items() if credentials}
 
 
+def _keep(settings: Settings) -> Keep:
+    return Keep(
+        count=settings.kept_workspaces, days=settings.kept_workspaces_days, bytes=settings.kept_workspaces_bytes
+    )
+
+
 async def _assemble(
-    settings: Settings, store: Store, runner: LocalRunner, workspaces: LocalWorkspaces, webhooks: Webhooks
+    settings: Settings,
+    store: Store,
+    runner: LocalRunner,
+    workspaces: LocalWorkspaces,
+    webhooks: Webhooks,
+    retention: Retention,
 ) -> Services:
     clock = SystemClock()
     uploads = Uploads(settings.state_dir / "uploads")
     sessions = Sessions(
         store=store,
         runner=runner,
-        work=Pipeline(workspaces, uploads, webhooks),
+        work=Pipeline(workspaces, uploads, webhooks, retention),
         clock=clock,
         state_dir=settings.state_dir,
         buffer_bytes=settings.stream_buffer_bytes,
         last_position=await store.read(queries.last_position),
         idle_seconds=settings.idle_timeout_seconds,
+        wrap_up_seconds=settings.wrap_up_seconds,
         default_instructions=settings.default_instructions,
         admission=Admission(allowed_env=settings.allowed_env),
     )

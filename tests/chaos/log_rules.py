@@ -11,6 +11,9 @@ _WORD = re.compile(r"w(\d+) ")
 _ASKS = {"permission": "permission_id", "question": "question_id"}
 
 
+_AFTERWARDS = {"session.info", "snapshot.created", "delivery.completed", "notice", "workspace.removed"}
+
+
 def numbered(events: list[Event]) -> list[str]:
     """Sequences are 1, 2, 3 ... without a gap."""
     found = [event["sequence"] for event in events]
@@ -38,9 +41,10 @@ def turns_end_once(events: list[Event]) -> list[str]:
 
 
 def ends_once(events: list[Event]) -> list[str]:
-    """Nothing follows the end of a session."""
+    """Nothing follows the end of a session but what becomes of its files and its name."""
     ends = [event["sequence"] for event in events if event["type"] == "session.ended"]
-    after = [f"I6: {len(events) - ends[0]} events follow the end"] if ends and ends[0] != len(events) else []
+    later = [event["type"] for event in events if ends and event["sequence"] > ends[0]]
+    after = [f"I6: {', '.join(odd)} after the end"] if (odd := set(later) - _AFTERWARDS) else []
     return after + (["I6: the session ended twice"] if len(ends) > 1 else [])
 
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.serving import wait_until
-from tests.tasks.ordering import Json, finished, order, task, task_server
+from tests.tasks.ordering import Json, events, finished, order, task, task_server
 
 Calls = list[tuple[str, Json]]
 
@@ -82,6 +82,18 @@ def test_the_end_is_told_however_it_came(api: httpx.Client, repository: Path) ->
         wait_until(lambda: len(calls) == 3, what="the stop was told")
     assert {event for event, body in calls if body["session"]["id"] == failed} == {"session.ended", "session.failed"}
     assert [body["session"]["status"] for event, body in calls if body["session"]["id"] == stopped] == ["stopped"]
+
+
+def test_the_end_of_a_session_that_is_deleted_is_told(api: httpx.Client, repository: Path) -> None:
+    with _listener(200) as (url, calls):
+        wanted = [{"event": "session.ended", "url": url}, {"event": "session.failed", "url": url}]
+        session = order(api, task("mock: wait 600", repository, webhooks=wanted))
+        wait_until(lambda: bool(events(api, session, "turn.started")), what="the agent works")
+        assert api.delete(f"/sessions/{session}").status_code == 204
+        wait_until(lambda: len(calls) == 1, what="its end was told")
+    assert [(event, body["session"]["id"], body["session"]["status"]) for event, body in calls] == [
+        ("session.ended", session, "cancelled")
+    ]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

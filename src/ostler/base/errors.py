@@ -90,6 +90,16 @@ class WorkspaceLost(WorkspaceNotFound):
     )
 
 
+class WorkspaceRemoved(OstlerError):
+    """A workspace was removed because its session had ended and room was needed."""
+
+    code, status, title = "workspace_removed", 410, "Workspace removed"
+    template = (
+        "The workspace of session '{session}' was removed at {when}: {why}. The session and its log are still there. "
+        "The settings kept_workspaces, kept_workspaces_days and kept_workspaces_bytes say what is kept."
+    )
+
+
 class SnapshotNotFound(OstlerError):
     """The workspace has no such snapshot."""
 

@@ -113,6 +113,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     interrupt_grace_seconds: Annotated[
         Seconds, _about("Time an agent may take to end an interrupted turn before it is stopped.")
     ] = 10.0
+    wrap_up_seconds: Annotated[
+        Seconds,
+        _about("Time the agent of a session that is stopped has to end its turn by itself; then it is interrupted."),
+    ] = 10.0
     stop_grace_seconds: Annotated[Seconds, _about("Pause between INT, TERM and KILL when an agent is stopped.")] = 1.5
     repository_folders: Annotated[
         tuple[str, ...],
@@ -150,6 +154,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_unpacked_bytes: Annotated[
         int, Meta(ge=1024, description="Largest content of an archive or a commit that becomes a workspace.")
     ] = 2 * 2**30
+    kept_workspaces: Annotated[
+        int, Meta(ge=0, description="Most workspaces of ended sessions that are kept, newest first; 0 for no limit.")
+    ] = 1000
+    kept_workspaces_days: Annotated[
+        float, Meta(ge=0, description="Days after the end of its session that a workspace is kept; 0 for no limit.")
+    ] = 30.0
+    kept_workspaces_bytes: Annotated[
+        int, Meta(ge=0, description="Bytes on disk that workspaces of ended sessions may take; 0 for no limit.")
+    ] = 0
     max_snapshot_file_bytes: Annotated[
         int, Meta(ge=1024, description="Largest changed file that snapshots, diffs and deliveries have.")
     ] = 256 * 2**20

@@ -17,6 +17,7 @@ from ostler.cli.api import ApiCommand, connect
 from ostler.cli.checks import Check
 from ostler.cli.keepers import keeper_checks
 from ostler.cli.root import Target
+from ostler.cli.workspaces import workspace_checks
 from ostler.client import Client, ClientError, ServerUnreachable
 from ostler.wire.system import Version
 
@@ -46,6 +47,7 @@ def _checks(target: Target, state_dir: str | None) -> Iterator[Check]:
     yield _folder(settings.state_dir)
     yield _database(settings.state_dir / DATABASE)
     yield from keeper_checks(settings.state_dir)
+    yield from workspace_checks(settings)
     with connect(target) as client:
         yield from _server(client, target, settings)
 

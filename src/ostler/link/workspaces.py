@@ -52,6 +52,12 @@ class Workspaces(Protocol):
     async def destroy(self, workspace: str) -> None:
         """Remove a workspace, its snapshots and its container; one that is gone is fine."""
 
+    def rest(self, workspace: str) -> None:
+        """Nobody uses it for now; must not wait."""
+
+    async def size(self, workspace: str) -> int:
+        """The bytes that it and its snapshots take on disk."""
+
     async def keep_only(self, workspaces: set[str]) -> None:
         """Remove all that a killed server left and no session knows; called before anything else."""
 

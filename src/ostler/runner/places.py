@@ -116,6 +116,14 @@ class LocalWorkspaces:
             await self._library.destroy(workspace)
         await asyncio.to_thread(self._memories.forget, workspace)
 
+    def rest(self, workspace: str) -> None:
+        """Unmount it until it is needed."""
+        self._library.rest(workspace)
+
+    async def size(self, workspace: str) -> int:
+        """What it takes on disk."""
+        return await self._library.size(workspace)
+
     async def keep_only(self, workspaces: set[str]) -> None:
         """Remove what no session and no kept setup has."""
         kept = workspaces | self._setups.workspaces()

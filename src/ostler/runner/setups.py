@@ -85,6 +85,7 @@ class Setups:
         template = await self._library.fork(made.id)
         state = await self._library.snapshot(template.id, _LABEL)
         write_record(file, Kept(workspace=template.id, snapshot=state.id))
+        self._library.rest(template.id)
         for old in self._files()[:-_KEPT]:
             kept = read_record(old, Kept)
             old.unlink(missing_ok=True)

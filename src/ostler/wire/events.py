@@ -13,6 +13,7 @@ from ostler.wire.workspace_events import (
     SessionRewoundData,
     SnapshotCreatedData,
     WorkspaceCreatedData,
+    WorkspaceRemovedData,
     WorkspaceRestoredData,
 )
 
@@ -460,6 +461,12 @@ class WorkspaceRestored(Event, frozen=True, kw_only=True, tag="workspace.restore
     data: WorkspaceRestoredData
 
 
+class WorkspaceRemoved(Event, frozen=True, kw_only=True, tag="workspace.removed"):
+    """The files of a session that has ended are not kept any longer; its log is."""
+
+    data: WorkspaceRemovedData
+
+
 class SessionForked(Event, frozen=True, kw_only=True, tag="session.forked"):
     """The session was made from another one."""
 
@@ -495,6 +502,7 @@ AnyEvent = (
     | DeliveryCompleted
     | SessionRewound
     | WorkspaceRestored
+    | WorkspaceRemoved
     | SessionForked
 )
 

@@ -85,6 +85,14 @@ class WorkspaceRestoredData(Wire, frozen=True, kw_only=True):
     snapshot_id: str
 
 
+class WorkspaceRemovedData(Wire, frozen=True, kw_only=True):
+    """The files of a session that has ended are not kept any longer."""
+
+    workspace_id: str
+    reason: Literal["age", "count", "disk"]
+    message: str
+
+
 class SessionForkedData(Wire, frozen=True, kw_only=True):
     """The session begins as another one was at the end of a turn; the events before this one are taken from there."""
 

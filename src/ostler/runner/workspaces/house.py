@@ -3,6 +3,7 @@
 import fcntl
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -54,6 +55,7 @@ from ostler.runner.workspaces.records import (
 from ostler.runner.workspaces.stopping import Stop, check_wanted
 from ostler.runner.workspaces.submodules import ungrafted
 from ostler.runner.workspaces.trash import Trash
+from ostler.runner.workspaces.trees import size_of
 from ostler.runner.workspaces.unpacking import UnpackLimits
 from ostler.runner.workspaces.uploads import Uploads
 
@@ -289,6 +291,21 @@ class House:
         provider.release(spot)
         self._trash.throw(spot.place, provider.kind)
         self._collect()
+
+    def rest(self, workspace: str) -> None:
+        """Unmount it until it is used again."""
+        record, provider = self._known(workspace)
+        provider.rest(self._spot(record))
+
+    def size(self, workspace: str) -> int:
+        """The bytes that it and its snapshots take on disk, without what they share with others."""
+        self.check_there(workspace)
+        places = [self._place(workspace), *(self._root / "snapshots" / kept.id for kept in self.snapshots(workspace))]
+        total = 0
+        for place in places:
+            with suppress(FileNotFoundError), folder(place) as root:
+                total += size_of(root)
+        return total
 
     # Snapshots
 

@@ -25,6 +25,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 
 from ostler.base.clock import Clock, SystemClock
 from ostler.base.errors import OstlerError, Stopping, WorkspaceLost, WorkspaceNotFound
+from ostler.base.logs import Log
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.git import Progress
 from ostler.runner.workspaces.house import House, Options
@@ -43,10 +44,12 @@ from ostler.runner.workspaces.model import (
 from ostler.runner.workspaces.packing import ArchiveForm, pack
 from ostler.runner.workspaces.stopping import Stop, under
 
+log = Log(__name__)
 _Result = TypeVar("_Result")
 _THREADS = 16
 _CANCEL_SECONDS = 10.0
 _CLOSE_SECONDS = 2.0
+_REST_SECONDS = 600.0
 
 
 class Workspaces:
@@ -61,6 +64,7 @@ class Workspaces:
         """What is under way, and in which workspace; empty for none."""
         self._doomed: set[str] = set()
         self._closing = False
+        self._resting: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -69,11 +73,15 @@ class Workspaces:
         """Take over the folder, and put right what a killed runner left."""
         house = House(root, environ=environ, options=options or Options(), clock=clock or SystemClock())
         await asyncio.to_thread(house.open)
-        return cls(house)
+        made = cls(house)
+        made._resting = asyncio.create_task(made._rest_now_and_then())
+        return made
 
     async def close(self) -> None:
         """Break off what is under way and let go of everything; workspaces stay, and agents that stay keep theirs."""
         self._closing = True
+        if self._resting is not None:
+            self._resting.cancel()
         for stop in list(self._working):
             stop.request()
         if self._tasks:
@@ -110,6 +118,26 @@ class Workspaces:
     async def entry(self, workspace: str) -> Entry:
         """How a process gets in; mounts the tree if need be."""
         return await self._alone(workspace, lambda: self._house.entry(workspace))
+
+    def rest(self, workspace: str) -> None:
+        """Nobody uses it for now, so it need not stay mounted; whatever uses it next mounts it again."""
+        task = asyncio.ensure_future(self._alone(workspace, lambda: self._house.rest(workspace)))
+        self._tasks.add(task)
+        task.add_done_callback(self._rested)
+
+    def _rested(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.info("workspace.not_at_rest", reason=str(error))
+
+    async def _rest_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(_REST_SECONDS / 10)
+            await self._run(lambda _: self._house.providers.rest_unused(_REST_SECONDS))
+
+    async def size(self, workspace: str) -> int:
+        """The bytes that a workspace and its snapshots take on disk."""
+        return await self._run(lambda _: self._house.size(workspace))
 
     async def destroy(self, workspace: str) -> None:
         """Remove a workspace and its snapshots, whoever is still inside; forks of them stay."""

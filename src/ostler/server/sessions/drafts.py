@@ -35,6 +35,7 @@ from ostler.wire.workspace_events import (
     SessionRewoundData,
     SnapshotCreatedData,
     WorkspaceCreatedData,
+    WorkspaceRemovedData,
     WorkspaceRestoredData,
 )
 
@@ -92,6 +93,11 @@ def rewound(data: SessionRewoundData) -> Draft:
 def restored(data: WorkspaceRestoredData) -> Draft:
     """The files are what they were."""
     return _draft("workspace.restored", data)
+
+
+def removed(data: WorkspaceRemovedData) -> Draft:
+    """The files are not kept any longer."""
+    return _draft("workspace.removed", data)
 
 
 def forked(data: SessionForkedData) -> Draft:

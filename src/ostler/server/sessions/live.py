@@ -53,7 +53,7 @@ _OUTCOMES: dict[PermissionReply, PermissionStatus] = {
     "reject": "reject",
 }
 _WRITE_RETRY_SECONDS = 1.0
-_WRAP_UP_SECONDS = 5.0
+_INTERRUPT_SECONDS = 5.0
 _TITLE_LENGTH = 72
 
 
@@ -69,6 +69,7 @@ class LiveSession:
         work: Work,
         home: str,
         idle_seconds: float,
+        wrap_up_seconds: float,
     ) -> None:
         self.record = record
         self.log = session_log
@@ -79,6 +80,8 @@ class LiveSession:
         self._turn: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._wrap_up_seconds = wrap_up_seconds
+        self._hurried = asyncio.Event()
         self._deleted = False
         self._shutting_down = False
 
@@ -351,7 +354,9 @@ class LiveSession:
             self._check_move(first, "be stopped" if first == "stopping" else "be cancelled")
             self._ending = self.spawn(self._wind_down(first, final, force=force))
         elif force:
+            self._hurried.set()
             await self.disconnect(force=True)
+            await self.chores.stop()
         await asyncio.shield(self._ending)
 
     async def _wind_down(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
@@ -359,25 +364,43 @@ class LiveSession:
         paused = self.log.state.status in {"pausing", "paused"}
         if first != final:
             await self.log.append([drafts.status(first)])
-        await self.chores.stop()
-        if self._connection is not None and (paused or first == final) and not force:
+        if force:
+            await self.chores.stop()
+        elif self._connection is not None and (paused or first == final):
             await self._connection.thaw()
         if not force:
             await self._wrap_up()
         await self.disconnect(force=force)
         cleared = [drafts.queue(())] if self.log.state.queue else []
-        ended = [*self._turn_cut_off("interrupted"), *cleared, drafts.status(final), drafts.ended_by_us()]
-        await self._append_patiently(ended)
+        if cut := [*self._turn_cut_off("interrupted"), *cleared]:
+            await self._append_patiently(cut)
+        if not force:
+            await self.chores.finish()
+        if not self.log.state.ended and not self._shutting_down:  # else it is over, or the next server goes on
+            await self._append_patiently([drafts.status(final), drafts.ended_by_us()])
 
     async def _wrap_up(self) -> None:
-        """Give the agent a moment to end its turn by itself."""
-        if self._connection is None or self.log.state.turn is None:
-            return
-        await self._connection.interrupt()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_WRAP_UP_SECONDS):
-                while self.log.state.turn is not None:
-                    await self.log.feed.wait(self.log.last, timeout=_WRAP_UP_SECONDS)
+        """Let the agent end its turn by itself; one that takes too long, or waits for a human, is interrupted."""
+        await self._turn_over(self._wrap_up_seconds, unless_asked=True)
+        if self._connection is not None and self.log.state.turn is not None and not self._hurried.is_set():
+            await self._connection.interrupt()
+            await self._turn_over(_INTERRUPT_SECONDS, unless_asked=False)
+
+    async def _turn_over(self, seconds: float, *, unless_asked: bool) -> None:
+        """Wait for the end of the turn, but not for ever."""
+        hurry = asyncio.ensure_future(self._hurried.wait())
+        waiting = asyncio.ensure_future(self._until_over(unless_asked=unless_asked))
+        try:
+            await asyncio.wait({hurry, waiting}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            hurry.cancel()
+            waiting.cancel()
+
+    async def _until_over(self, *, unless_asked: bool) -> None:
+        while self.log.state.turn is not None and self._connection is not None:
+            if unless_asked and self.log.state.asks:
+                return
+            await self.log.feed.wait(self.log.last, timeout=_INTERRUPT_SECONDS)
 
     def _turn_cut_off(self, reason: str) -> list[Draft]:
         state = self.log.state

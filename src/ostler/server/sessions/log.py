@@ -186,5 +186,5 @@ class SessionLog:
             labels=self.state.labels,
             updated_at=time,
             state=_encoder.encode(self.state),
-            workspace=self.state.workspace.workspace_id if self.state.workspace else None,
+            workspace=self.state.kept_workspace,
         )

@@ -76,6 +76,7 @@ class Sessions:
         last_position: int,
         admission: Admission,
         idle_seconds: float = 0.0,
+        wrap_up_seconds: float = 0.0,
         default_instructions: str = "",
     ) -> None:
         self.store = store
@@ -87,6 +88,7 @@ class Sessions:
         self._trash = Trash(state_dir / "trash")
         self._buffer_bytes = buffer_bytes
         self._idle_seconds = idle_seconds
+        self._wrap_up_seconds = wrap_up_seconds
         self._default_instructions = default_instructions
         self._admission = admission
         self._live: WeakValueDictionary[str, LiveSession] = WeakValueDictionary()
@@ -131,6 +133,7 @@ class Sessions:
             work=self._work,
             home=self.home(record.id),
             idle_seconds=self._idle_seconds,
+            wrap_up_seconds=self._wrap_up_seconds,
         )
         self._live[record.id] = live
         return live

@@ -28,6 +28,7 @@ from ostler.wire.workspace_events import (
     SessionRewoundData,
     SnapshotCreatedData,
     WorkspaceCreatedData,
+    WorkspaceRemovedData,
 )
 from ostler.wire.workspaces import Snapshot
 
@@ -76,6 +77,9 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     last_turn: Turn | None = None
     """The one that ended last."""
     workspace: WorkspaceCreatedData | None = None
+    removed: str | None = None
+    """Why its workspace is not kept any longer."""
+    removed_at: str | None = None
     settled: int = -1
     """Up to which turn the files are kept in snapshots."""
     too_large: tuple[str, ...] = ()
@@ -101,6 +105,11 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     def stands_at(self) -> int:
         """The turn that the conversation stands at; 0 is the beginning."""
         return self.turn_count if self.head is None else self.head
+
+    @property
+    def kept_workspace(self) -> str | None:
+        """The id of the workspace, while it is there."""
+        return self.workspace.workspace_id if self.workspace is not None and self.removed is None else None
 
     @property
     def ended(self) -> bool:
@@ -227,6 +236,11 @@ def _rewound(state: SessionState, event: Happened) -> SessionState:
     return replace(state, head=data.turn, native_session_id=data.native_session_id, restoring=data, error=None)
 
 
+def _removed(state: SessionState, event: Happened) -> SessionState:
+    data: WorkspaceRemovedData = event.data
+    return replace(state, removed=data.message, removed_at=event.time)
+
+
 def _restored(state: SessionState, _: Happened) -> SessionState:
     return replace(state, restoring=None)
 
@@ -261,6 +275,7 @@ CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "delivery.completed": _delivery,
     "session.rewound": _rewound,
     "workspace.restored": _restored,
+    "workspace.removed": _removed,
     "session.forked": _forked,
 }
 

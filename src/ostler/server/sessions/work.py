@@ -12,6 +12,7 @@ from ostler.wire.running import Draft
 from ostler.wire.workspaces import WorkspaceOrder
 
 log = Log(__name__)
+_FINISH_SECONDS = 120.0
 _PREPARED = frozenset({"queued", "provisioning"})
 T = TypeVar("T")
 
@@ -47,6 +48,9 @@ class Work(Protocol):
 
     async def settle(self, session: Worked) -> None:
         """Keep what the last turn left, and hand it over if the session was made for that."""
+
+    async def wrap_up(self, session: Worked) -> None:
+        """The session is being stopped: keep what there is, and hand it over if that was ordered."""
 
     async def restore(self, session: Worked) -> None:
         """Bring the files back that a rewind is about."""
@@ -107,6 +111,20 @@ class Chores:
     async def finish_rewind(self) -> None:
         """The second half of a rewind; for work that is alone already."""
         await self._work.restore(self._session)
+
+    async def finish(self) -> None:
+        """Let what is being done come to its end, keep and deliver what there is, and begin nothing more."""
+        try:
+            if self._session.log.state.workspace is not None and not self._is_over:
+                async with asyncio.timeout(_FINISH_SECONDS), self._lock:
+                    await self._watched(lambda: self._work.wrap_up(self._session))
+        except TimeoutError:
+            log.warning("session.not_wrapped_up", session_id=self._session.record.id, seconds=_FINISH_SECONDS)
+        except asyncio.CancelledError:
+            if not self._is_over:  # else somebody was in a hurry
+                raise
+        finally:
+            await self.stop()
 
     async def stop(self) -> None:
         """Break off what is being done, and begin nothing more."""

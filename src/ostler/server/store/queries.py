@@ -159,6 +159,13 @@ def workspaces_in_use(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT workspace FROM sessions WHERE workspace IS NOT NULL")}
 
 
+def ended_with_workspace(connection: sqlite3.Connection, statuses: Iterable[str]) -> list[SessionRecord]:
+    """The sessions with one of these statuses whose workspaces are there."""
+    wanted = tuple(statuses)
+    query = f"SELECT {_COLUMNS} FROM sessions WHERE workspace IS NOT NULL AND status IN ({','.join('?' * len(wanted))})"  # noqa: S608  fixed columns
+    return [_record(row) for row in connection.execute(query, wanted)]
+
+
 def uncalled_webhooks(
     connection: sqlite3.Connection, statuses: Iterable[str]
 ) -> list[tuple[SessionRecord, frozenset[int]]]:

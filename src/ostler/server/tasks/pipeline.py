@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
+
 from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed, WorkspaceBusy
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
@@ -18,6 +20,7 @@ from ostler.server.sessions.work import Worked
 from ostler.server.tasks.delivery import delivered, delivery_order, told
 from ostler.server.tasks.large_files import told_large
 from ostler.server.tasks.progress import ProgressLog
+from ostler.server.tasks.retention import Retention
 from ostler.server.tasks.uploads import Uploads
 from ostler.server.tasks.webhooks import Webhooks
 from ostler.wire.running import Draft
@@ -28,6 +31,7 @@ from ostler.wire.workspaces import FrozenState, Workspace, WorkspaceOrder
 log = Log(__name__)
 _BY_A_PERSON = "interrupted"
 _BEGINNING = "beginning"
+_STOPPED = "stopped"
 _TRIES = 20
 _PAUSE_SECONDS = 0.25
 
@@ -35,8 +39,9 @@ _PAUSE_SECONDS = 0.25
 class Pipeline:
     """Implements sessions.work.Work over the workspaces of a runner."""
 
-    def __init__(self, workspaces: Workspaces, uploads: Uploads, webhooks: Webhooks) -> None:
+    def __init__(self, workspaces: Workspaces, uploads: Uploads, webhooks: Webhooks, retention: Retention) -> None:
         self._workspaces = workspaces
+        self._retention = retention
         self._uploads = uploads
         self._webhooks = webhooks
 
@@ -55,13 +60,21 @@ class Pipeline:
         await self._workspaces.keep_only(workspaces)
 
     def ended(self, session: Worked) -> None:
-        """Tell those who wished to hear it."""
+        """Tell those who wished to hear it; the files are there when somebody wants them, but nothing runs for that."""
         self._webhooks.tell(session.record, session.log.state)
+        if (workspace := session.log.state.kept_workspace) is not None:
+            self._workspaces.rest(workspace)
+            self._retention.wake()
 
     async def dispose(self, session: Worked) -> None:
-        """Remove the workspace of a session."""
-        if (known := session.log.state.workspace) is not None:
-            await self._workspaces.destroy(known.workspace_id)
+        """Remove the workspace of a session; whoever wished to hear of its end hears that it is over."""
+        state = session.log.state
+        if not state.ended:
+            self._webhooks.tell(
+                session.record, msgspec.structs.replace(state, status="cancelled", ended_at=session.log.now())
+            )
+        if (workspace := session.log.state.kept_workspace) is not None:
+            await self._workspaces.destroy(workspace)
 
     # Before the first turn
 
@@ -126,6 +139,27 @@ class Pipeline:
         if any(draft.type == "session.ended" for draft in written):
             await session.disconnect(force=False)  # nothing that it says may follow the end
         await session.note(written)
+
+    async def wrap_up(self, session: Worked) -> None:
+        """Keep and deliver what a session that is stopped leaves; a delivery that fails does not hinder its end."""
+        await _failed_with(session, lambda: self._wrap_up(session))
+
+    async def _wrap_up(self, session: Worked) -> None:
+        state, task = session.log.state, session.record.spec.task
+        is_kept = state.settled >= state.turn_count
+        is_due = task is not None and task.delivery is not None and not state.delivered and state.turn_count > 0
+        if state.kept_workspace is None or state.restoring is not None or (is_kept and not is_due):
+            return
+        note = _STOPPED if is_kept else f"after turn {state.turn_count}"
+        frozen = await self._frozen(session, state.kept_workspace, note)
+        written = [*told_large(frozen.too_large, state.too_large)]
+        written.append(drafts.snapshot(kept(session, frozen, state.turn_count, note)))
+        await session.note(written)
+        if task is not None and is_due:
+            try:
+                await session.note(await self._handed_over(session, task, frozen))
+            except OstlerError as error:
+                await session.note([drafts.error_of(error)])
 
     async def _finished(self, session: Worked, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
         """What is written when the turn of a task is over."""

@@ -1,6 +1,6 @@
 """Which state of a workspace a client means: the beginning, now, a turn or a snapshot."""
 
-from ostler.base.errors import InvalidRequest, NoWorkspace, TurnNotKept
+from ostler.base.errors import InvalidRequest, NoWorkspace, TurnNotKept, WorkspaceRemoved
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.state import turn_before
 from ostler.wire.sessions import Turn
@@ -11,7 +11,10 @@ NOW, BASE = "now", "base"
 
 def workspace_of(live: LiveSession) -> str:
     """The id of a session's workspace."""
-    made = live.log.state.workspace
+    state = live.log.state
+    if state.removed is not None:
+        raise WorkspaceRemoved(session=live.id, when=state.removed_at, why=state.removed)
+    made = state.workspace
     if made is None:
         why = " yet" if live.record.spec.workspace is not None else ""
         raise NoWorkspace(session=live.id, why=why)

@@ -81,7 +81,7 @@ def _vcs(record: SessionRecord, state: SessionState) -> TaskVcs:
 
 def _workspace(state: SessionState) -> TaskWorkspaceView | None:
     made = state.workspace
-    if made is None:
+    if made is None or state.removed is not None:
         return None
     provider: SnapshotProvider = made.provider  # type: ignore[assignment]  # the log keeps it as plain text
     return TaskWorkspaceView(provider=provider, mount_path=made.path, host=RUNNER)

@@ -91,6 +91,11 @@ class Providers:
             remove_tree(folder)
         return Verdict(provider=provider.kind, works=why_not is None, visible=provider.visible, why_not=why_not)
 
+    def rest_unused(self, seconds: float) -> None:
+        """Unmount overlays that nobody has used for so long."""
+        for overlay in self._overlays:
+            overlay.rest_unused(seconds)
+
     def let_go(self) -> None:
         """Stop holding overlays."""
         for overlay in self._overlays:

@@ -6,6 +6,7 @@ that could stay behind. The agent's processes join those namespaces; the server 
 
 import os
 import stat
+import time
 from pathlib import Path
 from threading import Lock
 
@@ -36,6 +37,7 @@ class Overlay:
         self._user = user
         self._lock = Lock()
         self._holds: dict[Path, Hold] = {}
+        self._used: dict[Path, float] = {}
 
     @property
     def kind(self) -> ProviderKind:
@@ -96,6 +98,7 @@ class Overlay:
 
     def _hold(self, spot: Spot) -> Hold:
         with self._lock:
+            self._used[spot.place] = time.monotonic()
             hold = self._holds.get(spot.place)
             if hold is not None and hold.is_alive():
                 return hold
@@ -145,9 +148,27 @@ class Overlay:
     def release(self, spot: Spot) -> None:
         """Let the holder go, even if somebody is inside."""
         with self._lock:
+            self._used.pop(spot.place, None)
             hold = self._holds.pop(spot.place, None) or self._holders.find(spot.place)
         if hold is not None:
             hold.close(end=True)
+
+    def rest(self, spot: Spot) -> None:
+        """Close the hold; its holder leaves with the last process inside, and the next use mounts it again."""
+        with self._lock:
+            self._used.pop(spot.place, None)
+            hold = self._holds.pop(spot.place, None)
+        if hold is not None:
+            hold.close()
+
+    def rest_unused(self, seconds: float) -> None:
+        """Let those rest that nobody is in and nobody has used for so long."""
+        with self._lock:
+            before = time.monotonic() - seconds
+            unused = [place for place, hold in self._holds.items() if self._used[place] < before and not hold.others()]
+            for place in unused:
+                self._holds.pop(place).close()
+                del self._used[place]
 
     def let_go(self) -> None:
         """Close all holds without ending them: agents that stay keep their workspaces."""
@@ -155,6 +176,7 @@ class Overlay:
             for hold in self._holds.values():
                 hold.close()
             self._holds.clear()
+            self._used.clear()
 
     def move(self, source: Path, target: Path) -> None:
         """Rename the layer and what belongs to it."""

@@ -97,6 +97,9 @@ class Copy:
     def release(self, spot: Spot) -> None:
         """Nothing is held."""
 
+    def rest(self, spot: Spot) -> None:
+        """Nothing is mounted."""
+
     def move(self, source: Path, target: Path) -> None:
         """Rename the tree and the note."""
         for name in (TREE, MADE):

@@ -108,6 +108,9 @@ class Provider(Protocol):
     def release(self, spot: Spot) -> None:
         """Nobody needs the tree any more, until it is opened again."""
 
+    def rest(self, spot: Spot) -> None:
+        """Nobody uses the tree for now: let go of what keeps it mounted; whoever is inside keeps it."""
+
     def move(self, source: Path, target: Path) -> None:
         """Take the parts of a released tree from one place to another on the same file system."""
 

@@ -1,0 +1,137 @@
+"""Removes workspaces of sessions that ended long ago, are too many, or take too much room; the sessions stay."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+
+import msgspec
+
+from ostler.base.clock import Clock
+from ostler.base.errors import OstlerError, WorkspaceNotFound
+from ostler.base.logs import Log
+from ostler.link.workspaces import Workspaces
+from ostler.server.sessions import drafts
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.state import TERMINAL
+from ostler.server.store import queries
+from ostler.wire.workspace_events import WorkspaceRemovedData
+
+log = Log(__name__)
+_PAUSE_SECONDS = 600.0
+_GATHER_SECONDS = 0.5
+_DAY_SECONDS = 86400.0
+_STOP_SECONDS = 2.0
+
+
+class Keep(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of workspaces whose sessions have ended; 0 means no limit."""
+
+    count: int = 0
+    days: float = 0.0
+    bytes: int = 0
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """A workspace whose session has ended."""
+
+    project: str
+    session: str
+    workspace: str
+    ended_at: str
+    size: int = 0
+
+
+def too_much(found: Sequence[Ended], keep: Keep, now: str) -> Iterator[tuple[Ended, WorkspaceRemovedData]]:
+    """What goes, and why; of two the one that ended first."""
+    room = 0
+    for number, each in enumerate(sorted(found, key=lambda each: each.ended_at, reverse=True), start=1):
+        room += each.size
+        if keep.days and _seconds_between(each.ended_at, now) > keep.days * _DAY_SECONDS:
+            yield each, _because(each, "age", f"its session ended more than {keep.days:g} days ago")
+        elif keep.count and number > keep.count:
+            yield each, _because(each, "count", f"{keep.count} newer workspaces of ended sessions are kept")
+        elif keep.bytes and room > keep.bytes:
+            yield each, _because(each, "disk", f"workspaces of ended sessions may take {keep.bytes} bytes")
+
+
+def _because(each: Ended, reason: str, message: str) -> WorkspaceRemovedData:
+    data = {"workspace_id": each.workspace, "reason": reason, "message": message}
+    return msgspec.convert(data, WorkspaceRemovedData)
+
+
+def _seconds_between(one: str, other: str) -> float:
+    return (datetime.fromisoformat(other) - datetime.fromisoformat(one)).total_seconds()
+
+
+class Retention:
+    """Looks now and then, and soon after a session has ended."""
+
+    def __init__(self, workspaces: Workspaces, keep: Keep, clock: Clock) -> None:
+        self._workspaces = workspaces
+        self._keep = keep
+        self._clock = clock
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, sessions: Sessions) -> None:
+        """Begin; after the sessions of an earlier server were taken over."""
+        self._task = asyncio.create_task(self._run(sessions))
+
+    def wake(self) -> None:
+        """A session has ended."""
+        self._woken.set()
+
+    async def close(self) -> None:
+        """Leave the rest to the next server."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=_STOP_SECONDS)
+
+    async def _run(self, sessions: Sessions) -> None:
+        while True:
+            self._woken.clear()
+            try:
+                await self._sweep(sessions)
+            except Exception as error:  # the edge of a background task
+                log.error("retention.failed", exc_info=error)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), _PAUSE_SECONDS)
+                await asyncio.sleep(_GATHER_SECONDS)
+
+    async def _sweep(self, sessions: Sessions) -> None:
+        if self._keep == Keep():
+            return
+        records = await sessions.store.read(queries.ended_with_workspace, tuple(TERMINAL))
+        found = []
+        for record in records:
+            state = sessions.state_of(record)[0]
+            if (workspace := state.kept_workspace) is not None and state.ended_at is not None:
+                found.append(
+                    Ended(project=record.project, session=record.id, workspace=workspace, ended_at=state.ended_at)
+                )
+        if self._keep.bytes:
+            sizes = await self._sizes(found)
+            found = [msgspec.structs.replace(each, size=sizes.get(each.workspace, 0)) for each in found]
+        for each, data in too_much(found, self._keep, self._clock.now()):
+            await self._remove(await sessions.live(each.project, each.session), data)
+
+    async def _sizes(self, found: Sequence[Ended]) -> Mapping[str, int]:
+        sizes: dict[str, int] = {}
+        for each in found:
+            with suppress(OstlerError):  # what is lost takes no room
+                sizes[each.workspace] = await self._workspaces.size(each.workspace)
+        return sizes
+
+    async def _remove(self, live: LiveSession, data: WorkspaceRemovedData) -> None:
+        await live.chores.alone(lambda: self._remove_alone(live, data))
+
+    async def _remove_alone(self, live: LiveSession, data: WorkspaceRemovedData) -> None:
+        """The log first: what a killed server did not come to is removed by the next one."""
+        if live.log.state.kept_workspace != data.workspace_id:
+            return
+        await live.note([drafts.removed(data)])
+        with suppress(WorkspaceNotFound):
+            await self._workspaces.destroy(data.workspace_id)
+        log.info("workspace.removed", session_id=live.id, reason=data.reason)
