@@ -1,10 +1,12 @@
 """A full disk refuses what is new, keeps what is there, and makes agents wait until there is room again."""
 
 import itertools
+import json
 import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +147,55 @@ def test_what_was_acknowledged_is_there_after_a_restart_on_a_full_disk(disk: Sma
         assert talk.until_type("turn.ended")["data"]["outcome"] == "completed"
         assert words(talk.events) == [f"w{number}" for number in range(1, 6001)]
         assert_whole(talk)
+
+
+def keeper_of(disk: SmallDisk) -> dict[str, int]:
+    """The process numbers that the keeper of the only agent noted."""
+    (note,) = disk.seen_from_here("keepers").glob("*/running")
+    found: dict[str, int] = json.loads(note.read_text())
+    return found
+
+
+def left_alone_on_a_full_disk(disk: SmallDisk) -> int:
+    """A keeper whose agent is dead, whose server is gone, and whose last words cannot be written."""
+    with disk.server("--orphan-timeout-seconds", "3600") as (server, api):
+        talk = Talk(api)
+        talk.send("mock: stream 60000 words 3000/s")
+        talk.until_type("item.delta")
+        disk.fill()
+        running = keeper_of(disk)
+        wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
+        server.process.kill()
+        server.process.wait(60)
+        os.kill(running["pid"], signal.SIGKILL)
+    wait_until(lambda: not children_of(running["keeper"]), what="the agent did not die")
+    return running["keeper"]
+
+
+def children_of(pid: int) -> str:
+    """The processes below another one."""
+    with suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return ""
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_keeper_left_alone_on_a_full_disk_gives_up(disk: SmallDisk) -> None:
+    keeper = left_alone_on_a_full_disk(disk)
+    wait_until(lambda: not is_alive(keeper), what="the keeper stayed", seconds=90)
+
+
+def test_a_keeper_left_alone_on_a_full_disk_ends_when_told(disk: SmallDisk) -> None:
+    keeper = left_alone_on_a_full_disk(disk)
+    os.kill(keeper, signal.SIGTERM)
+    wait_until(lambda: not is_alive(keeper), what="the keeper stayed", seconds=15)
 
 
 def calls_until_refused(journal: Journal) -> int:

@@ -51,6 +51,7 @@ LEFTOVER_GRACE = 0.5
 ORPHAN_GRACE = 5.0
 RETRY_SECONDS = 1.0
 GOODBYE_SECONDS = 1.0
+LAST_WORDS_SECONDS = 30.0
 MOST_UNREAD = 64 * 2**20
 CHUNK_BYTES = 65536
 # Larger pipes are not faster, and an unprivileged user may only have 64 MiB of them in all.
@@ -105,6 +106,7 @@ class Keeper:
         self._read_upto = 0
         self._told = 0
         self._eof = False
+        self._dismissed = False
 
     def run(self) -> None:
         """Start the agent and stay until nothing of it is left."""
@@ -184,21 +186,37 @@ class Keeper:
 
     def _leave(self) -> None:
         """Nothing of the agent is left: keep its last words, and say so."""
-        deadline = time.monotonic() + GOODBYE_SECONDS
-        while not self._eof and not self._spool.is_stuck and self._take_output():
-            continue
-        while self._spool.is_stuck and time.monotonic() < deadline + self._patience:
-            time.sleep(RETRY_SECONDS)
-            self._spool.retry()
+        self._keep_last_words(time.monotonic() + self._patience)
         while self._take_stderr():
             continue
         code, number = self._exit or (None, None)
         lost = self._spool.dropped_lines
         self._spool.note(END, {"code": code, "signal": number, "ordered": self._ordered, "dropped_lines": lost})
         self._say(event="gone", output=self._spool.size, dropped_lines=lost, ordered=self._ordered)
+        deadline = time.monotonic() + GOODBYE_SECONDS
         while self._line is not None and self._line.is_behind and time.monotonic() < deadline:
             select.select([], [self._line], [], GOODBYE_SECONDS)
             self._line.flush()
+
+    def _keep_last_words(self, ends: float) -> None:
+        """Wait until a full disk takes them: long for a runner that listens, not long when alone, not if told."""
+        signal.signal(signal.SIGTERM, lambda _number, _frame: self._dismiss())
+        self._due = self._alone_until = None  # nobody is left to be signalled
+        while self._drain() and not self._dismissed and time.monotonic() < ends:
+            self._wait()
+            if self._line is None:
+                self._alone_until = None
+                ends = min(ends, time.monotonic() + LAST_WORDS_SECONDS)
+
+    def _drain(self) -> bool:
+        """Take all output that is there; True if the disk did not."""
+        while not self._eof and not self._spool.is_stuck and self._take_output():
+            continue
+        return self._spool.is_stuck
+
+    def _dismiss(self) -> None:
+        """There is nothing left that is worth waiting for."""
+        self._dismissed = True
 
     def _collect(self) -> bool:
         """Take in the dead; False when the whole tree is gone."""
@@ -351,6 +369,7 @@ class Keeper:
             case {"do": "read", "upto": int(upto)}:
                 self._read_upto = upto
             case {"do": "kill"}:
+                self._dismiss()
                 self._order("kill", [signal.SIGKILL], 0)
             case {"do": "stop", "grace": grace, "why": str(why)} if not self._ending:
                 self._order(why, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], float(str(grace)))
