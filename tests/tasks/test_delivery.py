@@ -119,6 +119,37 @@ def test_a_delivery_that_fails_can_be_made_good_later(api: httpx.Client, bare: P
     answer = api.post(f"/sessions/{found['id']}/deliver", json={"mode": "branch", "branch": "free"})
     assert answer.status_code == 200, answer.text
     assert git(bare, "show", "free:new.txt") == "hello"
+    shown = api.get(f"/tasks/{found['id']}").json()
+    assert (shown["status"], shown["vcs"]["delivered"]["branch"]) == ("failed", "free")
+    assert api.get(f"/sessions/{found['id']}").json()["delivery"]["branch"] == "free"
+    assert len(events(api, found["id"], "delivery.completed")) == 1
+
+
+def test_a_pull_request_goes_to_the_default_branch_of_the_remote(shop: Shop) -> None:
+    repo = {"url": f"{shop.url}/team/project.git", "credential": {"token": TOKEN}}
+    session = new_session(shop.api, shop.bare, repo=repo)
+    say(shop.api, session, _WORK)
+    wanted = {"mode": "pr", "forge": "github", "api_url": f"{shop.url}/github"}
+    answer = shop.api.post(f"/sessions/{session}/deliver", json=wanted)
+    assert (answer.status_code, answer.json().get("target")) == (200, "main"), answer.text
+    assert [pull["target"] for pull in shop.state.pulls] == ["main"]
+
+
+def test_a_pull_request_that_could_never_be_made_is_refused_with_the_order(shop: Shop) -> None:
+    def refusal(body: dict[str, Any], field: str) -> str:
+        answer = shop.api.post("/tasks", json=body)
+        assert_problem(answer, "invalid_request", field="delivery")
+        assert list(answer.json()["errors"]) == [field]
+        return str(answer.json()["detail"])
+
+    without_token = shop.task(_WORK, mode="pr", forge="github")
+    del without_token["repo"]["credential"]
+    assert "needs a token for the forge. Give one" in refusal(without_token, "delivery.credential")
+    assert "Name github, gitlab or gitea" in refusal(shop.task(_WORK, mode="pr"), "delivery.forge")
+    elsewhere = shop.task(_WORK, mode="pr", forge="github", apiUrl="https://10.0.0.1/api")
+    assert "10.0.0.1" in refusal(elsewhere, "delivery.apiUrl")
+    refusal(shop.task(_WORK, mode="branch", branch="../up"), "delivery.branch")
+    assert shop.api.get("/tasks").json()["total"] == 0
 
 
 def test_a_session_without_changes_has_nothing_to_deliver(api: httpx.Client, repository: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.tasks.ordering import done, events, finished, order, task
+from tests.tasks.ordering import done, events, finished, new_session, order, say, task
 from tests.workspaces.places import git, make_repository
 
 
@@ -74,3 +74,56 @@ def test_a_setup_sees_no_variable_of_the_server(api: httpx.Client, repository: P
         "TZ",
         "TERM",
     }
+
+
+_SETUP = "echo made > made.txt; echo made > both.txt; echo changed >> README.md; echo changed >> src/main.py; rm run.sh"
+_WORK = ("mock: write new.txt new", "mock: run echo agent >> both.txt; echo agent >> src/main.py; rm made.txt")
+
+
+@pytest.mark.parametrize("provider", ["overlay", "copy"])
+def test_what_the_setup_made_is_not_delivered_as_the_agents_work(
+    api: httpx.Client, tmp_path_factory: pytest.TempPathFactory, provider: str
+) -> None:
+    folder = tmp_path_factory.mktemp("setup")
+    project = make_repository(folder / "project")
+    bare = folder / "bare.git"
+    git(project, "clone", "-q", "--bare", ".", str(bare))
+    wish = {"snapshot_preference": [provider]}
+    first, cached = (new_session(api, bare, setup=_SETUP, workspace=wish) for _ in range(2))
+    assert (_how(api, first), _how(api, cached)) == ("run", "cached")
+    for session in (first, cached):
+        assert api.get(f"/sessions/{session}/diff").json()["files"] == []
+        say(api, session, *_WORK)
+        _check_delivered(api, session, bare, project, folder / session)
+    fork = api.post(f"/sessions/{first}/fork").json()["id"]
+    _check_delivered(api, fork, bare, project, folder / fork)
+    api.post(f"/sessions/{first}/rewind", json={"turn": 0})
+    assert api.get(f"/sessions/{first}/diff").json()["files"] == []
+    refused = api.post(f"/sessions/{first}/deliver", json={"mode": "branch", "branch": "none"})
+    assert refused.json()["code"] == "nothing_to_deliver"
+
+
+def _check_delivered(api: httpx.Client, session: str, bare: Path, project: Path, clone: Path) -> None:
+    diff = {file["path"]: file["status"] for file in api.get(f"/sessions/{session}/diff").json()["files"]}
+    expected = {"both.txt": "modified", "made.txt": "deleted", "new.txt": "added", "src/main.py": "modified"}
+    assert diff == expected
+    delivered = api.post(f"/sessions/{session}/deliver", json={"mode": "branch", "branch": f"work/{session}"})
+    assert delivered.is_success, delivered.text
+    changed = git(bare, "diff", "--name-only", "main", f"work/{session}").split()
+    assert changed == ["both.txt", "new.txt", "src/main.py"]
+    git(project, "clone", "-q", str(bare), str(clone))
+    git(clone, "apply", given=api.get(f"/sessions/{session}/patch").content)
+    assert git(clone, "status", "--porcelain").split() == ["M", "src/main.py", "??", "both.txt", "??", "new.txt"]
+    assert (clone / "both.txt").read_text() == "made\nagent\n"
+
+
+def test_a_fork_keeps_whose_it_is_and_what_it_is_about(api: httpx.Client, repository: Path) -> None:
+    body = task("mock: write a.txt one", repository, tenantId="acme", projectId="shop", labels={"team": "red"})
+    session = done(api, {**body, "delivery": {"mode": "patch"}})["id"]
+    fork = api.post(f"/sessions/{session}/fork").json()["id"]
+    shown = api.get(f"/tasks/{fork}").json()
+    assert (shown["tenantId"], shown["projectId"]) == ("acme", "shop")
+    assert shown["task"] == {"prompt": "mock: write a.txt one", "labels": {"team": "red"}}
+    say(api, fork, "mock: write b.txt two")
+    assert api.get(f"/tasks/{fork}").json()["status"] == "running"
+    assert events(api, fork, "delivery.completed") == []

@@ -220,7 +220,7 @@ async def test_no_secret_is_in_an_address_an_error_or_a_log(shop: Shop, caplog: 
 
 
 async def test_a_pull_request_needs_a_repository_a_known_forge_and_a_title(shop: Shop) -> None:
-    with pytest.raises(Unprocessable, match="Name github, gitlab or gitea"):
+    with pytest.raises(InvalidRequest, match="Name github, gitlab or gitea"):
         await shop.pull_request(forge=None)
     with pytest.raises(InvalidRequest, match="title:"):
         await shop.pull_request(text=PullRequestText(title=" "))

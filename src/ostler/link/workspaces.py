@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 
 from ostler.wire.workspaces import (
     ArchiveForm,
+    Deliver,
     DeliveryOrder,
     DeliveryResult,
     Devcontainer,
@@ -31,8 +32,8 @@ SetupOutcome = Literal["run", "cached"] | None
 class Workspaces(Protocol):
     """All workspaces of one runner. Errors are classes of base/errors.py."""
 
-    async def check(self, order: WorkspaceOrder) -> None:
-        """Raise if this order could never be carried out here; makes nothing."""
+    async def check(self, order: WorkspaceOrder, delivery: Deliver | None = None) -> None:
+        """Raise if this order could never be carried out here, or its result not be handed over; makes nothing."""
 
     async def check_folder(self, path: str) -> None:
         """Raise RepositoryRefused unless this folder may be used as it is."""

@@ -13,6 +13,7 @@ from ostler.agents.adapter import Launch
 from ostler.base.errors import OstlerError, RuntimeRefused, WorkspaceNotFound
 from ostler.base.undo import undone_by, undone_later_by
 from ostler.link.workspaces import Progress, SetupOutcome
+from ostler.runner.delivery.checks import check_delivery
 from ostler.runner.devcontainers import Devcontainers
 from ostler.runner.memories import Memories
 from ostler.runner.setups import Setups
@@ -67,13 +68,15 @@ class LocalWorkspaces:
 
     # Making and removing
 
-    async def check(self, order: wire.WorkspaceOrder) -> None:
-        """Hold an order against the policy."""
+    async def check(self, order: wire.WorkspaceOrder, delivery: wire.Deliver | None = None) -> None:
+        """Hold an order, and how its result is handed over, against the policy."""
         if order.runtime.type not in self._runtimes:
             raise RuntimeRefused(
                 runtime=order.runtime.type, reason=f"this server allows {', '.join(self._runtimes) or 'none'}."
             )
         await asyncio.to_thread(_check_repo, order.repo, self._policy)
+        if delivery is not None:
+            await asyncio.to_thread(check_delivery, order.repo, delivery, self._policy)
         if order.runtime.type == "devcontainer":
             await self._containers.check()
 
@@ -94,6 +97,7 @@ class LocalWorkspaces:
         if in_container:
             async with undone_later_by(lambda: self.destroy(made.id)):
                 await self._containers.prepare(made, order.runtime, progress)
+                await self._library.begin(made.id)
         return _told(made, wire.Workspace), outcome
 
     async def get(self, workspace: str) -> wire.Workspace:

@@ -65,6 +65,7 @@ class Setups:
                 await self._library.destroy(fresh.id)
                 return forked, "cached"
             await self._run(fresh, command, progress)
+            await self._library.begin(fresh.id)
             await self._keep(file, fresh)
         return fresh, "run"
 

@@ -9,6 +9,7 @@ from ostler.wire.items import Item
 from ostler.wire.parts import InputPart
 from ostler.wire.providers import McpServer, Provider
 from ostler.wire.struct import Request, Wire
+from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import Repo, Runtime, WorkspaceWish
 
 Activity = Literal["idle", "working", "waiting"]
@@ -135,6 +136,8 @@ class Session(Wire, frozen=True, kw_only=True):
     """Absent while the agent has told nothing."""
     changes: SessionChanges | None = None
     """Absent while the agent has changed nothing."""
+    delivery: DeliveryCompletedData | None = None
+    """How the result was handed over last."""
 
 
 class Page(Wire, Generic[T], frozen=True, kw_only=True):

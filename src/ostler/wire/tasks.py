@@ -171,6 +171,17 @@ class TaskWorkspaceView(Wire, frozen=True, kw_only=True, rename="camel"):
     host: str
 
 
+class TaskDelivered(Wire, frozen=True, kw_only=True, rename="camel"):
+    """How the result was handed over, also after the end of the session."""
+
+    mode: DeliveryMode
+    url: str | None = None
+    branch: str | None = None
+    commit: str | None = None
+    target: str | None = None
+    number: int | None = None
+
+
 class TaskVcs(Wire, frozen=True, kw_only=True, rename="camel"):
     """Which repository, and how the result is handed over."""
 
@@ -180,6 +191,7 @@ class TaskVcs(Wire, frozen=True, kw_only=True, rename="camel"):
     commit: str | None = None
     delivery: DeliveryMode | None = None
     target_branch: str | None = None
+    delivered: TaskDelivered | None = None
 
 
 class TaskSession(Wire, frozen=True, kw_only=True, rename="camel"):

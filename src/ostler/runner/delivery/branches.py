@@ -72,8 +72,9 @@ def push(house: House, order: Push, *, sleep: Callable[[float], None] = time.sle
 def _commit(house: House, workspace: Workspace, order: Push) -> tuple[str, tuple[str, ...]]:
     """A commit of the snapshot, the last one again if it would be the same; and the submodules that it leaves out."""
     state = house.state(workspace.id, order.snapshot)
-    tree, left_out = house.as_commit(workspace.id, state.tree)
-    if tree == house.as_commit(workspace.id, house.state(workspace.id, "base").tree)[0]:
+    original, done = house.handed_over(workspace.id, state.tree)
+    tree, left_out = house.as_commit(workspace.id, done)
+    if tree == house.as_commit(workspace.id, original)[0]:
         if left_out:
             raise DeliveryFailed(what="branch", reason=_ONLY_INNER.format(paths=", ".join(left_out)))
         raise nothing_but(workspace.id, state.too_large)

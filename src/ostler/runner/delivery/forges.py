@@ -6,12 +6,12 @@ from urllib.parse import quote
 import httpx
 
 from ostler.base.errors import Unprocessable
+from ostler.runner.delivery.checks import forge_kind
 from ostler.runner.delivery.forge import Caller, Forge, ForgeKind, Found, PullRequestText, read
 from ostler.runner.workspaces.policy import Address
 
 _PAGE = 50
 _MOST_PAGES = 20
-_KNOWN_HOSTS: dict[str, ForgeKind] = {"github.com": "github", "gitlab.com": "gitlab", "codeberg.org": "gitea"}
 
 
 class GitHub:
@@ -106,13 +106,8 @@ def forge_of(
     client: httpx.AsyncClient, address: Address, token: str, *, kind: ForgeKind | None, api_url: str | None
 ) -> Forge:
     """The forge of a repository; one that is not known by its host must be named."""
-    chosen = kind or _KNOWN_HOSTS.get(address.host.lower())
+    chosen = forge_kind(address, kind)
     repository = address.path.strip("/").removesuffix(".git")
-    if chosen is None or "/" not in repository:
-        raise Unprocessable(
-            reason=f"forge: it is not known which forge {address.host or 'this repository'} is. "
-            "Name github, gitlab or gitea."
-        )
     match chosen:
         case "github":
             usual = "https://api.github.com" if address.host == "github.com" else f"https://{address.host}/api/v3"

@@ -1,15 +1,13 @@
 """Deliveries as the server orders them."""
 
 import tempfile
-from fnmatch import fnmatchcase
 from typing import assert_never
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 
-from ostler.base.errors import InvalidRequest
 from ostler.runner.delivery.branches import CommitText
+from ostler.runner.delivery.checks import check_api_url
 from ostler.runner.delivery.forge import PullRequestText
 from ostler.runner.delivery.service import (
     BranchOrder,
@@ -50,7 +48,7 @@ async def _handed_over(library: Workspaces, policy: Policy, order: wire.Delivery
 
 
 async def _request(library: Workspaces, policy: Policy, order: wire.DeliveryOrder) -> wire.DeliveryResult:
-    _check_forge(order.api_url, policy)
+    check_api_url(order.api_url, policy)
     wanted = PullRequestOrder(
         branch=_branch_order(order),
         text=PullRequestText(title=order.title, body=order.body, draft=order.draft),
@@ -79,16 +77,3 @@ def _branch_order(order: wire.DeliveryOrder) -> BranchOrder:
         snapshot=order.snapshot,
         credential=Credential(token=given.token, user=given.user) if given is not None else None,
     )
-
-
-def _check_forge(api_url: str | None, policy: Policy) -> None:
-    if api_url is None:
-        return
-    parts = urlsplit(api_url)
-    host = (parts.hostname or "").lower()
-    known = any(fnmatchcase(host, pattern.lower()) for pattern in policy.hosts)
-    if parts.scheme not in policy.protocols or parts.username is not None or not host or not known:
-        raise InvalidRequest(
-            reason=f"api_url: '{parts.scheme}://{host}' is not an address that this server may call.",
-            errors={"api_url": ["is not allowed"]},
-        )

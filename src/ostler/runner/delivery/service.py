@@ -15,9 +15,10 @@ import msgspec
 
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.runner.delivery.branches import CommitText, Push, PushedBranch, nothing_but, push
+from ostler.runner.delivery.checks import refused
 from ostler.runner.delivery.forge import ForgeKind, PullRequest, PullRequestText, Sleep, pull_request
 from ostler.runner.delivery.forges import forge_of
-from ostler.runner.workspaces.model import Credential
+from ostler.runner.workspaces.model import Credential, GitSource, Workspace
 from ostler.runner.workspaces.policy import allowed, checked_ref
 from ostler.runner.workspaces.service import Workspaces
 
@@ -40,7 +41,7 @@ class PullRequestOrder(msgspec.Struct, frozen=True, kw_only=True):
     branch: BranchOrder
     text: PullRequestText
     target: str | None = None
-    """The branch it goes to; without it, the one the workspace began with."""
+    """The branch it goes to; without it, the one the workspace began with, or else the remote's default branch."""
     forge: ForgeKind | None = None
     api_url: str | None = None
     forge_token: str | None = None
@@ -49,10 +50,9 @@ class PullRequestOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 async def deliver_patch(workspaces: Workspaces, workspace: str, target: BinaryIO, *, snapshot: str = "now") -> int:
     """Write a patch that `git apply` takes on the untouched original; gives its size."""
-    before, after = await workspaces.with_house(
-        workspace, lambda house: (house.state(workspace, "base"), house.state(workspace, snapshot))
-    )
-    if before.tree == after.tree:
+    after = await workspaces.with_house(workspace, lambda house: house.state(workspace, snapshot))
+    before, done = await workspaces.with_house(workspace, lambda house: house.handed_over(workspace, after.tree))
+    if before == done:
         raise nothing_but(workspace, after.too_large)
     return await workspaces.patch(workspace, target, new=snapshot)
 
@@ -76,15 +76,23 @@ async def deliver_pull_request(
 ) -> tuple[PullRequest, PushedBranch]:
     """Push the branch and open a pull request for it, unless one is open."""
     workspace = workspaces.get(order.branch.workspace)
-    target = checked_ref(order.target or workspace.branch or "", field="target")
     token = order.forge_token or (order.branch.credential.token if order.branch.credential else None)
     if not token:
-        raise Unprocessable(reason="A pull request needs a credential for the forge. Give a token.")
+        raise refused("credential", "a pull request needs a token for the forge", "Give one, or ask for a branch")
     if not order.text.title.strip():
         raise InvalidRequest(reason="title: a pull request needs a title.", errors={"title": ["is empty"]})
     if workspace.url is None:
         raise Unprocessable(reason="A pull request needs a workspace of a git repository. Ask for a patch instead.")
     address = await workspaces.with_house(workspace.id, lambda house: allowed(workspace.url or "", house.policy))
     forge = forge_of(client, address, token, kind=order.forge, api_url=order.api_url)
+    target = order.target or workspace.branch or await _default_branch(workspaces, workspace, order.branch.credential)
+    checked_ref(target, field="target_branch")
     pushed = await deliver_branch(workspaces, order.branch)
     return await pull_request(forge, pushed.branch, target, order.text, sleep=sleep), pushed
+
+
+async def _default_branch(workspaces: Workspaces, workspace: Workspace, credential: Credential | None) -> str:
+    refs = await workspaces.refs(GitSource(url=workspace.url or "", credential=credential))
+    if refs.default_branch is None:
+        raise refused("target_branch", "the repository does not say which branch is its default", "Name one")
+    return refs.default_branch

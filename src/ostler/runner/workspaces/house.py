@@ -230,6 +230,7 @@ class House:
             workspace=msgspec.structs.replace(draft, forked_from=snapshot),
             base=kept.base,
             parent_tree=kept.parent_tree,
+            begun=parent.begun,
             borrowed=(parent.workspace.id, *parent.borrowed),
         )
         return self._make(record, provider, self._origin(kept), kept.snapshot.tree)
@@ -392,15 +393,16 @@ class House:
         return msgspec.structs.replace(found, too_large=after.too_large[:_MOST_NAMES])
 
     def patch(self, workspace: str, old: str, new: str, target: BinaryIO) -> int:
-        """Write a patch."""
+        """Write a patch; one that begins at the base applies to the untouched original."""
         repository, before, after = self.repository(workspace), self.state(workspace, old), self.state(workspace, new)
-        return write_patch(self.git, repository, before.tree, after.tree, target, left_out=after.too_large)
+        trees = (before.tree, after.tree) if old != "base" else self.handed_over(workspace, after.tree)
+        return write_patch(self.git, repository, *trees, target, left_out=after.too_large)
 
     def state(self, workspace: str, name: str) -> Recorded:
         """The git tree of a state, `base`, `now` or a snapshot's id, and what it lacks."""
         record, provider = self._known(workspace)
         if name == "base":
-            return Recorded(tree=self._bases.get(record.base).tree)
+            return Recorded(tree=record.begun or self._bases.get(record.base).tree)
         if name == "now":
             return self._recorded(record, provider, None, ())
         kept = self._snapshots.get(name)
@@ -430,6 +432,20 @@ class House:
             )
 
     # Delivery
+
+    def begin(self, workspace: str) -> None:
+        """What is there now was made by its setup; the agent's work begins here."""
+        record, provider = self._known(workspace)
+        recorded = self._recorded(record, provider, None, ())
+        self._remember(msgspec.structs.replace(record, begun=recorded.tree))
+
+    def handed_over(self, workspace: str, tree: str) -> tuple[str, str]:
+        """The original, and the original with what the agent did, without what only the setup did."""
+        record = self.record(workspace)
+        original = self._bases.get(record.base).tree
+        if record.begun is None or record.begun == original:
+            return original, tree
+        return original, self._recorder.grafted(self.repository(workspace), original, record.begun, tree)
 
     def as_commit(self, workspace: str, tree: str) -> tuple[str, tuple[str, ...]]:
         """A tree as a commit of the repository has it, and the submodules whose changes it cannot hold."""

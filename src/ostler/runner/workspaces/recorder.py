@@ -175,6 +175,21 @@ class Recorder:
         left = tuple(LargeFile(path=path, size=stager.too_large[path]) for path in wanted if path in stager.too_large)
         return Recorded(tree=tree, too_large=left)
 
+    def grafted(self, repository: Path, onto: str, old: str, new: str) -> str:
+        """The tree `onto` with every file that differs between two others as the newer of them has it."""
+        listed = self._git.run("diff-tree", "-r", "-z", "--no-renames", "--raw", old, new, repository=repository)
+        fields = listed.split(b"\0")
+        gone: list[bytes] = []
+        there: list[bytes] = []
+        for about, path in zip(fields[::2], fields[1::2], strict=False):
+            _, mode, _, name, status = about.split(b" ")
+            (gone if status == b"D" else there).append(b"%s %s\t%s\0" % (mode, name, path))
+        with self._staged() as (stage, index):
+            orders = _Orders(self._git, repository, stage, index, 2 * self._limits.total_bytes)
+            orders.run("read-tree", onto)
+            orders.run("update-index", "--replace", "-z", "--index-info", given=b"".join((*gone, *there)))
+            return orders.run("write-tree").decode().strip()
+
     @contextmanager
     def _staged(self) -> Iterator[tuple[Path, Path]]:
         place = self._scratch / new_id("stg")

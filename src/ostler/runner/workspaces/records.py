@@ -21,6 +21,8 @@ class WorkspaceRecord(msgspec.Struct, frozen=True, kw_only=True):
     base: str
     parent_tree: str
     """The git tree of what it lies upon."""
+    begun: str | None = None
+    """The git tree after its setup, where the agent's work begins; None if nothing was set up."""
     layers: tuple[str, ...] = ()
     borrowed: tuple[str, ...] = ()
     """Workspaces whose recorded objects it needs, because it was forked from them."""

@@ -139,6 +139,10 @@ class Workspaces:
         """The bytes that a workspace and its snapshots take on disk."""
         return await self._run(lambda _: self._house.size(workspace))
 
+    async def begin(self, workspace: str) -> None:
+        """It is set up: what the agent does from here on is its work."""
+        await self._alone(workspace, lambda: self._house.begin(workspace))
+
     async def destroy(self, workspace: str) -> None:
         """Remove a workspace and its snapshots, whoever is still inside; forks of them stay."""
         self._house.record(workspace)

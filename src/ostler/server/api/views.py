@@ -52,10 +52,11 @@ def session_view(
         ended_at=state.ended_at,
         error=state.error,
         process=process,
-        workspace_id=state.workspace.workspace_id if state.workspace is not None else None,
+        workspace_id=state.kept_workspace,
         forked_from=state.forked_from,
         usage=state.usage,
         changes=state.changes,
+        delivery=state.delivery,
     )
 
 

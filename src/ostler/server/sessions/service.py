@@ -189,7 +189,7 @@ class Sessions:
         if wanted.cwd is not None:
             await self._work.check_folder(wanted.cwd)
         if spec.workspace is not None:
-            spec = msgspec.structs.replace(spec, workspace=await self._work.checked(spec.workspace))
+            spec = msgspec.structs.replace(spec, workspace=await self._work.checked(spec.workspace, task))
         new = msgspec.structs.replace(new, agent=agent, spec=spec)
         if wanted.key and (known := self.store.read_now(queries.find_session, project, new.key)):
             return self._same_agent(known, new), False
@@ -225,7 +225,7 @@ class Sessions:
         shutil.rmtree(self._folder / session_id, ignore_errors=True)
 
     def sibling(self, live: LiveSession, key: str | None) -> NewSession:
-        """A session like another one, without its task; raises if the key is taken."""
+        """A session like another one that delivers nothing and tells nobody by itself; raises if the key is taken."""
         session_id = new_id("ses")
         checked = checked_key(key)
         if checked and (known := self.store.read_now(queries.find_session, live.record.project, checked)):
@@ -236,7 +236,7 @@ class Sessions:
             key=checked or session_id,
             agent=live.record.agent,
             created_at=self._clock.now(),
-            spec=msgspec.structs.replace(live.record.spec, task=None),
+            spec=msgspec.structs.replace(live.record.spec, task=_open_ended(live.record.spec.task)),
         )
 
     async def insert(self, new: NewSession, begun: list[Draft]) -> LiveSession:
@@ -478,6 +478,11 @@ def _in_use(live: LiveSession, changed: Iterable[str], names: Mapping[str, str])
     fields = [names.get(name, name) for name in changed]
     errors = {field: ["cannot be changed now"] for field in fields}
     return SettingsInUse(session=live.id, fields=", ".join(fields), errors=errors)
+
+
+def _open_ended(task: TaskSpec | None) -> TaskSpec | None:
+    """A task as a fork has it: whose it is and what it was about, but without an end of its own."""
+    return msgspec.structs.replace(task, delivery=None, webhooks=(), keep_open=True) if task is not None else None
 
 
 def _nothing(_: sqlite3.Connection) -> None:

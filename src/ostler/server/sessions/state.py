@@ -24,6 +24,7 @@ from ostler.wire.events import (
 )
 from ostler.wire.sessions import MOST_COUNTED_FILES, Activity, Ask, SessionChanges, SessionUsage, Turn
 from ostler.wire.workspace_events import (
+    DeliveryCompletedData,
     SessionForkedData,
     SessionRewoundData,
     SnapshotCreatedData,
@@ -87,6 +88,8 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     restoring: SessionRewoundData | None = None
     """A rewind whose files are not back yet."""
     delivered: bool = False
+    delivery: DeliveryCompletedData | None = None
+    """The last one."""
     forked_from: str | None = None
     usage: SessionUsage | None = None
     usage_before: SessionUsage | None = None
@@ -227,8 +230,8 @@ def _snapshot(state: SessionState, event: Happened) -> SessionState:
     return replace(state, settled=max(state.settled, data.turn), too_large=tuple(file.path for file in data.too_large))
 
 
-def _delivery(state: SessionState, _: Happened) -> SessionState:
-    return replace(state, delivered=True)
+def _delivery(state: SessionState, event: Happened) -> SessionState:
+    return replace(state, delivered=True, delivery=event.data)
 
 
 def _rewound(state: SessionState, event: Happened) -> SessionState:

@@ -9,6 +9,7 @@ from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.state import SessionState
 from ostler.server.store.records import SessionRecord
 from ostler.wire.running import Draft
+from ostler.wire.tasks import TaskSpec
 from ostler.wire.workspaces import WorkspaceOrder
 
 log = Log(__name__)
@@ -37,8 +38,8 @@ class Worked(Protocol):
 class Work(Protocol):
     """Implemented above the sessions. What is here is done again after a crash, so it must bear being done twice."""
 
-    async def checked(self, order: WorkspaceOrder) -> WorkspaceOrder:
-        """The order as it is carried out; raises if such a workspace could never be made."""
+    async def checked(self, order: WorkspaceOrder, task: TaskSpec | None) -> WorkspaceOrder:
+        """The order as it is carried out; raises if such a workspace could never be made, or its result delivered."""
 
     async def check_folder(self, path: str) -> None:
         """Raise unless agents may work in this folder as it is."""

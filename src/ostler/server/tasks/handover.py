@@ -14,7 +14,7 @@ _NOTE = "delivery"
 
 
 async def hand_over(workspaces: Workspaces, live: LiveSession, wanted: Deliver) -> DeliveryCompletedData:
-    """Keep the files as they are, deliver that, and write it down unless the session is over."""
+    """Keep the files as they are, deliver that, and write it down, also in the log of a session that is over."""
     workspace_of(live)
     await live.chores.do()
     result = await live.chores.alone(lambda: _hand_over(workspaces, live, wanted))
@@ -29,7 +29,6 @@ async def _hand_over(workspaces: Workspaces, live: LiveSession, wanted: Deliver)
     frozen = await workspaces.snapshot(workspace, _NOTE, agent=live.record.agent, home=live.home)
     order = delivery_order(live, wanted, frozen.id)
     done = delivered(live.id, order, await workspaces.deliver(order))
-    if not live.log.state.ended:
-        snapshot = kept(live, frozen, live.log.state.turn_count, _NOTE)
-        await live.note([drafts.snapshot(snapshot), *told(done)])
+    snapshot = kept(live, frozen, live.log.state.turn_count, _NOTE)
+    await live.note([drafts.snapshot(snapshot), *told(done)])
     return done

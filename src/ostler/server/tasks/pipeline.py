@@ -45,10 +45,10 @@ class Pipeline:
         self._uploads = uploads
         self._webhooks = webhooks
 
-    async def checked(self, order: WorkspaceOrder) -> WorkspaceOrder:
+    async def checked(self, order: WorkspaceOrder, task: TaskSpec | None) -> WorkspaceOrder:
         """The order with its upload found."""
         order = self._uploads.redeemed(order)
-        await self._workspaces.check(order)
+        await self._workspaces.check(order, task.delivery if task is not None else None)
         return order
 
     async def check_folder(self, path: str) -> None:

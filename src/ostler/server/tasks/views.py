@@ -1,10 +1,13 @@
 """Sessions as the tasks API shows them."""
 
+import msgspec
+
 from ostler.server.sessions.state import SessionState
 from ostler.server.store.records import SessionRecord
 from ostler.wire.tasks import (
     TaskAgentView,
     TaskCreated,
+    TaskDelivered,
     TaskLinks,
     TaskPart,
     TaskRuntimeView,
@@ -76,6 +79,7 @@ def _vcs(record: SessionRecord, state: SessionState) -> TaskVcs:
         commit=made.commit if made is not None else None,
         delivery=delivery.mode if delivery is not None else None,
         target_branch=delivery.target_branch if delivery is not None else None,
+        delivered=msgspec.convert(state.delivery, TaskDelivered, from_attributes=True) if state.delivery else None,
     )
 
 

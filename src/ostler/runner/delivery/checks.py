@@ -1,0 +1,53 @@
+"""What can be said about a delivery before there is anything to deliver."""
+
+from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
+
+from ostler.base.errors import InvalidRequest
+from ostler.runner.workspaces.policy import Address, Policy, allowed, checked_ref
+from ostler.wire.workspaces import Deliver, ForgeKind, Repo
+
+_KNOWN_HOSTS: dict[str, ForgeKind] = {"github.com": "github", "gitlab.com": "gitlab", "codeberg.org": "gitea"}
+
+
+def check_delivery(repo: Repo, wanted: Deliver, policy: Policy) -> None:
+    """Raise if the result could never be handed over in this way."""
+    for field, name in (("branch", wanted.branch), ("targetBranch", wanted.target_branch)):
+        if name is not None:
+            checked_ref(name, field=f"delivery.{field}")
+    if wanted.mode != "pr":
+        return
+    if wanted.credential is None and repo.credential is None:
+        raise refused(
+            "delivery.credential", "a pull request needs a token for the forge", "Give one, or choose a branch"
+        )
+    forge_kind(allowed(repo.url or "", policy), wanted.forge, field="delivery.forge")
+    check_api_url(wanted.api_url, policy, field="delivery.apiUrl")
+
+
+def forge_kind(address: Address, named: ForgeKind | None, *, field: str = "forge") -> ForgeKind:
+    """Which forge a repository is on; one that is not known by its host must be named."""
+    found = named or _KNOWN_HOSTS.get(address.host.lower())
+    if found is None:
+        host = address.host or "this repository"
+        raise refused(field, f"it is not known which forge {host} is", "Name github, gitlab or gitea")
+    if "/" not in address.path.strip("/").removesuffix(".git"):
+        raise refused(field, "the repository's address has no owner and name", "Choose a branch or a patch")
+    return found
+
+
+def check_api_url(api_url: str | None, policy: Policy, *, field: str = "api_url") -> None:
+    """Raise unless the server may call this address."""
+    if api_url is None:
+        return
+    parts = urlsplit(api_url)
+    host = (parts.hostname or "").lower()
+    known = any(fnmatchcase(host, pattern.lower()) for pattern in policy.hosts)
+    if parts.scheme not in policy.protocols or parts.username is not None or not host or not known:
+        address = f"'{parts.scheme}://{host}' is not an address that this server may call"
+        raise refused(field, address, "Ask its operator to allow it with repository_hosts and repository_protocols")
+
+
+def refused(field: str, why: str, next_step: str) -> InvalidRequest:
+    """The error about one field."""
+    return InvalidRequest(reason=f"{field}: {why}. {next_step}.", errors={field: [why]})
