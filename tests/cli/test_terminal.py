@@ -129,3 +129,12 @@ def test_control_c_in_an_attached_terminal_interrupts_and_then_leaves(
             person.expect("Left; the session goes on.")
             assert person.end() == 0
         assert client.sessions.get("calm").status == "running"
+
+
+def test_while_nothing_is_said_a_line_with_a_clock_says_what_happens(
+    server: RunningServer, env: dict[str, str]
+) -> None:
+    with terminal(env, "run", "mock", "mock: wait 4\nmock: say Ready.") as person:
+        person.expect("mock is working 0:0")
+        assert "working" not in person.expect("Ready.").rpartition("\x1b[K")[2]
+        assert person.end() == 0

@@ -14,6 +14,7 @@ from ostler.cli.dialog import Answered, Decision, Declined, Dialog, Permit, dial
 from ostler.cli.keyboard import typed_lines
 from ostler.cli.output import json_line
 from ostler.cli.render import Renderer
+from ostler.cli.waiting import Waiting
 from ostler.client import AsyncSession, ClientError, SessionEvent
 from ostler.wire.events import (
     PermissionData,
@@ -47,8 +48,11 @@ class Left(Exception):
 class Conversation:
     """One session, one terminal."""
 
-    def __init__(self, session: AsyncSession, renderer: Renderer, manner: Manner) -> None:
+    def __init__(
+        self, session: AsyncSession, renderer: Renderer, manner: Manner, waiting: Waiting | None = None
+    ) -> None:
         self._session = session
+        self._waiting = waiting
         self._renderer = renderer
         self._manner = manner
         self._open: dict[str, Asked] = {}
@@ -64,6 +68,7 @@ class Conversation:
     async def follow(self, offset: int, done: Watch) -> None:
         """Show events until one of them is the last of interest; raises Left when the person leaves."""
         showing = asyncio.create_task(self._show(offset, done))
+        telling = asyncio.create_task(self._waiting.show()) if self._waiting else None
         typing = asyncio.create_task(self._type(showing))
         with _on_interrupt(lambda: self._interrupted(showing)):
             try:
@@ -71,7 +76,9 @@ class Conversation:
             except asyncio.CancelledError:
                 raise Left from None
             finally:
-                await _ended(typing, self._interrupting)
+                if self._waiting is not None:
+                    self._waiting.end()
+                await _ended(typing, self._interrupting, telling)
                 self._say("")
 
     async def _show(self, offset: int, done: Watch) -> None:
@@ -89,6 +96,8 @@ class Conversation:
             if isinstance(event, PermissionRequested | QuestionRequested):
                 self._say(shown)
             shown = json_line(event) + "\n"
+        if self._waiting is not None:
+            self._waiting.note(event, is_shown=bool(shown))
         sys.stdout.write(shown)
         sys.stdout.flush()
 

@@ -13,6 +13,7 @@ from ostler.cli.options import Arguments, prompt_text, session_arguments, sessio
 from ostler.cli.render import Renderer
 from ostler.cli.root import INTERRUPTED, Target
 from ostler.cli.text import marks_for
+from ostler.cli.waiting import Waiting
 from ostler.client import AsyncSession, OstlerApiError
 from ostler.client.turns import OwnTurn
 from ostler.wire.events import TurnOutcome
@@ -60,7 +61,8 @@ async def _run(target: Target, agent: str, prompt: str, arguments: Arguments, *,
         offset = session.info.last_sequence
         turn = OwnTurn(await session.send(prompt))
         try:
-            await Conversation(session, terminal_renderer(), manner).follow(offset, turn.is_ended_by)
+            waiting = None if manner.as_json else Waiting(agent, sys.stderr)
+            await Conversation(session, terminal_renderer(), manner, waiting).follow(offset, turn.is_ended_by)
         except Left:
             click.echo(f"Left; the session goes on. Follow it with `ostler attach {session.key}`.", err=True)
             return INTERRUPTED
