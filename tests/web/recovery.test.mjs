@@ -115,7 +115,7 @@ test("the inbox has the asks of all sessions, and answers them", async () => {
   assert.equal(await page.locator("[data-ask]").count(), 2);
   await page.locator("[data-ask]", { hasText: "do one" }).getByRole("button", { name: "Allow once" }).click();
   await until(async () => (await page.locator("[data-ask]").count()) === 1, "one ask is left");
-  await until(async () => (await page.title()) === "(1) Ostler", "the tab counts what is left");
+  await until(async () => (await page.title()) === "(1) Inbox · Ostler", "the tab counts what is left");
   await page.context().close();
 });
 
@@ -141,5 +141,26 @@ test("a hidden page notifies", async () => {
   await startSession(api, "mock: permission look here\nmock: wait 600", { title: "Elsewhere" });
   await until(() => page.evaluate(() => window.told.length > 0), "a notification");
   assert.match((await page.evaluate(() => window.told)).join(), /look here/);
+  await page.context().close();
+});
+
+test("after a restart the list says what the server says", async () => {
+  const asking = await startSession(api, "mock: permission sweep the yard\nmock: wait 600", { title: "Yard" });
+  const gone = await startSession(api, undefined, { title: "Meadow" });
+  const page = await openPage(browser, server.url);
+  const row = (id) => page.locator(`a[data-session="${id}"]`);
+  await row(asking).getByText("Waiting for you").waitFor();
+  await row(gone).waitFor();
+  await page.route("**/api/v1/sessions/*", (route) => route.fulfill({ status: 503, body: "{}" })); // as while it stops
+  await api("POST", `/sessions/${asking}/interrupt`);
+  await api("DELETE", `/sessions/${gone}`);
+  await until(async () => (await api("GET", `/sessions/${asking}`)).activity === "idle", "the turn is over");
+  await server.stop();
+  await page.getByText("Not connected").waitFor();
+  await page.unroute("**/api/v1/sessions/*");
+  server = await startServer(folder, { port: server.port });
+  await row(asking).getByText("Idle").waitFor();
+  await row(gone).waitFor({ state: "hidden" });
+  assert.deepEqual(page.problems, []);
   await page.context().close();
 });

@@ -65,11 +65,11 @@ test("instructions begin as the server has them, and what is typed instead reach
 test("a permission is allowed with a key, and the agent goes on", async () => {
   const { page } = await opened("mock: permission delete the old notes\nmock: say They are gone.");
   await page.getByRole("region", { name: "Waiting for you" }).getByText("delete the old notes").waitFor();
-  await until(async () => (await page.title()) === "(1) Ostler", "the tab shows what waits");
+  await until(async () => (await page.title()) === "(1) A test · Ostler", "the tab shows what waits");
   await page.locator("body").press("a");
   await answer(page, "They are gone.").waitFor();
   await page.getByText("allowed once").waitFor();
-  await until(async () => (await page.title()) === "Ostler", "the tab shows that nothing waits");
+  await until(async () => (await page.title()) === "A test · Ostler", "the tab shows that nothing waits");
   await closed(page);
 });
 
@@ -111,6 +111,7 @@ test("a message during a turn is queued, can be taken back, and steers when told
   await queue.getByText("Taken back").waitFor();
   await queue.getByRole("button", { name: "Take it back" }).nth(1).click();
   await until(async () => (await queue.getByRole("listitem").count()) === 1, "one prompt is left in the queue");
+  await message.press("Escape");
   await message.press("Escape");
   await answer(page, "Later.").waitFor();
   await page.getByRole("button", { name: "Send" }).waitFor();

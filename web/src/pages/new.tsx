@@ -85,12 +85,12 @@ export default function NewPage() {
         {chosen && <Choices agent={chosen} draft={draft} change={change} />}
         <Instructions draft={draft} change={change} own={instructions} />
         <More draft={draft} change={change} />
-        {problem && (
-          <p role="alert" className="rounded-md bg-bad-soft px-3 py-2 text-bad">
-            {problem}
-          </p>
-        )}
-        <div className="sticky bottom-0 -mx-4 flex items-center gap-3 bg-bg px-4 py-3">
+        <div className="sticky bottom-0 -mx-4 flex flex-wrap items-center gap-3 bg-bg px-4 py-3">
+          {problem && (
+            <p role="alert" className="max-h-[30dvh] w-full overflow-auto rounded-md bg-bad-soft px-3 py-2 text-bad">
+              {problem}
+            </p>
+          )}
           <button type="submit" className="btn btn-main px-4 py-1.5" disabled={busy || !chosen}>
             {busy ? "Starting" : "Start session"}
           </button>

@@ -1,12 +1,11 @@
 // One session: header, timeline, what waits, composer, side panel.
 import { useEffect, useState } from "react";
 import { Link } from "wouter";
-import { api } from "../api/client";
 import { Boundary } from "../parts/boundary";
-import { orSay } from "../parts/toasts";
 import { AskCard, isTyping } from "../session/asks";
 import { Composer, QueueList } from "../session/composer";
 import { LiveContext, useHead, useLive } from "../session/context";
+import { pressEscape } from "../session/escape";
 import { SessionHeader } from "../session/header";
 import { Panel, type Tab } from "../session/panel";
 import { Enlarge, LargePicture, type Shown } from "../session/picture";
@@ -70,7 +69,7 @@ function View({ title }: { title: string }) {
       if (isTyping(event) || document.querySelector("dialog[open]")) return;
       if (event.key === "p") setTab(tab ? undefined : "changes");
       else if (event.key === "m") document.querySelector<HTMLElement>("textarea[aria-label=Message]")?.focus();
-      else if (event.key === "Escape" && live.head.get().summary.turn) void orSay(api.interrupt(live.id));
+      else if (event.key === "Escape" && live.head.get().summary.turn) pressEscape(live);
       else return;
       event.preventDefault();
     };

@@ -27,7 +27,7 @@ const KEYS: [string, [string, string][]][] = [
       ["m", "Write a message"],
       ["Enter", "Send, or queue while the agent works"],
       ["Ctrl Enter", "Steer the turn under way"],
-      ["Esc", "Interrupt the turn"],
+      ["Esc Esc", "Interrupt the turn"],
       ["p", "Side panel"],
     ],
   ],

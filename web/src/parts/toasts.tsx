@@ -33,7 +33,10 @@ function dismiss(id: number): void {
 export function Toasts() {
   const all = useStore(toasts);
   return (
-    <div aria-live="polite" className="pointer-events-none fixed inset-x-3 bottom-3 z-50 flex flex-col items-end gap-2">
+    <div
+      aria-live="polite"
+      className="pointer-events-none fixed inset-x-3 top-26 z-50 flex flex-col items-end gap-2 sm:top-16"
+    >
       {all.map((toast) => (
         <div
           key={toast.id}

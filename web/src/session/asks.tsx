@@ -86,7 +86,7 @@ function PermissionCard({ sessionId, askId, permission, keys }: AskProps & { per
         <ShieldQuestionMark size={16} className="mt-0.5 shrink-0 text-warn" aria-hidden />
         <span className="min-w-0 font-medium break-words">
           {permission.action}
-          {permission.tool && <span className="ml-2 font-normal text-dim">{permission.tool}</span>}
+          {namesTool(permission) || <span className="ml-2 font-normal text-dim">{permission.tool}</span>}
         </span>
       </p>
       <Details metadata={permission.metadata} />
@@ -126,6 +126,11 @@ function PermissionCard({ sessionId, askId, permission, keys }: AskProps & { per
       )}
     </section>
   );
+}
+
+/** Many agents begin what they want to do with the tool's name. */
+function namesTool({ action, tool }: PermissionData): boolean {
+  return !tool || action.toLowerCase().startsWith(tool.toLowerCase());
 }
 
 function Key({ active, name }: { active: boolean; name: string }) {

@@ -7,7 +7,9 @@ import type { InputPart, QueueEntry, WhenBusy } from "../api/types";
 import { Menu } from "../parts/menu";
 import { bytes } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
+import { useSelected } from "../state/store";
 import { useHead, useLive } from "./context";
+import { armed, pressEscape } from "./escape";
 
 interface Picture {
   name: string;
@@ -22,6 +24,7 @@ export function Composer() {
   const live = useLive();
   const isOver = useHead((head) => head.summary.ended);
   const isBusy = useHead((head) => head.summary.turn !== undefined);
+  const isArmed = useSelected(armed, (id) => id === live.id);
   const [text, setText] = useDraft(live.id);
   const [pictures, setPictures] = useState<Picture[]>([]);
   const [sending, setSending] = useState(false);
@@ -29,6 +32,8 @@ export function Composer() {
   useGrow(field, text);
 
   if (isOver) return <Over />;
+  const busyHint = isArmed ? "Esc again interrupts" : "Enter queues, Ctrl+Enter steers, Esc twice interrupts";
+  const hint = isBusy ? busyHint : "Enter sends, Shift+Enter for a new line";
   const canSend = !sending && (text.trim() !== "" || pictures.length > 0);
   const send = async (whenBusy: WhenBusy) => {
     if (!canSend) return;
@@ -43,7 +48,7 @@ export function Composer() {
   };
   const onKey = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return;
-    if (event.key === "Escape" && isBusy) void orSay(api.interrupt(live.id));
+    if (event.key === "Escape" && isBusy) pressEscape(live);
     else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void send(isBusy ? "steer" : "queue");
     else if (event.key === "Enter" && !event.shiftKey && !event.altKey) void send("queue");
     else return;
@@ -74,10 +79,8 @@ export function Composer() {
       />
       <div className="flex items-center gap-1 px-2 pb-2">
         <PictureButton onFiles={add} />
-        <span className="hidden flex-1 truncate text-2xs text-dim sm:block">
-          {isBusy ? "Enter queues, Ctrl+Enter steers, Esc interrupts" : "Enter sends, Shift+Enter for a new line"}
-        </span>
-        <span className="flex-1 sm:hidden" />
+        <span className={`flex-1 truncate text-2xs sm:block ${isArmed ? "text-warn" : "hidden text-dim"}`}>{hint}</span>
+        {!isArmed && <span className="flex-1 sm:hidden" />}
         {isBusy && (
           <button type="button" className="btn" onClick={() => void orSay(api.interrupt(live.id))}>
             <Square size={12} aria-hidden /> Interrupt

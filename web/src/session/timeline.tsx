@@ -4,6 +4,7 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExter
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { useHead, useLive } from "./context";
 import { RowView } from "./rows";
+import { Starting } from "./starting";
 
 const NEAR_END = 24;
 const LEAVING = 400;
@@ -99,6 +100,7 @@ export function Timeline() {
           >
             {(id) => <RowView key={id} id={id} marked={marked === id} />}
           </Virtualizer>
+          <Starting />
         </div>
       </div>
       {away && (

@@ -12,6 +12,7 @@ export class Fold {
   order: readonly string[] = [];
   summary: Summary = {
     status: "queued",
+    quiet: false,
     turnCount: 0,
     asks: [],
     queue: [],
@@ -53,6 +54,7 @@ export class Fold {
     if (!this.rows.has(row.id)) this.newIds.push(row.id);
     this.rows.set(row.id, row);
     this.dirty.add(row.id);
+    if (this.summary.quiet && isOfAgent(row)) this.tell({ quiet: false });
   }
 
   tell(change: Partial<Summary>): void {
@@ -67,7 +69,7 @@ export class Fold {
     const turn: TurnRow = { kind: "turn", id: turnId, sequence: event.sequence, at: event.time, turnId, number };
     this.planRow = undefined;
     this.costBefore = this.summary.cost;
-    this.tell({ turn, turnCount: number });
+    this.tell({ turn, turnCount: number, quiet: true });
     this.put(turn);
   }
 
@@ -322,6 +324,12 @@ const HANDLERS: Handlers = {
     fold.note(event, "warning", "Unreadable message of the agent", `${event.data.error} (${event.data.location})`);
   },
 };
+
+/** Whether a row shows that the agent works: neither what was asked of it nor a remark of the server. */
+function isOfAgent(row: Row): boolean {
+  if (row.kind === "message") return row.item.role !== "user";
+  return row.kind !== "turn" && !(row.kind === "note" && row.tone === "info");
+}
 
 function worst(...all: (Item["status"] | undefined)[]): Item["status"] {
   if (all.includes("failed")) return "failed";

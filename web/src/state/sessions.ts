@@ -76,9 +76,8 @@ function follow(): void {
 
 function onStream(state: "open" | "lost", error?: ApiError): void {
   if (state === "open") {
-    const isFirst = overview.get().link === "connecting" || position === undefined;
     tell({ link: "open", error: undefined });
-    if (isFirst) void loadAll();
+    void loadAll(); // after a break too: what was asked while the server went away has no answer
     void refreshAsks();
     return;
   }
@@ -86,20 +85,31 @@ function onStream(state: "open" | "lost", error?: ApiError): void {
   tell({ link: refused ? "refused" : "lost", error: error?.message });
 }
 
+let loadingFor = 0;
+
 async function loadAll(): Promise<void> {
   const { signal } = control;
+  const mine = ++loadingFor;
+  const gone = new Set(overview.get().sessions.keys());
   tell({ loading: true });
   try {
     for await (const { items, total } of pages()) {
-      if (signal.aborted) return;
+      if (signal.aborted || mine !== loadingFor) return;
+      for (const session of items) gone.delete(session.id);
       const sessions = new Map(overview.get().sessions);
       for (const session of items) sessions.set(session.id, newer(sessions.get(session.id), session));
       tell({ sessions, total });
     }
+    if (overview.get().total <= MOST) forget(gone);
   } catch {
     // The stream says when the server is back, and everything is loaded again then.
   }
-  if (!signal.aborted) tell({ loading: false });
+  if (!signal.aborted && mine === loadingFor) tell({ loading: false });
+}
+
+function forget(gone: ReadonlySet<string>): void {
+  if (!gone.size) return;
+  tell({ sessions: new Map([...overview.get().sessions].filter(([id]) => !gone.has(id))) });
 }
 
 /** A small page at once, then all in large ones. */
