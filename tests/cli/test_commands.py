@@ -75,7 +75,8 @@ def test_a_transcript_logs_and_events_can_be_read(ostler: Ostler) -> None:
     page = ostler("events", "list", "read", "--json", "--limit", "2")
     assert [json.loads(line)["sequence"] for line in page.stdout.splitlines()] == [1, 2]
     assert page.stderr == "More with --offset 2.\n"
-    assert "turn.ended" in ostler("events", "list", "read").stdout
+    listed = ostler("events", "list", "read").stdout
+    assert ("turn.ended" in listed, "kind=message" in listed, "Item(" in listed) == (True, True, False)
     assert "session.started" in ostler("events", "project", "--limit", "1").stdout
 
 

@@ -104,6 +104,15 @@ def result(output: str, **more: Any) -> bytes:
             ],
             "? May I? shell: rm x\n  rejected: no\n",
         ),
+        (
+            [
+                event(
+                    "permission.requested",
+                    {"permission_id": "p", "action": "Write: /a.txt", "status": "requested", "tool": "Write"},
+                )
+            ],
+            "? May I? Write: /a.txt\n",
+        ),
         ([event("error", {"message": "Out of hay"})], "✗ Out of hay\n"),
         ([event("notice", {"severity": "info", "message": "Hm"})], "! Hm\n"),
         ([event("agent.unparsed", {"error": "bad", "location": "$"})], "! Not understood: bad\n"),

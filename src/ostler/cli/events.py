@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import click
+import msgspec
 
 from ostler.cli.api import Noun, connect, json_option
 from ostler.cli.output import cell, json_line, show, table
@@ -90,7 +91,5 @@ def _line(event: SessionEvent) -> str:
 
 
 def _fields(event: SessionEvent) -> list[tuple[str, object]]:
-    if isinstance(event.data, dict):
-        return list(event.data.items())
-    names = getattr(event.data, "__struct_fields__", ())
-    return [(name, getattr(event.data, name)) for name in names]
+    data = msgspec.to_builtins(event.data)  # as the API sent it, also inside
+    return list(data.items()) if isinstance(data, dict) else []

@@ -106,8 +106,9 @@ def usage_gist(usage: UsageUpdatedData) -> str:
 
 
 def permission_gist(ask: PermissionData) -> str:
-    """What the agent wants to do."""
-    return f"{cut(ask.tool, 40)}: {cut(ask.action)}" if ask.tool and ask.tool != ask.action else cut(ask.action)
+    """What the agent wants to do; many agents begin that with the tool's name themselves."""
+    names_tool = not ask.tool or ask.action.lower().startswith(ask.tool.lower())
+    return cut(ask.action) if names_tool else f"{cut(ask.tool or '', 40)}: {cut(ask.action)}"
 
 
 def questions_of(ask: QuestionData) -> tuple[Question, ...]:
