@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.server.http_helpers import assert_problem
 from tests.server.talk import Talk, stream
 from tests.serving import RunningServer, running_server
 
@@ -102,14 +103,40 @@ def test_a_quiet_stream_gets_heartbeats(state_dir: Path) -> None:
             assert [next(lines), next(lines), next(lines)] == [": still here", "", ": still here"]
 
 
-def test_logs_tell_status_and_errors_in_order(api: httpx.Client) -> None:
+def test_logs_tell_what_the_agent_says_and_does_and_what_goes_wrong(api: httpx.Client) -> None:
     talk = Talk(api)
-    talk.turn("mock: error The model is overloaded")
-    logs = talk.get("/logs?tail=2")["logs"]
+    script = 'mock: tool search {"query": "ostler"} -> 3 results\nmock: say Done.\nmock: error The model is overloaded'
+    turn = talk.turn(script)[0]["data"]["turn_id"]
+    logs = talk.get("/logs")["logs"]
     assert [(line["level"], line["message"]) for line in logs] == [
+        ("info", "session is provisioning"),
         ("info", "session is running"),
+        ("info", f"turn {turn} began"),
+        ("info", f"user: {script}"),
+        ("info", 'tool search: {"query": "ostler"}'),
+        ("info", "result: 3 results"),
+        ("info", "Done."),
         ("error", "The model is overloaded"),
+        ("info", f"turn {turn} ended: failed"),
     ]
+    assert talk.get("/logs?tail=2")["logs"] == logs[-2:]
+
+
+def test_lines_of_all_sessions_say_which_session_they_are_about(api: httpx.Client) -> None:
+    start = api.get("/metrics").text.split("ostler_events_total ")[-1].split("\n")[0]
+    talks = [Talk(api), Talk(api)]
+    for talk in talks:
+        talk.turn("mock: say Done.")
+    said = {(talk.id, "Done.") for talk in talks}
+    page = api.get("/events", params={"format": "flat", "offset": start, "limit": 10_000}).json()["events"]
+    assert said <= {(line["sessionId"], line.get("message")) for line in page}
+    assert {line["type"] for line in page} <= {"status", "log", "moment", "delivery"}
+    heard: set[tuple[str, str]] = set()
+    for line in stream(api, "/events", format="flat", offset=start, stream="1"):
+        heard.add((line["sessionId"], line.get("message", "")))
+        if said <= heard:
+            break
+    assert_problem(api.get("/events?format=ui"), "invalid_request", field="format")
 
 
 @pytest.fixture

@@ -12,7 +12,9 @@ from ostler.server.dialects import PROJECTIONS
 from ostler.server.dialects.ai_sdk.profile import Profile, Version
 from ostler.server.dialects.ai_sdk.projection import UiProjection
 from ostler.server.dialects.daemon.projection import EVENT_TYPES, daemon_event
+from ostler.server.dialects.flat.projection import LINES
 from ostler.server.dialects.formats import Format, Span, Subject
+from ostler.server.store import outline
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import AnyEvent, UnknownEvent
 from tests.server.event_logs import conversations, logs
@@ -119,3 +121,22 @@ def test_a_projection_of_the_same_log_is_the_same(name: str, log: list[AnyEvent]
 def test_what_an_agent_said_is_the_same_to_the_byte(name: str, talk: tuple[list[AnyEvent], str]) -> None:
     log, said = talk
     assert SPOKEN[name.partition("-")[0]](project(EVERY[name], log)) == said
+
+
+@pytest.mark.parametrize("name", EVERY)
+@given(log=logs())
+@RANDOM
+def test_a_projection_can_begin_with_any_turn(name: str, log: list[AnyEvent]) -> None:
+    found = EVERY[name]
+    begins = [place for place, event in enumerate(log) if event.type == "turn.started"]
+    for number, place in enumerate(begins):
+        whole, part = found.begin(SUBJECT), found.begin(replace(SUBJECT, turns_before=number))
+        for event in log[:place]:
+            whole.feed(event)
+        if [event.type for event in log[:place] if event.type.startswith("turn.")][-1:] != ["turn.started"]:
+            assert [part.feed(event) for event in log[place:]] == [whole.feed(event) for event in log[place:]]
+
+
+def test_what_is_kept_as_lines_is_what_flat_lines_are_made_of() -> None:
+    lines = {str(kind.__struct_config__.tag) for kind in LINES}  # type: ignore[attr-defined]  # they are structs
+    assert lines == {*outline.LINES, "item.completed"}

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from ostler.server.store.schema import SCHEMA_VERSION
+from tests.server.folding import folded
 from tests.server.golden_stores import COMMAND, file_of, logs_in, restore
 from tests.server.talk import Talk
 from tests.serving import running_server
@@ -67,6 +68,16 @@ def test_old_sessions_go_on_and_ended_ones_stay_ended(version: int, state_dir: P
     with closing(sqlite3.connect(state_dir / "ostler.db")) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize("version", KEPT)
+def test_what_is_kept_beside_an_old_log_is_what_the_log_adds_up_to(version: int, state_dir: Path) -> None:
+    with upgraded(version, state_dir) as api:
+        events = api.get("/sessions/golden/events?limit=10000").json()["events"]
+        assert api.get("/sessions/golden/messages?limit=10000").json()["messages"] == folded(events)
+        assert [found["path"] for found in api.get("/sessions/golden/artifacts").json()["artifacts"]] == ["notes.md"]
+        lines = api.get("/sessions/golden/logs").json()["logs"]
+        assert lines[-1]["ts"] == events[-1]["time"]
 
 
 @pytest.mark.parametrize("version", [version for version in KEPT if version > 1])

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.server.chatting import ask, content, load, message, session_count, words
+from tests.server.folding import folded
 from tests.server.spoken import SPOKEN
 from tests.server.talk import stream
 from tests.serving import RunningServer
@@ -64,6 +65,16 @@ def test_the_state_and_the_stream_of_an_execution_are_the_conversation(root: htt
         if told[-1:] == [KEPT[-1]]:
             break
     assert tuple(told) == KEPT
+
+
+def test_the_transcript_of_a_session_and_of_its_fork_is_the_fold_of_its_log(api: httpx.Client, rewound: str) -> None:
+    fork = api.post(f"/sessions/{rewound}/fork", json={}).json()["id"]
+    for session in (rewound, fork):
+        messages = api.get(f"/sessions/{session}/messages", params={"limit": 10_000}).json()["messages"]
+        assert messages == folded(page(api, session))
+        assert len(messages) == 2 * len(KEPT)
+    assert any("user: mock: say two" in line["message"] for line in api.get(f"/sessions/{rewound}/logs").json()["logs"])
+    api.delete(f"/sessions/{fork}")
 
 
 def test_the_turns_that_were_taken_back_are_marked(api: httpx.Client, rewound: str) -> None:

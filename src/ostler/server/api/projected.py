@@ -1,8 +1,8 @@
 """The log in another protocol's words: pages and streams for `?format=`.
 
-What an event becomes depends on those before it, so the log is read from its beginning; what comes from events up to
-the offset is not shown again. The `id` of a message is the sequence of its event, on the last message of each event
-only: a client that lost some of them gets all of that event's messages again.
+What an event becomes depends on those before it in its turn, so the log is read from the beginning of the turn around
+the offset; what comes from events up to the offset is not shown again. The `id` of a message is the sequence of its
+event, on the last message of each event only: a client that lost some of them gets all of that event's messages again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
 from ostler.server.dialects import PROJECTIONS
 from ostler.server.dialects.conversation import LeftBehind, left_behind
-from ostler.server.dialects.following import Follower, Rendering
-from ostler.server.dialects.formats import Format, Subject
+from ostler.server.dialects.following import Follower, Rendering, turn_boundary
+from ostler.server.dialects.formats import Format, Subject, subject_of
 from ostler.server.sessions.live import LiveSession
 from ostler.server.store.records import SessionRecord, StoredEvent
 from ostler.wire.events import decode_event
@@ -52,8 +52,8 @@ def find_format(name: str | None, *, alone: bool) -> Format | None:
 class _ProjectedLog:
     """Feeds a projection every event and keeps what comes from those after the offset that still count."""
 
-    def __init__(self, found: Format, record: SessionRecord, *, offset: int, past: LeftBehind) -> None:
-        self._projection = found.begin(Subject(session_id=record.id, key=record.key, agent=record.agent))
+    def __init__(self, found: Format, subject: Subject, *, offset: int, past: LeftBehind) -> None:
+        self._projection = found.begin(subject)
         self._offset = offset
         self._past = past
 
@@ -77,10 +77,17 @@ class _ProjectedLog:
 
 async def projected_stream(services: Services, live: LiveSession, found: Format, *, offset: int) -> EventStream:
     """A stream of what comes from the events after the offset."""
-    log = _ProjectedLog(found, live.record, offset=offset, past=await _past(services, live.record, found))
-    follower = Follower(services.sessions, live, offset=0)
+    log, start = await _opened(services, live.record, found, offset)
+    follower = Follower(services.sessions, live, offset=start)
     chunks = Rendering(follower, log.frames, heartbeat=services.settings.heartbeat_seconds)
     return EventStream(chunks, live.log.feed, services.counters, holds=live)
+
+
+async def _opened(services: Services, record: SessionRecord, found: Format, offset: int) -> tuple[_ProjectedLog, int]:
+    """The log for a reader that has everything up to the offset, and where to begin to read."""
+    start = await turn_boundary(services.sessions, record.id, offset)
+    past = await _past(services, record, found)
+    return _ProjectedLog(found, subject_of(record, start.turns), offset=offset, past=past), start.offset
 
 
 async def _past(services: Services, record: SessionRecord, found: Format) -> LeftBehind:
@@ -91,10 +98,10 @@ async def projected_page(
     services: Services, record: SessionRecord, found: Format, *, offset: int, limit: int
 ) -> Response[bytes]:
     """What comes from the next events; `limit` counts events, not what they become."""
-    log = _ProjectedLog(found, record, offset=offset, past=await _past(services, record, found))
+    log, start = await _opened(services, record, found, offset)
     shown: list[bytes] = []
     last, has_more = offset, False
-    async for page in services.sessions.pages(record.id, 0):
+    async for page in services.sessions.pages(record.id, start):
         wanted = [stored for stored in page if stored.number <= offset + limit]
         shown += [message for stored in wanted for message in log.encoded(stored)]
         last = max(last, wanted[-1].number) if wanted else last

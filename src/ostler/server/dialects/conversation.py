@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from ostler.server.sessions.service import Sessions
-from ostler.server.sessions.state import SessionState, turns_in_conversation
+from ostler.server.sessions.state import spans_left_behind
 from ostler.server.store.records import SessionRecord
 from ostler.wire.sessions import Turn
 
@@ -34,14 +34,6 @@ async def left_behind(sessions: Sessions, record: SessionRecord) -> LeftBehind:
 
 async def turns_left_behind(sessions: Sessions, record: SessionRecord) -> list[Turn]:
     """The turns that do not lead to where the conversation stands."""
-    stored = await sessions.turns(record.id)
-    state, *_ = sessions.state_of(record)  # asked last, so that it knows every turn that is stored
-    turns = _with_newest(stored, state)
-    kept = turns_in_conversation(turns, state.stands_at)
-    return [turn for turn in turns if turn.number not in kept]
-
-
-def _with_newest(stored: list[Turn], state: SessionState) -> list[Turn]:
-    """The session knows its newest turns a moment before they are stored."""
-    newest = [turn for turn in (state.last_turn, state.turn) if turn is not None]
-    return list({turn.number: turn for turn in (*stored, *newest)}.values())
+    state, *_ = sessions.state_of(record)  # asked first, so that every turn that it knows is stored
+    spans = spans_left_behind(await sessions.branching_turns(record.id), state)
+    return await sessions.turns_within(record.id, spans) if spans else []

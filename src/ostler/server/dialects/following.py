@@ -1,6 +1,7 @@
 """A reader's place in a session's log: events in order, first from the store, then as they become durable."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
@@ -72,7 +73,15 @@ class Rendering:
         return None
 
 
-async def turn_boundary(sessions: Sessions, session_id: str, offset: int) -> int:
-    """Where the turn around an offset begins: nothing is open there, so a projection can start with it."""
-    turns = await sessions.turns(session_id)
-    return max((turn.first_sequence - 1 for turn in turns if turn.first_sequence <= offset), default=0)
+class Boundary(NamedTuple):
+    """A place in a log where nothing is open, so that a projection can start with it."""
+
+    offset: int = 0
+    turns: int = 0
+    """How many turns there are before it."""
+
+
+async def turn_boundary(sessions: Sessions, session_id: str, offset: int) -> Boundary:
+    """Where the turn around an offset begins."""
+    turn = await sessions.turn_around(session_id, offset)
+    return Boundary(turn.first_sequence - 1, turn.number - 1) if turn is not None else Boundary()

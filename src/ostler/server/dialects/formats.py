@@ -5,6 +5,7 @@ from typing import Protocol
 
 import msgspec
 
+from ostler.server.store.records import SessionRecord
 from ostler.wire.events import AnyEvent, UnknownEvent
 
 
@@ -15,14 +16,25 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     """The client's own id for the session."""
     agent: str
+    cwd: str = "/"
+    """The folder that the agent works in."""
+    turns_before: int = 0
+    """How many turns came before the one that the reading begins with."""
+
+
+def subject_of(record: SessionRecord, turns_before: int = 0) -> Subject:
+    """What a projection has to know of a session."""
+    cwd = record.spec.cwd if record.spec.workspace is None else "/"
+    return Subject(session_id=record.id, key=record.key, agent=record.agent, cwd=cwd, turns_before=turns_before)
 
 
 class Projection(Protocol):
     """A log in the words of another protocol, as a pure state machine.
 
-    It is fed every event of a session from the first one on, in order, and gives what each becomes: structs or plain
-    data that can be encoded as JSON. It must not keep a clock, read a disk or wait, so that the same log always
-    becomes the same messages, whoever reads it and from wherever.
+    It is fed every event of a session in order, from the first one or from the first of any turn on, and gives what
+    each becomes: structs or plain data that can be encoded as JSON. What it gives must not depend on earlier turns. It
+    must not keep a clock, read a disk or wait, so that the same log always becomes the same messages, whoever reads it
+    and from wherever.
     """
 
     def feed(self, event: AnyEvent | UnknownEvent) -> Sequence[object]:

@@ -10,7 +10,6 @@ from ostler.base.errors import AgentStartFailed
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.creation import agent_spec
-from ostler.server.sessions.history import retold
 from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.sessions.settings import settings_now
@@ -83,7 +82,7 @@ class SessionAgent:
         fresh = self.connection is None
         connection = self.connection or await self._started()
         if fresh and not connection.remembers:
-            prompt = retold(prompt, await self._session.log.transcript())
+            prompt = await self._session.log.retold(prompt)
         await connection.prompt(prompt)
 
     def forget(self) -> None:

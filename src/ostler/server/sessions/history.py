@@ -1,19 +1,22 @@
 """Reading a session's log back: page by page, folded, or retold to an agent that does not remember it."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from msgspec.structs import replace
 
 from ostler.server.sessions.transcript import Transcript
 from ostler.server.store import queries
-from ostler.server.store.records import StoredEvent
+from ostler.server.store.records import StoredEvent, StoredItem
 from ostler.server.store.store import Store
-from ostler.wire.events import decode_event
+from ostler.wire.events import ItemCompleted, ItemStarted, decode_event
 from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.running import Prompt
+from ostler.wire.sessions import Message
 
 _PAGE = 5000
+_FEW = 100
+_NO_NUMBER = 2**53
 _LONGEST = 48_000
 _LONGEST_PART = 4000
 _BEFORE = "This conversation began earlier, and you have no memory of it. What was said and done so far:"
@@ -35,18 +38,57 @@ async def transcript_of(store: Store, session_id: str, offset: int = 0) -> Trans
     return transcript
 
 
-def retold(prompt: Prompt, transcript: Transcript) -> Prompt:
+async def messages_of(store: Store, session_id: str, items: Sequence[StoredItem]) -> list[Message]:
+    """Items with their content; of one that still grows, what the log has from its beginning on."""
+    first_open = min((item.last for item in items if item.is_open), default=None)
+    grown: dict[str, Message] = {}
+    if first_open is not None:
+        transcript = await transcript_of(store, session_id, first_open - 1)
+        grown = {message.item.item_id: message for message in transcript.messages()}
+    found = (_message(stored, grown) for stored in items)
+    return [message for message in found if message is not None]
+
+
+def _message(stored: StoredItem, grown: dict[str, Message]) -> Message | None:
+    event = decode_event(stored.body)
+    if not isinstance(event, ItemStarted | ItemCompleted):
+        return None
+    item, last = event.data.item, stored.last
+    if stored.is_open and (known := grown.get(item.item_id)) is not None:
+        item, last = known.item, known.last_sequence
+    return Message(item=item, first_sequence=stored.first, last_sequence=last, turn_id=stored.turn_id)
+
+
+async def newest_first(store: Store, session_id: str) -> AsyncIterator[Message]:
+    """The messages of the conversation, from its end."""
+    number = _NO_NUMBER
+    while items := await store.read(queries.items_before, session_id, number, _FEW):
+        for message in await messages_of(store, session_id, items):
+            yield message
+        number = items[-1].number
+
+
+async def retold(store: Store, session_id: str, prompt: Prompt) -> Prompt:
     """The prompt with what came before it in front; of a long conversation only the end is told."""
-    items = [message.item for message in transcript.messages() if message.turn_id != prompt.turn_id]
-    told = "\n\n".join(_newest(_lines(items)))
+    told: list[str] = []
+    left = _LONGEST
+    async for message in newest_first(store, session_id):
+        line = _line(message.item) if message.turn_id != prompt.turn_id else None
+        if line is None:
+            continue
+        left -= len(line)
+        told.append(line if left >= 0 else "(The beginning is left out.)")
+        if left < 0:
+            break
     if not told:
         return prompt
-    return replace(prompt, parts=(TextPart(text=f"{_BEFORE}\n\n{told}\n\n{_AFTER}"), *prompt.parts))
+    before = "\n\n".join(reversed(told))
+    return replace(prompt, parts=(TextPart(text=f"{_BEFORE}\n\n{before}\n\n{_AFTER}"), *prompt.parts))
 
 
-def _lines(items: Iterable[Item]) -> list[str]:
-    said = ((item, _said(item.content)) for item in items)
-    return [f"{item.role or item.kind}: {_quoted(text)}" for item, text in said if text]
+def _line(item: Item) -> str | None:
+    text = _said(item.content)
+    return f"{item.role or item.kind}: {_quoted(text)}" if text else None
 
 
 def _quoted(text: str) -> str:
@@ -72,14 +114,3 @@ def _part(part: ContentPart) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_PART else f"{text[:_LONGEST_PART]} ... (cut)"
-
-
-def _newest(lines: list[str]) -> list[str]:
-    left = _LONGEST
-    kept: list[str] = []
-    for line in reversed(lines):
-        left -= len(line)
-        if left < 0:
-            return ["(The beginning is left out.)", *kept]
-        kept.insert(0, line)
-    return kept

@@ -9,14 +9,14 @@ import msgspec
 from ostler.base.clock import Clock
 from ostler.base.failpoints import failpoint
 from ostler.server.sessions.feed import Feed
-from ostler.server.sessions.history import transcript_of
+from ostler.server.sessions.history import retold
 from ostler.server.sessions.state import CHANGES, Happened, SessionState, apply, ask_of, snapshot_of, turn_of
-from ostler.server.sessions.transcript import Transcript
 from ostler.server.store import statements
+from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.records import Append, Done, Progress, StateChange
 from ostler.server.store.store import Store
 from ostler.wire.events import EVENTS, Event
-from ostler.wire.running import Draft
+from ostler.wire.running import Draft, Prompt
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.workspaces import Snapshot
 
@@ -90,9 +90,13 @@ class SessionLog:
         """The time events are stamped with."""
         return self._clock.now()
 
-    async def transcript(self) -> Transcript:
-        """Everything so far, folded."""
-        return await transcript_of(self._store, self.session_id)
+    @property
+    def _turn_id(self) -> str | None:
+        return self.state.turn.turn_id if self.state.turn is not None else None
+
+    async def retold(self, prompt: Prompt) -> Prompt:
+        """A prompt with what was said before it, for an agent that does not remember."""
+        return await retold(self._store, self.session_id, prompt)
 
     async def append(self, drafts: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> int:
         """Number, store and publish these events; returns the first sequence. On failure nothing happened."""
@@ -107,12 +111,15 @@ class SessionLog:
         turns: list[Turn] = []
         asks: list[Ask] = []
         snapshots: list[Snapshot] = []
+        marks: list[Mark] = []
         for draft in drafts:
             self._last += 1
             happened_at = draft.time or time
             if draft.type in _STATEFUL:
                 self._move_on(draft, happened_at, turns, asks, snapshots)
             events.append(_encoder.encode(self._event(draft, happened_at)))
+            if (mark := mark_of(self._last, draft.type, draft.data, events[-1], self._turn_id)) is not None:
+                marks.append(mark)
         return Append(
             session_id=self.session_id,
             first=first,
@@ -122,6 +129,7 @@ class SessionLog:
             turns=tuple(turns),
             asks=tuple(asks),
             snapshots=tuple(snapshots),
+            marks=tuple(marks),
             progress=progress,
             done=done,
         )

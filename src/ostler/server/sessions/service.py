@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -27,9 +27,10 @@ from ostler.server.sessions.admission import Admission, check_choices, check_ser
 from ostler.server.sessions.attachments import prompt_parts
 from ostler.server.sessions.creation import agent_spec, checked_key, first_events, make_workspace, new_session
 from ostler.server.sessions.feed import Feed
-from ostler.server.sessions.history import pages, transcript_of
+from ostler.server.sessions.history import transcript_of
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log import ProjectFeed, SessionLog
+from ostler.server.sessions.reading import Reading
 from ostler.server.sessions.recovery import answer_of, go_on, needs_recovery, unheard
 from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.state import TERMINAL, SessionState
@@ -37,23 +38,20 @@ from ostler.server.sessions.trash import Trash
 from ostler.server.sessions.work import Work
 from ostler.server.store import queries, statements
 from ostler.server.store.claims import next_claim
-from ostler.server.store.records import Done, NewSession, SessionFilter, SessionRecord, StoredEvent
+from ostler.server.store.records import Done, NewSession, SessionFilter, SessionRecord
 from ostler.server.store.store import Store
 from ostler.wire.parts import PromptPart
 from ostler.wire.running import Draft, KeptProcess
 from ostler.wire.sessions import (
     Ask,
     CreateSession,
-    Message,
     PermissionReply,
     ProcessInfo,
     PromptReceipt,
     SendMessage,
-    Turn,
     UpdateSession,
 )
 from ostler.wire.tasks import TaskSpec
-from ostler.wire.workspaces import Snapshot
 
 log = Log(__name__)
 _OWN_NAMES: Mapping[str, str] = {}
@@ -61,7 +59,7 @@ _NO_CHANGE = SessionChange()
 _state = msgspec.json.Decoder(SessionState)
 
 
-class Sessions:
+class Sessions(Reading):
     """All sessions of this server."""
 
     def __init__(
@@ -79,7 +77,7 @@ class Sessions:
         wrap_up_seconds: float = 0.0,
         default_instructions: str = "",
     ) -> None:
-        self.store = store
+        super().__init__(store)
         self.project_feed = ProjectFeed(Feed(last=last_position, limit_bytes=buffer_bytes))
         self._runner = runner
         self._work = work
@@ -338,35 +336,7 @@ class Sessions:
             return prompt_parts(wanted.message, None, folder)
         return await asyncio.to_thread(prompt_parts, wanted.message, wanted.parts, folder)  # images may be large
 
-    async def messages(self, record: SessionRecord) -> list[Message]:
-        """The folded transcript."""
-        return (await transcript_of(self.store, record.id)).messages()
-
-    def pages(self, session_id: str, offset: int) -> AsyncIterator[list[StoredEvent]]:
-        """The whole log after the offset, page by page."""
-        return pages(self.store, session_id, offset)
-
-    async def events(self, session_id: str, offset: int, limit: int, *, raw: bool = False) -> list[StoredEvent]:
-        """Stored events after the offset."""
-        return await self.store.read(queries.session_events, session_id, offset, limit, raw)
-
-    async def project_events(self, project: str, offset: int, limit: int) -> list[StoredEvent]:
-        """Stored events of all sessions after a position."""
-        return await self.store.read(queries.project_events, project, offset, limit)
-
-    async def snapshots(self, session_id: str) -> list[Snapshot]:
-        """All snapshots of a session."""
-        return await self.store.read(queries.session_snapshots, session_id)
-
-    async def turns(self, session_id: str) -> list[Turn]:
-        """All turns of a session."""
-        return await self.store.read(queries.session_turns, session_id)
-
     # Asks
-
-    async def asks(self, project: str, session_id: str | None, *, only_open: bool) -> list[Ask]:
-        """The inbox."""
-        return await self.store.read(queries.list_asks, project, session_id, only_open)
 
     async def reply_permission(
         self, live: LiveSession, ask_id: str, reply: PermissionReply, message: str | None

@@ -309,14 +309,18 @@ def turn_before(turn: Turn) -> int:
     return turn.number - 1 if turn.after is None else turn.after
 
 
-def turns_in_conversation(turns: Sequence[Turn], head: int) -> set[int]:
-    """The numbers of the turns that lead to the head; a rewind leaves the others behind."""
-    before = {turn.number: turn_before(turn) for turn in turns}
-    found: set[int] = set()
-    while head in before and head not in found:
-        found.add(head)
-        head = before[head]
-    return found
+def spans_left_behind(branching: Sequence[Turn], state: SessionState) -> list[tuple[int, int]]:
+    """The numbers of the turns that do not lead to where the conversation stands, as spans with both ends.
+
+    `branching` are the turns that go on from another one than the one before them, in order.
+    """
+    head = state.stands_at
+    spans = [(head + 1, state.turn_count)]
+    for turn in reversed(branching):
+        if turn.number <= head:
+            head = turn_before(turn)
+            spans.append((head + 1, turn.number - 1))
+    return [span for span in spans if span[0] <= span[1]]
 
 
 def snapshot_of(event: Happened) -> Snapshot:

@@ -2,12 +2,20 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from ostler.server.store.records import DONE, SessionFilter, SessionRecord, SessionSpec, StoredEvent, StoredResponse
+from ostler.server.store.records import (
+    DONE,
+    SessionFilter,
+    SessionRecord,
+    SessionSpec,
+    StoredEvent,
+    StoredItem,
+    StoredResponse,
+)
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.workspaces import Snapshot
 
@@ -27,6 +35,22 @@ def find_session(connection: sqlite3.Connection, project: str, id_or_key: str) -
     query = f"SELECT {_COLUMNS} FROM sessions WHERE project = ? AND (id = ? OR key = ?) ORDER BY id = ? DESC LIMIT 1"  # noqa: S608  fixed columns
     row = connection.execute(query, (project, id_or_key, id_or_key, id_or_key)).fetchone()
     return _record(row) if row else None
+
+
+def find_branches(
+    connection: sqlite3.Connection, project: str, parent: str, keys: tuple[str, str], limit: int
+) -> tuple[list[SessionRecord], int]:
+    """The newest sessions with the label `forked_from` of that parent whose keys lie between two, and how many
+    sessions have such keys."""
+    (taken,) = connection.execute(
+        "SELECT COUNT(*) FROM sessions WHERE project = ? AND key > ? AND key < ?", (project, *keys)
+    ).fetchone()
+    query = (
+        f"SELECT {_COLUMNS} FROM sessions WHERE project = ? AND key > ? AND key < ? "  # noqa: S608  fixed columns
+        "AND json_extract(labels, '$.forked_from') = ? ORDER BY id DESC LIMIT ?"
+    )
+    rows = connection.execute(query, (project, *keys, parent, limit))
+    return [_record(row) for row in rows], int(taken)
 
 
 def was_deleted(connection: sqlite3.Connection, project: str, id_or_key: str) -> bool:
@@ -107,6 +131,14 @@ def session_events(
     return _unpacked(rows, offset, limit)
 
 
+def every_event(connection: sqlite3.Connection, session_id: str) -> Iterator[tuple[int, bytes]]:
+    """The whole log of a session, a page at a time."""
+    offset = 0
+    while page := session_events(connection, session_id, offset, 1000, False):
+        yield from ((event.number, event.body) for event in page)
+        offset = page[-1].number
+
+
 def project_events(connection: sqlite3.Connection, project: str, offset: int, limit: int) -> list[StoredEvent]:
     """Events of all sessions with a position above the offset, in the order they were committed."""
     rows = connection.execute(
@@ -146,6 +178,91 @@ def session_turns(connection: sqlite3.Connection, session_id: str) -> list[Turn]
     """All turns of a session in order."""
     rows = connection.execute("SELECT turn FROM turns WHERE session = ? ORDER BY number", (session_id,))
     return [_turn.decode(turn) for (turn,) in rows]
+
+
+def find_turn(connection: sqlite3.Connection, session_id: str, number: int) -> Turn | None:
+    """A turn by its number."""
+    query = "SELECT turn FROM turns WHERE session = ? AND number = ?"
+    return _only_turn(connection.execute(query, (session_id, number)))
+
+
+def find_turn_by_id(connection: sqlite3.Connection, session_id: str, turn_id: str) -> Turn | None:
+    """The newest turn of that id."""
+    query = "SELECT turn FROM turns WHERE session = ? AND json_extract(CAST(turn AS TEXT), '$.turn_id') = ?"
+    return _only_turn(connection.execute(f"{query} ORDER BY number DESC LIMIT 1", (session_id, turn_id)))
+
+
+def turn_around(connection: sqlite3.Connection, session_id: str, sequence: int) -> Turn | None:
+    """The last turn that began at the sequence or before it."""
+    place = "json_extract(CAST(turn AS TEXT), '$.first_sequence')"
+    query = f"SELECT turn FROM turns WHERE session = ? AND {place} <= ? ORDER BY {place} DESC LIMIT 1"  # noqa: S608  fixed words
+    return _only_turn(connection.execute(query, (session_id, sequence)))
+
+
+def branching_turns(connection: sqlite3.Connection, session_id: str) -> list[Turn]:
+    """The turns that go on from another one than the one before them, in order."""
+    query = "SELECT turn FROM turns WHERE session = ? AND json_extract(CAST(turn AS TEXT), '$.after') IS NOT NULL"
+    return [_turn.decode(turn) for (turn,) in connection.execute(f"{query} ORDER BY number", (session_id,))]
+
+
+def turns_within(connection: sqlite3.Connection, session_id: str, spans: Sequence[tuple[int, int]]) -> list[Turn]:
+    """The turns whose numbers are in one of the spans; both ends belong to a span."""
+    query = "SELECT turn FROM turns WHERE session = ? AND number BETWEEN ? AND ? ORDER BY number"
+    rows = (row for span in spans for row in connection.execute(query, (session_id, *span)))
+    return [_turn.decode(turn) for (turn,) in rows]
+
+
+def _only_turn(rows: sqlite3.Cursor) -> Turn | None:
+    row = rows.fetchone()
+    return _turn.decode(row[0]) if row is not None else None
+
+
+_ITEM = "SELECT number, first, last, is_open, turn_id, body FROM items WHERE session = ? AND"
+
+
+def items_after(connection: sqlite3.Connection, session_id: str, number: int, limit: int) -> list[StoredItem]:
+    """The items of the conversation that follow the one of that number."""
+    return _items(connection, "number > ? ORDER BY number LIMIT ?", session_id, number, limit)
+
+
+def items_before(connection: sqlite3.Connection, session_id: str, number: int, limit: int) -> list[StoredItem]:
+    """The items of the conversation before the one of that number, the newest first."""
+    return _items(connection, "number < ? ORDER BY number DESC LIMIT ?", session_id, number, limit)
+
+
+def items_since(connection: sqlite3.Connection, session_id: str, sequence: int) -> list[StoredItem]:
+    """The items of the conversation that began after an event."""
+    return _items(connection, "first > ? AND number IS NOT NULL ORDER BY first", session_id, sequence)
+
+
+def said_after(connection: sqlite3.Connection, session_id: str, sequence: int, limit: int) -> list[StoredItem]:
+    """The messages of the conversation that were completed after an event, in that order."""
+    said = "kind = 'message' AND number IS NOT NULL AND NOT is_open AND last > ? ORDER BY last LIMIT ?"
+    return _items(connection, said, session_id, sequence, limit)
+
+
+def _items(connection: sqlite3.Connection, which: str, *values: str | int) -> list[StoredItem]:
+    names = ("number", "first", "last", "is_open", "turn_id", "body")
+    rows = connection.execute(f"{_ITEM} {which}", values)
+    return [StoredItem(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def newest_lines(connection: sqlite3.Connection, session_id: str, limit: int) -> list[StoredEvent]:
+    """The newest events that a log tells in a line, in order; an item is told when it is complete."""
+    rows = connection.execute(
+        "SELECT sequence, body FROM "
+        "(SELECT * FROM (SELECT sequence, body FROM lines WHERE session = ?1 ORDER BY sequence DESC LIMIT ?2) "
+        "UNION ALL SELECT * FROM (SELECT last AS sequence, body FROM items WHERE session = ?1 AND NOT is_open "
+        "ORDER BY last DESC LIMIT ?2)) ORDER BY sequence DESC LIMIT ?2",
+        (session_id, limit),
+    )
+    return [StoredEvent(number, body) for number, body in rows][::-1]
+
+
+def newest_artifacts(connection: sqlite3.Connection, session_id: str, limit: int) -> list[StoredEvent]:
+    """The newest reference to each file, in the order of their last change."""
+    query = "SELECT sequence, body FROM artifacts WHERE session = ? ORDER BY sequence DESC LIMIT ?"
+    return [StoredEvent(number, body) for number, body in connection.execute(query, (session_id, limit))][::-1]
 
 
 def session_snapshots(connection: sqlite3.Connection, session_id: str) -> list[Snapshot]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from ostler.server.store.outline import Mark
 from ostler.wire.events import PermissionMode, SessionStatus
 from ostler.wire.providers import McpServer, Provider
 from ostler.wire.sessions import Ask, Turn
@@ -86,6 +87,7 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...] = ()
     asks: tuple[Ask, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
+    marks: tuple[Mark, ...] = ()
     progress: Progress | None = None
     done: Done | None = None
 
@@ -129,6 +131,18 @@ class StoredEvent(msgspec.Struct, frozen=True):
     number: int
     body: bytes
     raw: bytes | None = None
+
+
+class StoredItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One item of a log: the event that it began with while it is open, else the one that completed it."""
+
+    number: int
+    """Its place in the conversation, from 1 on."""
+    first: int
+    last: int
+    is_open: bool
+    turn_id: str | None
+    body: bytes
 
 
 class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):

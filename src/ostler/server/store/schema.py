@@ -1,8 +1,11 @@
 """The database schema as numbered migrations; a number is never changed once released."""
 
 import sqlite3
+from collections.abc import Callable
 
 from ostler.base.errors import DatabaseTooNew
+from ostler.server.store import outline
+from ostler.server.store.queries import every_event
 
 _SESSIONS = """
 CREATE TABLE sessions (
@@ -93,8 +96,18 @@ _WEBHOOKS = """
 CREATE TABLE webhooks (session TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (session, number)) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (_SESSIONS + _EVENTS + _PROJECTIONS + _IDEMPOTENCY, _PROGRESS, _WORKSPACES, _WEBHOOKS)
+MIGRATIONS: tuple[str, ...] = (
+    _SESSIONS + _EVENTS + _PROJECTIONS + _IDEMPOTENCY,
+    _PROGRESS,
+    _WORKSPACES,
+    _WEBHOOKS,
+    outline.TABLES,
+)
 SCHEMA_VERSION = len(MIGRATIONS)
+_FILLED: dict[str, Callable[[sqlite3.Connection], None]] = {
+    outline.TABLES: lambda connection: outline.rebuild(connection, every_event),
+}
+"""What fills the tables of a migration from what is there."""
 
 
 def migrate(connection: sqlite3.Connection, *, path: str) -> None:
@@ -103,4 +116,8 @@ def migrate(connection: sqlite3.Connection, *, path: str) -> None:
     if found > SCHEMA_VERSION:
         raise DatabaseTooNew(path=path, found=found, known=SCHEMA_VERSION)
     for number in range(found, SCHEMA_VERSION):
-        connection.executescript(f"BEGIN;{MIGRATIONS[number]}PRAGMA user_version = {number + 1};COMMIT;")
+        connection.executescript(f"BEGIN;{MIGRATIONS[number]}")
+        if (fill := _FILLED.get(MIGRATIONS[number])) is not None:
+            fill(connection)
+        connection.execute(f"PRAGMA user_version = {number + 1}")
+        connection.execute("COMMIT")

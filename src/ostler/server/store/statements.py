@@ -7,6 +7,7 @@ import msgspec
 
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
+from ostler.server.store import outline
 from ostler.server.store.records import DONE, Append, Done, NewSession, SessionSpec, StoredResponse, encode
 
 IDEMPOTENCY_SECONDS = 24 * 3600
@@ -121,6 +122,8 @@ def _upsert_projections(connection: sqlite3.Connection, append: Append) -> None:
             "INSERT OR REPLACE INTO asks VALUES (?, ?, ?, ?, ?)",
             (append.session_id, ask.ask_id, ask.status == "requested", ask.requested_at, encode(ask)),
         )
+    for mark in append.marks:
+        outline.write(connection, append.session_id, mark)
 
 
 def _insert_done(connection: sqlite3.Connection, done: Done) -> None:
@@ -134,7 +137,7 @@ def delete_session(connection: sqlite3.Connection, session_id: str, deleted_at: 
         "INSERT OR IGNORE INTO deleted_sessions SELECT id, project, key, ? FROM sessions WHERE id = ?",
         (deleted_at, session_id),
     )
-    for table in ("chunks", "turns", "asks", "snapshots", "webhooks"):
+    for table in ("chunks", "turns", "asks", "snapshots", "webhooks", *outline.NAMES):
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))  # noqa: S608  fixed names
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
 

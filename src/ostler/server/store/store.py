@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from ostler.base.errors import DatabaseInUse, StoreUnavailable
 from ostler.base.undo import undone_by
@@ -24,6 +24,18 @@ T = TypeVar("T")
 _LITTLE_BYTES = 2**20
 
 
+class Reads:
+    """Counts what one reading thread takes out of the database."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def count(self, _: sqlite3.Cursor, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Take note of a row."""
+        self.bytes += sum(len(value) if isinstance(value, bytes | str) else 8 for value in row)
+        return row
+
+
 class Store:
     """One open database."""
 
@@ -32,6 +44,7 @@ class Store:
         self._writer = writer
         self._lock = lock
         self._local = threading.local()
+        self._reads: list[Reads] = []
         self._readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="ostler-reader")
 
     @classmethod
@@ -67,7 +80,14 @@ class Store:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = _connect(self._path)
+            self._reads.append(Reads())
+            connection.row_factory = self._reads[-1].count
         return query(connection, *args, **kwargs)
+
+    @property
+    def bytes_read(self) -> int:
+        """How much queries took out of the database so far."""
+        return sum(reads.bytes for reads in self._reads)
 
     async def problem(self) -> str | None:
         """Why nothing can be written, if the last commit failed and the next would too."""

@@ -8,7 +8,7 @@ from ostler.base.errors import OstlerError
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionRecord
-from ostler.wire.events import ArtifactCreated, SessionRewound, decode_event
+from ostler.wire.events import ArtifactCreated, decode_event
 from ostler.wire.workspaces import Artifact, ArtifactList
 
 _MOST = 500
@@ -16,16 +16,8 @@ _MOST = 500
 
 async def artifacts_of(sessions: Sessions, workspaces: Workspaces, record: SessionRecord) -> ArtifactList:
     """The newest reference to each file, in the order of their last change."""
-    found: dict[str, Artifact] = {}
-    async for page in sessions.pages(record.id, 0):
-        for stored in page:
-            event = decode_event(stored.body)
-            if isinstance(event, SessionRewound):
-                found = {path: kept for path, kept in found.items() if kept.sequence <= event.data.sequence}
-            elif isinstance(event, ArtifactCreated):
-                found.pop(event.data.path, None)
-                found[event.data.path] = _artifact(record.id, event)
-    newest = list(found.values())[-_MOST:]
+    events = [decode_event(stored.body) for stored in await sessions.artifacts(record.id, _MOST)]
+    newest = [_artifact(record.id, event) for event in events if isinstance(event, ArtifactCreated)]
     made = sessions.state_of(record)[0].workspace
     if made is None:
         return ArtifactList(artifacts=tuple(newest))

@@ -10,7 +10,7 @@ from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
-from ostler.server.sessions.state import turn_before, turns_in_conversation
+from ostler.server.sessions.state import spans_left_behind, turn_before
 from ostler.server.store.records import NewSession, StoredEvent
 from ostler.server.tasks.pipeline import created, kept, put_back
 from ostler.server.tasks.states import kept_after, kept_at, workspace_of
@@ -101,12 +101,14 @@ class Travel:
 
     async def _end_of(self, live: LiveSession, turn: int) -> int:
         """The last sequence of a turn, which must lead to where the conversation stands."""
-        turns = await self._sessions.turns(live.id)
         if turn == 0:
-            return turns[0].first_sequence - 1 if turns else live.log.last
-        if turn not in turns_in_conversation(turns, live.log.state.stands_at):
+            first = await self._sessions.find_turn(live.id, 1)
+            return first.first_sequence - 1 if first is not None else live.log.last
+        left = spans_left_behind(await self._sessions.branching_turns(live.id), live.log.state)
+        found = await self._sessions.find_turn(live.id, turn)
+        if found is None or any(first <= turn <= last for first, last in left):
             raise NotInConversation(session=live.id, turn=turn)
-        return next(found.last_sequence or found.first_sequence for found in turns if found.number == turn)
+        return found.last_sequence or found.first_sequence
 
     async def fork(self, live: LiveSession, wanted: ForkSession) -> LiveSession:
         """A new session that begins as this one was; this one does not notice."""

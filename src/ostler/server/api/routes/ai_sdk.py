@@ -13,11 +13,12 @@ from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
 from ostler.server.dialects.ai_sdk.answers import WholeTurn, invoked, whole_turn
 from ostler.server.dialects.ai_sdk.bodies import ChatHistory, ChatRequest, InvokeRequest, LoadSession, TurnResponse
-from ostler.server.dialects.ai_sdk.chat import Chat, Handed, running_turn, subject_of
+from ostler.server.dialects.ai_sdk.chat import Chat, Handed, running_turn
 from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
 from ostler.server.dialects.ai_sdk.requests import checked_key, invoke_request, turn_request
 from ostler.server.dialects.ai_sdk.turn_stream import TurnChunks, TurnStream
 from ostler.server.dialects.following import Follower
+from ostler.server.dialects.formats import subject_of
 from ostler.wire.sessions import Interrupted
 
 _TAGS = ["chat"]

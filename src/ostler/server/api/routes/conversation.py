@@ -57,8 +57,8 @@ async def list_messages(
 ) -> MessageList:
     """The folded transcript: items with their final content."""
     record = await services.sessions.find(project, session)
-    messages = await services.sessions.messages(record)
-    return MessageList(messages=tuple(messages[offset : offset + limit]), has_more=len(messages) > offset + limit)
+    messages, has_more = await services.sessions.messages(record.id, offset, limit)
+    return MessageList(messages=tuple(messages), has_more=has_more)
 
 
 @get("/sessions/{session:str}/queue", operation_id="sessions.queue", tags=_TAGS)

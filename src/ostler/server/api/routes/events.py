@@ -4,17 +4,20 @@ import functools
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import msgspec
 from litestar import MediaType, Request, Response, get
 from litestar.params import Parameter
 
 from ostler.base.errors import InvalidRequest
+from ostler.server.api.project_lines import FlatChunks, ProjectFormat, flat_lines, wants_flat
 from ostler.server.api.projected import FormatName, find_format, projected_page, projected_stream
 from ostler.server.api.selection import Folded, Keep, Types, folded, kept_types
 from ostler.server.api.services import Services
 from ostler.server.api.sse import Cursor, EventStream, with_raw
+from ostler.server.dialects.flat.projection import log_line_of
 from ostler.server.sessions.live import LiveSession
 from ostler.server.store.records import StoredEvent
-from ostler.wire.events import ErrorRaised, Log, Notice, SessionStatusChanged, decode_event
+from ostler.wire.events import decode_event
 from ostler.wire.sessions import LogLine, LogList
 
 _TAGS = ["events"]
@@ -91,12 +94,20 @@ async def list_events(
 
 
 def _page(
-    found: list[StoredEvent], limit: int, *, offset: int, keep: Keep | None = None, fold: bool = False
+    found: list[StoredEvent],
+    limit: int,
+    *,
+    offset: int,
+    keep: Keep | None = None,
+    fold: bool = False,
+    shown: list[bytes] | None = None,
 ) -> Response[bytes]:
-    """Join stored bytes to a page; nothing is decoded on the way unless it must be folded."""
+    """Join stored bytes, or what is shown instead of them, to a page; only what must be folded is decoded."""
     seen = found[:limit]
-    shown = folded(seen) if fold else seen
-    events = b",".join(with_raw(event) for event in shown if keep is None or keep(event.body))
+    if shown is None:
+        chosen = folded(seen) if fold else seen
+        shown = [with_raw(event) for event in chosen if keep is None or keep(event.body)]
+    events = b",".join(shown)
     more = b"true" if len(found) > limit else b"false"
     last = seen[-1].number if seen else offset
     body = b'{"events":[%b],"has_more":%b,"next_offset":%d}' % (events, more, last)
@@ -135,45 +146,32 @@ async def project_events(
     limit: Limit = 1000,
     types: Types = None,
     stream: Annotated[bool, Parameter(description="Stream instead of a page.")] = False,
+    form: ProjectFormat = None,
 ) -> Response[Any]:
     """Events of all sessions in the order they became durable; a stream without offset starts now."""
     keep = kept_types(types)
+    is_flat = wants_flat(form, alone=keep is None)
     if not stream and not wants_stream(request):
         found = await services.sessions.project_events(project, offset or 0, limit + 1)
-        return _page(found, limit, offset=offset or 0, keep=keep)
+        shown = [line for event in found[:limit] for line in flat_lines(event)] if is_flat else None
+        return _page(found, limit, offset=offset or 0, keep=keep, shown=shown)
     feed = services.sessions.project_feed.feed
     source = functools.partial(services.sessions.project_events, project)
     start = resume_from(request, feed.last if offset is None else offset)
     heartbeat = services.settings.heartbeat_seconds
     cursor = Cursor(feed, source, offset=start, heartbeat=heartbeat, from_memory=True, keep=keep)
-    return EventStream(cursor, feed, services.counters, holds=services)
+    chunks = FlatChunks(cursor) if is_flat else cursor
+    return EventStream(chunks, feed, services.counters, holds=services)
 
 
 @get("/sessions/{session:str}/logs", operation_id="events.logs", tags=_TAGS)
 async def session_logs(
     session: str, services: Services, project: str, tail: Annotated[int, Parameter(ge=1, le=100_000)] = 1000
 ) -> LogList:
-    """The newest log lines of a session: log events, notices, errors and status changes."""
+    """The newest lines of a session: what its agent said and did, its status, asks, errors and deliveries."""
     record = await services.sessions.find(project, session)
-    lines: list[LogLine] = []
-    async for page in services.sessions.pages(record.id, 0):
-        lines = [*lines, *filter(None, map(_log_line, page))][-tail:]
-    return LogList(logs=tuple(lines))
-
-
-def _log_line(stored: StoredEvent) -> LogLine | None:
-    event = decode_event(stored.body)
-    match event:
-        case Log():
-            return LogLine(type="log", level=event.data.level, message=event.data.message, ts=event.time)
-        case Notice():
-            return LogLine(type="log", level=event.data.severity, message=event.data.message, ts=event.time)
-        case ErrorRaised():
-            return LogLine(type="log", level="error", message=event.data.message, ts=event.time)
-        case SessionStatusChanged():
-            return LogLine(type="log", level="info", message=f"session is {event.data.status}", ts=event.time)
-        case _:
-            return None
+    lines = [log_line_of(decode_event(stored.body)) for stored in await services.sessions.lines(record.id, tail)]
+    return LogList(logs=tuple(msgspec.convert(line, LogLine) for line in lines if line is not None))
 
 
 HANDLERS = (list_events, stream_events, project_events, session_logs)

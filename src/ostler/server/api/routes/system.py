@@ -69,6 +69,8 @@ async def metrics(services: Services) -> str:
         f"ostler_open_streams {services.counters.open_streams}",
         "# TYPE ostler_events_total counter",
         f"ostler_events_total {position}",
+        "# TYPE ostler_store_read_bytes_total counter",
+        f"ostler_store_read_bytes_total {services.sessions.store.bytes_read}",
         "# TYPE ostler_sessions gauge",
         *(f'ostler_sessions{{status="{status}"}} {count}' for status, count in sorted(by_status.items())),
     ]

@@ -28,6 +28,7 @@ from ostler.server.store.records import SessionFilter
 from ostler.wire.sessions import SendMessage
 
 _MAX_SEQUENCE = 2**53
+_ALL = 2**53
 _TAGS = ["workflows"]
 
 
@@ -92,12 +93,11 @@ async def stream_execution(
     """Tokens, state and task changes: from the latest turn on, or from an offset."""
     live = await _live(services, project, org, execution)
     last = await turn_boundary(services.sessions, live.id, live.log.last)
-    wanted = resume_from(request, last if offset is None else offset)
+    wanted = resume_from(request, last.offset if offset is None else offset)
     start = await turn_boundary(services.sessions, live.id, wanted)
-    before = sum(turn.first_sequence <= start for turn in await services.sessions.turns(live.id))
     past = await left_behind(services.sessions, live.record)
-    stream = WorkflowStream(live, quiet_until=wanted, past=past, turn_count=before)
-    follower = Follower(services.sessions, live, offset=start)
+    stream = WorkflowStream(live, quiet_until=wanted, past=past, turn_count=start.turns)
+    follower = Follower(services.sessions, live, offset=start.offset)
     chunks = Rendering(follower, stream.render, heartbeat=services.settings.heartbeat_seconds, is_over=stream.is_over)
     return EventStream(chunks, live.log.feed, services.counters, holds=live)
 
@@ -140,7 +140,8 @@ async def execution_state(org: str, execution: str, services: Services, project:
     live = await _live(services, project, org, execution)
     match key:
         case "messages":
-            return StateValue(key=key, value=translation.history(await services.sessions.messages(live.record)))
+            messages, _ = await services.sessions.messages(live.id, 0, _ALL)
+            return StateValue(key=key, value=translation.history(messages))
         case "status":
             return StateValue(key=key, value=translation.state_status(live.log.state))
         case "currentTurn":

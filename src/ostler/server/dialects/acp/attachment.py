@@ -21,7 +21,7 @@ from ostler.server.dialects.acp.messages import (
 from ostler.server.dialects.acp.updates import AcpUpdates
 from ostler.server.dialects.conversation import LeftBehind
 from ostler.server.dialects.following import Follower
-from ostler.server.dialects.formats import Subject
+from ostler.server.dialects.formats import subject_of
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
@@ -57,14 +57,21 @@ class Attachment:
     """Gives the messages of one session to whoever reads them; nothing is kept for a client that does not read."""
 
     def __init__(
-        self, sessions: Sessions, live: LiveSession, *, quiet_until: int, forms: bool, past: LeftBehind | None = None
+        self,
+        sessions: Sessions,
+        live: LiveSession,
+        *,
+        start: int,
+        quiet_until: int,
+        forms: bool,
+        past: LeftBehind | None = None,
     ) -> None:
         self.live = live
         self.lock = asyncio.Lock()
         """Held while a prompt is sent, so that its events are not told before it is known whose it is."""
         self.asked: dict[str, Asked] = {}
-        self._updates = AcpUpdates(Subject(session_id=live.id, key=live.record.key, agent=live.record.agent))
-        self._follower = Follower(sessions, live, offset=0)
+        self._updates = AcpUpdates(subject_of(live.record))
+        self._follower = Follower(sessions, live, offset=start)
         self._quiet_until = quiet_until
         self._past = past or LeftBehind()
         self._forms = forms

@@ -16,6 +16,7 @@ from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.messages import Incoming, Refusal, answer, failure, notification
 from ostler.server.dialects.acp.prompts import create_session, prompt_parts
 from ostler.server.dialects.conversation import LeftBehind, left_behind
+from ostler.server.dialects.following import turn_boundary
 from ostler.server.sessions.answers import questions_of
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
@@ -151,14 +152,14 @@ class AcpConnection:
         wanted = create_session(_params(incoming, messages.NewSession), self._backing.default_agent)
         live, _ = await self._backing.sessions.create(self._backing.project, wanted)
         await self._outlet.send(answer(incoming.id, await self._opened(live)))
-        self._attach(live, quiet_until=live.log.last)
+        await self._attach_now(live)
         return None
 
     async def load_session(self, incoming: Incoming) -> Json:
         live = await self._live(_params(incoming, messages.OfSession).session_id)
         past = await left_behind(self._backing.sessions, live.record)
         earlier = await self._detach(live.id)
-        attachment = self._attach(live, quiet_until=0, past=past)
+        attachment = self._attach(live, start=0, quiet_until=0, past=past)
         if earlier is not None:
             attachment.inherit(earlier)
         if self._outlet.is_read(live.id):
@@ -167,8 +168,7 @@ class AcpConnection:
 
     async def resume_session(self, incoming: Incoming) -> Json:
         live = await self._live(_params(incoming, messages.OfSession).session_id)
-        if live.id not in self.attachments:
-            self._attach(live, quiet_until=live.log.last)
+        await self._attach_now(live)
         return await self._opened(live)
 
     async def list_sessions(self, incoming: Incoming) -> Json:
@@ -282,12 +282,18 @@ class AcpConnection:
         return await self._backing.sessions.live(self._backing.project, session_id)
 
     async def _attached(self, session_id: str) -> Attachment:
-        live = await self._live(session_id)
-        return self.attachments.get(live.id) or self._attach(live, quiet_until=live.log.last)
+        return await self._attach_now(await self._live(session_id))
 
-    def _attach(self, live: LiveSession, *, quiet_until: int, past: LeftBehind | None = None) -> Attachment:
-        sessions = self._backing.sessions
-        attachment = Attachment(sessions, live, quiet_until=quiet_until, forms=self._forms, past=past)
+    async def _attach_now(self, live: LiveSession) -> Attachment:
+        """Tell what happens from now on; what is under way is read from its beginning, so that it is understood."""
+        now = live.log.last
+        start = await turn_boundary(self._backing.sessions, live.id, now)
+        return self.attachments.get(live.id) or self._attach(live, start=start.offset, quiet_until=now)
+
+    def _attach(self, live: LiveSession, *, start: int, quiet_until: int, past: LeftBehind | None = None) -> Attachment:
+        attachment = Attachment(
+            self._backing.sessions, live, start=start, quiet_until=quiet_until, forms=self._forms, past=past
+        )
         self.attachments[live.id] = attachment
         self._outlet.attach(attachment)
         return attachment

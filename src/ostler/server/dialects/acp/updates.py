@@ -23,8 +23,8 @@ from ostler.wire.events import (
     ItemStarted,
     PlanUpdated,
     SessionInfo,
-    SessionStarted,
     TerminalOutput,
+    TurnStarted,
     UnknownEvent,
     UsageUpdated,
 )
@@ -51,8 +51,8 @@ _OUTPUT_SHOWN = 8192
 class AcpUpdates:
     """Fed every event in order; gives session updates as plain data."""
 
-    def __init__(self, _: Subject) -> None:
-        self._cwd = "/"
+    def __init__(self, subject: Subject) -> None:
+        self._cwd = subject.cwd
         self._speech = Speech()
         self._calls: dict[str, str] = {}
         self._outputs: dict[str, str] = {}
@@ -68,8 +68,8 @@ class AcpUpdates:
 
     def _updates(self, event: AnyEvent | UnknownEvent) -> list[Json]:
         match event:
-            case SessionStarted():
-                self._cwd = str((event.data.metadata or {}).get("cwd", "/"))
+            case TurnStarted():
+                self._speech, self._calls, self._outputs = Speech(), {}, {}
             case ItemStarted() | ItemDelta() | ItemCompleted():
                 return self._about_an_item(event)
             case TerminalOutput():

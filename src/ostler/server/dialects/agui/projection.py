@@ -117,6 +117,7 @@ class AguiProjection:
         self._turn_id = event.data.turn_id or "turn"
         self._runs, self._error, self._usage = 0, None, {}
         self._speech = Speech()
+        self._segments.clear()
         self._calls.clear()
         self._asks.clear()
         return [*left, *self._begin_run()]

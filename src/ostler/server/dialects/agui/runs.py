@@ -12,7 +12,7 @@ from ostler.server.dialects.agui.projection import AguiProjection
 from ostler.server.dialects.agui.prompts import instructions_of, prompt_of
 from ostler.server.dialects.beginning import begin, send
 from ostler.server.dialects.following import Follower, Rendering, turn_boundary
-from ostler.server.dialects.formats import Subject
+from ostler.server.dialects.formats import subject_of
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
@@ -58,7 +58,7 @@ async def begin_run(
         if live is None:
             raise RunRefused(f"There is no thread '{wanted.thread_id}' to resume.", "unknown_interrupt")
         sessions.refuse_changes(live, props.change, NAMES)
-        return await _resume(sessions, project, live, wanted.resume)
+        return await _resume(sessions, live, wanted.resume)
     if live is not None and live.log.state.asks:
         waiting = ", ".join(ask.ask_id for ask in live.log.state.asks)
         raise RunRefused(f"The thread waits for answers; resume it with: {waiting}.", "interrupt_pending")
@@ -79,8 +79,9 @@ async def begin_run(
     return Run(live=begun.live, receipt=begun.receipt, after=begun.offset)
 
 
-async def _resume(sessions: Sessions, project: str, live: LiveSession, entries: tuple[ResumeEntry, ...]) -> Run:
-    known = {ask.ask_id: ask for ask in await sessions.asks(project, live.id, only_open=False)}
+async def _resume(sessions: Sessions, live: LiveSession, entries: tuple[ResumeEntry, ...]) -> Run:
+    asked = await sessions.known_asks(live.id, [entry.interrupt_id for entry in entries])
+    known = {ask.ask_id: ask for ask in asked}
     answers = [(_known(known, entry), _checked(known, entry)) for entry in entries]
     before, turn = live.log.last, live.log.state.turn
     answered = {entry.interrupt_id for entry in entries}
@@ -127,7 +128,7 @@ class RunStream:
         self._over = False
         self._own_item = f"itm_{run.receipt.prompt_id}" if run.receipt and run.receipt.prompt_id else None
         live = run.live
-        self._projection = AguiProjection(Subject(session_id=live.id, key=live.record.key, agent=live.record.agent))
+        self._projection = AguiProjection(subject_of(live.record))
         self._turn = PromptTurn(run.receipt, after=run.after) if run.receipt else None
         self._rest: Rendering | None = None
 
@@ -142,7 +143,7 @@ class RunStream:
         """What can be said at once: a run that has nothing to wait for ends here."""
         live = self._run.live
         start = await turn_boundary(self._sessions, live.id, self._run.after)
-        follower = Follower(self._sessions, live, offset=start)
+        follower = Follower(self._sessions, live, offset=start.offset)
         self._rest = Rendering(follower, self._render, heartbeat=self._heartbeat, is_over=lambda: self._over)
         outcome: Json = {"type": "success"}
         if self._run.unanswered:

@@ -6,6 +6,7 @@ conversation gets a session of its own, a branch, that knows what was said befor
 
 import asyncio
 import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -13,11 +14,10 @@ import msgspec
 from ostler.base.context import Context, Said, differing, trimmed, wrapped
 from ostler.base.errors import AskNotFound, AskResolved, InvalidRequest, SessionNotFound
 from ostler.server.dialects.ai_sdk.bodies import AgentChoice, StoredMessage, UiMessage, text_of
-from ostler.server.dialects.ai_sdk.history import LoggedExchanges, Verdict, compared, exchanges_of
+from ostler.server.dialects.ai_sdk.history import LoggedExchanges, Verdict, compared, departs, exchanges_of
 from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
 from ostler.server.dialects.ai_sdk.prompts import Spoken, spoken
 from ostler.server.dialects.ai_sdk.requests import (
-    FORKED_FROM,
     NAMES,
     TurnRequest,
     check_folder,
@@ -28,7 +28,7 @@ from ostler.server.dialects.ai_sdk.requests import (
 from ostler.server.dialects.ai_sdk.stored import StoredConversation
 from ostler.server.dialects.beginning import begin, send
 from ostler.server.dialects.conversation import left_behind
-from ostler.server.dialects.formats import Subject
+from ostler.server.dialects.formats import subject_of
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange, settings_now
@@ -38,9 +38,9 @@ from ostler.wire.parts import ImagePart, InputPart, TextInput
 from ostler.wire.sessions import Ask, CreateSession, PromptReceipt, SendMessage, Turn
 
 _TITLE_LENGTH = 72
+_BRANCH = ":fork-"
 _MOST_BRANCHES = 1000
 _COMPARED_BRANCHES = 8
-_COMPLETED = b'{"type":"item.completed"'
 _REQUESTED = b'{"type":"permission.requested"'
 
 
@@ -116,16 +116,16 @@ class Chat:
         return Handed(live=live, receipt=begun.receipt, offset=begun.offset)
 
     async def _go_on(self, root: SessionRecord, request: TurnRequest, said: Spoken, *, has_approvals: bool) -> Handed:
-        branches = await self._branches(root)
+        branches, taken = await self._branches(root)
         if request.is_lone:
-            return await self._append(branches[-1], request, said, has_approvals=has_approvals)
-        for record in branches[: -_COMPARED_BRANCHES - 1 : -1]:
+            return await self._append(branches[0], request, said, has_approvals=has_approvals)
+        for record in branches:
             match await self._verdict(record, request):
                 case "continues":
                     return await self._append(record, request, said, has_approvals=has_approvals)
                 case "repeats" if (running := await self._running(record, request)) is not None:
                     return running
-        return await self._fork(root, branches, request, said)
+        return await self._fork(root, taken, request, said)
 
     async def _append(
         self, record: SessionRecord, request: TurnRequest, said: Spoken, *, has_approvals: bool
@@ -152,34 +152,28 @@ class Chat:
 
     # Branches
 
-    async def _branches(self, root: SessionRecord) -> list[SessionRecord]:
-        """The session and those that branched off from it, oldest first."""
-        found = [root]
-        for number in range(2, _MOST_BRANCHES):
-            record = await self._find(_branch_key(root, number))
-            if record is None:
-                break
-            if record.labels.get(FORKED_FROM) == root.id:
-                found.append(record)
-        return found
+    async def _branches(self, root: SessionRecord) -> tuple[list[SessionRecord], int]:
+        """The newest of the session and those that branched off from it, and how many keys of branches are taken."""
+        start = _branch_key(root, "")
+        found, taken = await self._sessions.branches(root, (start, f"{start}:"), _COMPARED_BRANCHES)
+        return [*found, root][:_COMPARED_BRANCHES], taken
 
     async def _verdict(self, record: SessionRecord, request: TurnRequest) -> Verdict:
+        """Reads no more of the log than the client told of it."""
         logged = LoggedExchanges()
-        past = await left_behind(self._sessions, record)
-        async for page in self._sessions.pages(record.id, 0):
-            said = (event for event in page if event.body.startswith(_COMPLETED) and event.number not in past)
-            logged.add(decode_event(event.body) for event in said)
+        async for items in self._sessions.said(record.id):
+            logged.add(items)
+            if len(logged.exchanges) > len(request.messages) or departs(logged, request.messages):
+                return "differs"
         state, *_ = self._sessions.state_of(record)
         logged.end_with(state)
         sent = exchanges_of(request.messages, logged.omitted)
         return compared(logged, sent) if sent else "differs"
 
-    async def _fork(
-        self, root: SessionRecord, branches: list[SessionRecord], request: TurnRequest, said: Spoken
-    ) -> Handed:
+    async def _fork(self, root: SessionRecord, taken: int, request: TurnRequest, said: Spoken) -> Handed:
         context, title = _context(request, said), _title(said)
-        for number in range(len(branches) + 1, _MOST_BRANCHES):
-            key = _branch_key(root, number)
+        for number in range(taken + 2, _MOST_BRANCHES):
+            key = _branch_key(root, str(number))
             if await self._find(key) is None:
                 instructions = _instructions(request) or root.spec.instructions or ""
                 state, *_ = self._sessions.state_of(root)
@@ -193,7 +187,7 @@ class Chat:
     async def current(self, key: str) -> SessionRecord | None:
         """The newest branch of a chat: what its client saw last."""
         record = await self._find(key)
-        return (await self._branches(record))[-1] if record is not None else None
+        return (await self._branches(record))[0][0] if record is not None else None
 
     # Approvals
 
@@ -202,8 +196,8 @@ class Chat:
         approvals = [part.approval for part in request.newest.parts if part.approval is not None]
         decided = {approval.id: approval for approval in approvals if approval.approved is not None}
         root = await self._find(request.key)
-        for record in reversed(await self._branches(root) if root is not None else []):
-            if asks := await self._asks(record, set(decided)):
+        for record in (await self._branches(root))[0] if root is not None else []:
+            if asks := await self._asks(record, decided):
                 live = await self._sessions.live(self._project, record.id)
                 self._sessions.refuse_changes(live, wanted_change(request.agent), NAMES)
                 for ask in asks:
@@ -218,13 +212,13 @@ class Chat:
         with contextlib.suppress(AskNotFound, AskResolved):
             await self._sessions.reply_permission(live, ask.ask_id, "once" if approved else "reject", reason)
 
-    async def _asks(self, record: SessionRecord, wanted: set[str]) -> list[Ask]:
-        asks = await self._sessions.asks(self._project, record.id, only_open=False)
-        return [ask for ask in asks if ask.ask_id in wanted and ask.turn_id is not None]
+    async def _asks(self, record: SessionRecord, wanted: Iterable[str]) -> list[Ask]:
+        asks = await self._sessions.known_asks(record.id, wanted)
+        return [ask for ask in asks if ask.turn_id is not None]
 
     async def _continued(self, live: LiveSession, asks: list[Ask]) -> Handed:
-        turns = {turn.turn_id: turn for turn in await self._sessions.turns(live.id)}
-        turn = max((turns[ask.turn_id] for ask in asks if ask.turn_id in turns), key=lambda found: found.number)
+        turns = [await self._sessions.find_turn(live.id, ask.turn_id) for ask in asks if ask.turn_id is not None]
+        turn = max((turn for turn in turns if turn is not None), key=lambda found: found.number)
         answered = frozenset(ask.ask_id for ask in asks)
         seen = 0
         async for page in self._sessions.pages(live.id, turn.first_sequence - 1):
@@ -256,11 +250,6 @@ def _prompt(said: Spoken, context: str | None) -> SendMessage:
     return SendMessage(parts=tuple(parts))
 
 
-def subject_of(record: SessionRecord) -> Subject:
-    """What a projection has to know of a session."""
-    return Subject(session_id=record.id, key=record.key, agent=record.agent)
-
-
 def running_turn(live: LiveSession) -> Handed | None:
     """The turn under way, from its beginning."""
     turn = live.log.state.turn
@@ -277,9 +266,9 @@ def _ask_id(body: bytes) -> str:
     return str(getattr(event.data, "permission_id", ""))
 
 
-def _branch_key(root: SessionRecord, number: int) -> str:
-    suffix = f":fork-{number}"
-    return root.key[: 128 - len(suffix)] + suffix
+def _branch_key(root: SessionRecord, number: str) -> str:
+    """Keys of branches differ in their number only, so that all of them are found at once."""
+    return f"{root.key[: 128 - len(_BRANCH) - len(str(_MOST_BRANCHES))]}{_BRANCH}{number}"
 
 
 def _context(request: TurnRequest, said: Spoken) -> str | None:

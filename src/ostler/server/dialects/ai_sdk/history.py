@@ -8,7 +8,7 @@ import msgspec
 from ostler.base.context import unwrapped
 from ostler.server.dialects.ai_sdk.bodies import UiMessage, text_of
 from ostler.server.sessions.state import SessionState
-from ostler.wire.events import AnyEvent, ItemCompleted, UnknownEvent
+from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, PromptPart, TextPart
 
 Verdict = Literal["continues", "repeats", "differs"]
@@ -32,15 +32,13 @@ class LoggedExchanges:
         self.live: int | None = None
         """Which exchange is being answered."""
 
-    def add(self, events: Iterable[AnyEvent | UnknownEvent]) -> None:
-        """Fold more events in; only finished items count."""
-        for event in events:
-            if isinstance(event, ItemCompleted) and event.data.item.kind == "message":
-                item = event.data.item
-                if item.role == "user":
-                    self._ask(item.content)
-                elif self.exchanges:
-                    self.exchanges[-1].answered += _squeezed(_texts(item.content))
+    def add(self, items: Iterable[Item]) -> None:
+        """Fold more finished messages in."""
+        for item in items:
+            if item.role == "user":
+                self._ask(item.content)
+            elif self.exchanges:
+                self.exchanges[-1].answered += _squeezed(_texts(item.content))
 
     def end_with(self, state: SessionState) -> None:
         """After the last event: the turn under way, and the prompts that wait, which were said as well."""
@@ -74,6 +72,13 @@ def add_message(exchanges: list[Exchange], role: str, text: str) -> None:
         exchanges.append(Exchange(asked=_squeezed(text)))
     elif exchanges:
         exchanges[-1].answered += _squeezed(text)
+
+
+def departs(logged: LoggedExchanges, messages: Sequence[UiMessage]) -> bool:
+    """Whether the beginning of the log (its last exchange may go on) already tells another conversation."""
+    sent = exchanges_of(messages[: logged.omitted + 2 * len(logged.exchanges) + 2], logged.omitted)
+    both = list(zip(sent, logged.exchanges, strict=False))[:-1]
+    return not all(_agree(theirs, ours, is_live=False) for theirs, ours in both)
 
 
 def compared(logged: LoggedExchanges, sent: Sequence[Exchange]) -> Verdict:

@@ -1,15 +1,23 @@
-"""The log as flat lines; everything that is said between a person and an agent is left out."""
+"""The log as flat lines: what the session is, what its agent says and does, what was kept and handed over."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ostler.base.context import unwrapped
 from ostler.server.dialects.formats import Subject
 from ostler.wire.events import (
     AnyEvent,
     DeliveryCompleted,
     ErrorRaised,
+    ItemCompleted,
     Log,
     Notice,
+    PermissionData,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionData,
+    QuestionRequested,
+    QuestionResolved,
     SessionRewound,
     SessionStatusChanged,
     SnapshotCreated,
@@ -17,9 +25,13 @@ from ostler.wire.events import (
     TurnStarted,
     UnknownEvent,
 )
+from ostler.wire.items import Item
+from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, StatusPart, TextPart, ToolCallPart, ToolResultPart
 
 Json = dict[str, Any]
 KINDS = frozenset({"status", "log", "moment", "delivery"})
+_LONGEST = 4000
+"""Characters of one line; the transcript has all of it."""
 
 
 class FlatProjection:
@@ -30,8 +42,26 @@ class FlatProjection:
 
     def feed(self, event: AnyEvent | UnknownEvent) -> Sequence[Json]:
         """What this event becomes."""
-        line = _LINES.get(type(event))
-        return [] if line is None else [{**line(event), "ts": event.time}]
+        line = line_of(event)
+        return [] if line is None else [line]
+
+
+def line_of(event: AnyEvent | UnknownEvent) -> Json | None:
+    """The line of an event; None for one that has none."""
+    line = LINES.get(type(event))
+    return None if line is None else {**line(event), "ts": event.time}
+
+
+def log_line_of(event: AnyEvent | UnknownEvent) -> Json | None:
+    """The same in words, for a log that is nothing but lines."""
+    line = line_of(event)
+    if line is None or line["type"] == "log":
+        return line
+    return {**_log("info", _IN_WORDS[line["type"]](line)), "ts": event.time}
+
+
+def _because(what: str, reason: str | None) -> str:
+    return f"{what}: {reason}" if reason else what
 
 
 def _log(level: str, message: str) -> Json:
@@ -49,13 +79,77 @@ def _moment(event: SnapshotCreated) -> Json:
 
 
 def _delivery(event: DeliveryCompleted) -> Json:
-    return {"type": "delivery", "mode": event.data.mode, "url": event.data.url}
+    data = event.data
+    more = {"branch": data.branch, "commit": data.commit, "targetBranch": data.target, "number": data.number}
+    known = {name: value for name, value in more.items() if value is not None}
+    return {"type": "delivery", "mode": data.mode, "url": data.url, **known}
 
 
-_LINES: dict[type, Callable[[Any], Json]] = {
+def _delivered(line: Json) -> str:
+    branch = f" of branch {line['branch']}" if line["mode"] == "pr" and "branch" in line else ""
+    place = f" {line['branch']}" if line["mode"] == "branch" and "branch" in line else ""
+    return f"delivered as {line['mode']}{place}{branch}" + (f": {line['url']}" if line["url"] else "")
+
+
+def _item(event: ItemCompleted) -> Json:
+    item = event.data.item
+    spoken = "user: " if item.role == "user" else ""
+    level = "error" if item.status == "failed" else "info"
+    return _log(level, _cut(spoken + (_words(item) or f"{item.kind} without text")))
+
+
+def _words(item: Item) -> str:
+    return "\n".join(filter(None, map(_part, item.content)))
+
+
+def _part(part: ContentPart) -> str:
+    match part:
+        case TextPart(text=text):
+            return text if unwrapped(text) is None else ""
+        case ToolCallPart(name=name, arguments=arguments):
+            return f"tool {name}: {arguments}"
+        case ToolResultPart(output=output):
+            return f"result: {output}"
+        case StatusPart(label=label, detail=detail):
+            return _because(label, detail)
+        case FileRefPart(path=path) | ImagePart(path=path):
+            return f"file {path}"
+        case _:
+            return ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ... (cut)"
+
+
+def _permission(event: PermissionRequested | PermissionResolved) -> Json:
+    data: PermissionData = event.data
+    asked = data.status == "requested"
+    told = f"asks for permission: {data.action}" if asked else f"permission {data.status}: {data.action}"
+    return _log("warning" if asked else "info", _cut(told))
+
+
+def _question(event: QuestionRequested | QuestionResolved) -> Json:
+    data: QuestionData = event.data
+    asked = data.status == "requested"
+    told = f"asks: {data.prompt}" if asked else _because(f"question {data.status}", data.response)
+    return _log("warning" if asked else "info", _cut(told))
+
+
+_IN_WORDS: dict[str, Callable[[Json], str]] = {
+    "status": lambda line: _because(f"session is {line['status']}", line.get("reason")),
+    "moment": lambda line: f"snapshot {line['snapshotId']}: {line['note']}",
+    "delivery": _delivered,
+}
+LINES: dict[type, Callable[[Any], Json]] = {
     SessionStatusChanged: _status,
     SnapshotCreated: _moment,
     DeliveryCompleted: _delivery,
+    ItemCompleted: _item,
+    PermissionRequested: _permission,
+    PermissionResolved: _permission,
+    QuestionRequested: _question,
+    QuestionResolved: _question,
     Log: lambda event: _log(event.data.level, event.data.message),
     Notice: lambda event: _log(event.data.severity, event.data.message),
     ErrorRaised: lambda event: _log("error", event.data.message),

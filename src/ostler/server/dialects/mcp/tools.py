@@ -80,9 +80,8 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         return await self._standing(live)
 
     async def _standing(self, live: LiveSession) -> Json:
-        turns = await self._turns(live)
-        messages = await self.sessions.messages(live.record)
-        latest = turns[-1] if turns else None
+        latest = await self._latest(live)
+        messages = await self.sessions.messages_since(live.id, latest.first_sequence - 1) if latest else []
         said = [_text(found) for found in messages if latest and found.turn_id == latest.turn_id]
         return {
             "session_id": live.id,
@@ -94,20 +93,18 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
             "asks": [_ask_view(ask) for ask in live.log.state.asks],
         }
 
-    async def _turns(self, live: LiveSession) -> list[Turn]:
-        """The turns as they are stored, once the end that the session knows of is stored too."""
-        while (
-            (turns := await self.sessions.turns(live.id)) and turns[-1].outcome is None and live.log.state.turn is None
-        ):
+    async def _latest(self, live: LiveSession) -> Turn | None:
+        """The turn that began last, once the end that the session knows of is stored too."""
+        while live.log.shown.turn is not None and live.log.state.turn is None:
             await live.log.feed.wait(live.log.last, timeout=_WRITE_SECONDS)
-        return turns
+        return live.log.shown.turn or live.log.shown.last_turn
 
     async def read_transcript(self, session_id: str, offset: int, limit: int) -> Json:
         """A part of the conversation."""
         record = await self.sessions.find(self.project, session_id)
-        messages = await self.sessions.messages(record)
-        first, last = max(0, offset), max(0, offset) + max(1, min(limit, _MOST_MESSAGES))
-        return {"messages": [_message_view(found) for found in messages[first:last]], "has_more": len(messages) > last}
+        wanted = max(1, min(limit, _MOST_MESSAGES))
+        messages, has_more = await self.sessions.messages(record.id, max(0, offset), wanted)
+        return {"messages": [_message_view(found) for found in messages], "has_more": has_more}
 
     async def answer_ask(
         self,

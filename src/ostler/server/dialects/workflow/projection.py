@@ -40,8 +40,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 class WorkflowProjection:
     """Fed the events of whole turns in order."""
 
-    def __init__(self, _: Subject, *, turn_count: int = 0) -> None:
-        self._turn_count = turn_count
+    def __init__(self, subject: Subject) -> None:
+        self._turn_count = subject.turns_before
         self._turn_id = ""
         self._calls: dict[str, ToolCallPart] = {}
         self._speech = Speech()
@@ -69,6 +69,7 @@ class WorkflowProjection:
             case TurnStarted():
                 self._turn_count += 1
                 self._turn_id = event.data.turn_id or ""
+                self._calls, self._speech = {}, Speech()
                 return [_state("status", "running"), _state("currentTurn", self._turn_count)]
             case TurnEnded():
                 return [_state("status", "waiting_for_input")]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ostler.server.dialects.conversation import LeftBehind
-from ostler.server.dialects.formats import Subject
+from ostler.server.dialects.formats import subject_of
 from ostler.server.dialects.workflow.projection import Message, WorkflowProjection
 from ostler.server.sessions.live import LiveSession
 from ostler.server.store.records import StoredEvent
@@ -16,8 +16,7 @@ class WorkflowStream:
     """Renders a log from the beginning of a turn on; what the client has already is not told again."""
 
     def __init__(self, live: LiveSession, *, quiet_until: int, past: LeftBehind, turn_count: int) -> None:
-        subject = Subject(session_id=live.id, key=live.record.key, agent=live.record.agent)
-        self._projection = WorkflowProjection(subject, turn_count=turn_count)
+        self._projection = WorkflowProjection(subject_of(live.record, turn_count))
         self._quiet_until = quiet_until
         self._past = past
         self._ended = False

@@ -1,0 +1,101 @@
+"""What a request takes out of the database depends on what it answers, not on how long the session's log is."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from uuid import uuid4
+
+import httpx
+
+from tests.server.chatting import Body, load, message
+from tests.server.folding import folded
+from tests.server.talk import Talk
+from tests.serving import RunningServer
+
+WORDS = " ".join(["word"] * 250)
+SLACK = 30_000
+"""Bytes by which two answers about the same may differ: a chunk more or less, a longer number."""
+
+
+def bytes_read(api: httpx.Client) -> int:
+    found = re.search(r"^ostler_store_read_bytes_total (\d+)$", api.get("/metrics").text, re.MULTILINE)
+    assert found is not None
+    return int(found[1])
+
+
+def cost(api: httpx.Client, request: Callable[[], httpx.Response]) -> int:
+    before = bytes_read(api)
+    answer = request()
+    assert answer.status_code in {200, 201, 202, 204}, answer.text
+    return bytes_read(api) - before
+
+
+def grow(talk: Talk, turns: int) -> None:
+    for _ in range(turns):
+        talk.turn(f"mock: say {WORDS}")
+
+
+PATHS = (
+    "",
+    "/queue",
+    "/messages?limit=2",
+    "/messages?offset=2&limit=2",
+    "/logs?tail=3",
+    "/artifacts",
+    *(f"/events?format={name}&limit=3&offset=" for name in ("ui", "acp", "agui", "flat", "workflow")),
+)
+
+
+def costs(talk: Talk) -> dict[str, int]:
+    near_the_end = talk.events[-1]["sequence"] - 3
+    places = {path: f"/sessions/{talk.id}{path}{near_the_end if path.endswith('=') else ''}" for path in PATHS}
+    return {path: cost(talk.api, partial(talk.api.get, place)) for path, place in places.items()}
+
+
+def test_what_a_request_reads_does_not_grow_with_the_log(api: httpx.Client) -> None:
+    talk = Talk(api)
+    grow(talk, 2)
+    short = costs(talk)
+    grow(talk, 10)
+    long = costs(talk)
+    grown = {name: (short[name], long[name]) for name in PATHS if long[name] > short[name] + SLACK}
+    assert grown == {}
+    log = cost(talk.api, lambda: talk.api.get(f"/sessions/{talk.id}/events?limit=10000"))
+    assert max(long.values()) * 5 < log
+    assert_pages_are_the_fold(talk)
+
+
+def assert_pages_are_the_fold(talk: Talk) -> None:
+    everything = folded(talk.events)
+    pages = [talk.get(f"/messages?offset={offset}&limit=5") for offset in range(0, len(everything), 5)]
+    assert [found for page in pages for found in page["messages"]] == everything
+    assert [page["has_more"] for page in pages] == [True] * (len(pages) - 1) + [False]
+
+
+def test_a_message_that_still_grows_is_shown_as_far_as_it_is(api: httpx.Client) -> None:
+    talk = Talk(api)
+    grow(talk, 1)
+    talk.send("mock: stream 500 words 5/s")
+    talk.until_type("item.delta")
+    messages = talk.get("/messages?offset=2")["messages"]
+    assert messages[-1]["item"]["status"] == "in_progress"
+    last = messages[-1]["last_sequence"]
+    assert messages == folded(talk.get(f"/events?limit={last}")["events"])[2:]
+    talk.post("/interrupt")
+
+
+def test_a_chat_reads_no_more_of_its_log_than_its_client_tells(server: RunningServer, api: httpx.Client) -> None:
+    chat = Talk(api, key=f"cost-{uuid4().hex}")
+    key = chat.created["key"]
+    grow(chat, 12)
+    log = cost(api, lambda: api.get(f"/sessions/{chat.id}/events?limit=10000"))
+    with httpx.Client(base_url=server.url, timeout=60) as root:
+
+        def post(*told: Body) -> httpx.Response:
+            answer = root.post("/api/chat", json={"id": key, "messages": told, "trigger": "submit-message"})
+            assert answer.headers["x-session-id"] == key
+            return answer
+
+        told = load(root, key)
+        assert cost(api, lambda: post(*told, message("mock: say ok"))) * 4 < log
+        assert cost(api, lambda: post(message("mock: say ok"))) < SLACK
