@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.server.chatting import SSE, Body, ask, assert_status, chunks, content, envelope, load, message, words
+from tests.server.talk import stream
 from tests.serving import RunningServer, wait_until
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -442,13 +443,28 @@ def invoke(*messages: tuple[str, str], **data: Any) -> Body:
 
 
 @pytest.mark.parametrize("path", ["/invoke", "/api/v1/invoke"])
-def test_invoke_answers_without_a_session_and_leaves_none_running(root: httpx.Client, path: str) -> None:
+def test_invoke_answers_without_a_session_and_leaves_none(root: httpx.Client, path: str) -> None:
     answer = root.post(path, json=invoke(("user", "Hi"), ("assistant", "Hello"), ("user", "mock: say done")))
     body = answer.json()
     assert set(body) == {"trace_id", "span_id", "status", "data"}
     assert body["data"] == {"outputs": {"role": "assistant", "content": "done"}}
-    session = root.get(f"/api/v1/sessions/{answer.headers['x-session-id']}").json()
-    assert (session["status"], session["turn_count"]) == ("stopped", 1)
+    gone = answer.headers["x-session-id"]
+    assert root.get(f"/api/v1/sessions/{gone}").status_code == 404
+    assert gone not in [found["key"] for found in root.get("/api/v1/sessions").json()["items"]]
+
+
+def test_invoke_tells_the_agent_every_named_input(root: httpx.Client) -> None:
+    body = invoke(("user", "mock: wait 600"))
+    body["data"]["inputs"] |= {"ticket": "T-17", "doc": {"title": "Tea"}}
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(root.post, "/invoke", json=body)
+        heard = (
+            line for line in stream(root, "/api/v1/events", offset="0", stream="1") if line["type"] == "item.completed"
+        )
+        asked = next(event for event in heard if "T-17" in str(event["data"]["item"]["content"]))
+        root.post(f"/api/v1/sessions/{asked['session_id']}/interrupt")
+        assert answer.result().status_code == 200
+    assert '"title": "Tea"' in asked["data"]["item"]["content"][0]["text"]
 
 
 def test_invoke_refuses_an_agent_that_has_to_ask(root: httpx.Client) -> None:

@@ -119,6 +119,10 @@ def test_as_flat_lines(talk: Talk) -> None:
         {"type": "status", "status": "provisioning"},
         {"type": "status", "status": "running"},
         {"type": "log", "level": "info", "message": f"turn {turn} began"},
+        {"type": "log", "level": "info", "message": f"user: {SCRIPT}"},
+        {"type": "log", "level": "info", "message": "Hi"},
+        {"type": "log", "level": "info", "message": 'tool search: {"q":1}'},
+        {"type": "log", "level": "info", "message": "result: 3 results"},
         {"type": "log", "level": "info", "message": f"turn {turn} ended: completed"},
     ]
 

@@ -106,7 +106,7 @@ def test_a_quiet_stream_gets_heartbeats(state_dir: Path) -> None:
 def test_logs_tell_what_the_agent_says_and_does_and_what_goes_wrong(api: httpx.Client) -> None:
     talk = Talk(api)
     script = 'mock: tool search {"query": "ostler"} -> 3 results\nmock: say Done.\nmock: error The model is overloaded'
-    turn = talk.turn(script)[0]["data"]["turn_id"]
+    turn = talk.turn(script)[-1]["data"]["turn_id"]
     logs = talk.get("/logs")["logs"]
     assert [(line["level"], line["message"]) for line in logs] == [
         ("info", "session is provisioning"),

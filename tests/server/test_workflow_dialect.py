@@ -14,6 +14,7 @@ from tests.serving import RunningServer, running_server
 Message = tuple[str, dict[str, Any]]
 ALL = "/workflow-executions"
 WAITING: Message = ("WorkflowState", {"key": "status", "value": "waiting_for_input"})
+PENDING: Message = ("WorkflowState", {"key": "status", "value": "pending"})
 
 
 @pytest.fixture
@@ -145,7 +146,11 @@ def test_a_cancelled_execution_ends_its_stream(acme: httpx.Client) -> None:
     next(message for message in stream if message[0] == "Token")
     statuses = [acme.post(f"{ALL}/{execution}/cancel").json()["status"] for _ in range(2)]
     assert statuses == ["CANCELLED", "CANCELLED"]
-    assert list(stream)[-1] == ("WorkflowState", {"key": "status", "value": "cancelled"})
+    cancelled = ("WorkflowState", {"key": "status", "value": "cancelled"})
+    told = [message for message in stream if message[1].get("key") == "status"]
+    assert told == [cancelled]
+    again = [message for message in messages(acme, execution, offset=0) if message[1].get("key") == "status"]
+    assert again == [PENDING, ("WorkflowState", {"key": "status", "value": "running"}), cancelled]
 
 
 def test_asks_are_told_and_answered_by_signals(acme: httpx.Client) -> None:
@@ -153,11 +158,14 @@ def test_asks_are_told_and_answered_by_signals(acme: httpx.Client) -> None:
     stream = messages(acme, execution)
     asked = next(data["data"] for name, data in stream if name == "Token")
     assert asked["type"] == "permission_request"
+    assert next(stream) == WAITING
+    assert acme.get(f"{ALL}/{execution}/state?key=status").json()["value"] == "waiting_for_input"
     signal = {"name": "permissionReply", "payload": {"permissionId": asked["permissionId"], "reply": "once"}}
     assert acme.post(f"{ALL}/{execution}/signal", json=signal).status_code == 200
     question = next(
         token for _, data in stream if isinstance(token := data.get("data"), dict) and token["type"] == "question"
     )
+    assert next(stream) == WAITING
     signal = {"name": "questionReply", "payload": {"questionId": question["questionId"], "answers": [["tea"]]}}
     assert acme.post(f"{ALL}/{execution}/signal", json=signal).status_code == 200
     assert "tea" in "".join(token for token in tokens(until(stream, WAITING)) if isinstance(token, str))
@@ -212,6 +220,19 @@ def test_an_organisation_counts_and_shows_only_its_own_executions(state_dir: Pat
 def test_a_bad_execution_is_refused_and_not_created(acme: httpx.Client, body: Any, field: str) -> None:
     before = acme.get(ALL).json()["total"]
     assert_problem(acme.post(ALL, json=body), "invalid_request", field=field)
+    assert acme.get(ALL).json()["total"] == before
+
+
+def test_what_the_agent_cannot_be_told_is_refused_by_name_and_all_at_once(acme: httpx.Client) -> None:
+    before = acme.get(ALL).json()["total"]
+    config = {"maxTurns": -5, "maxTokens": 16384, "temperature": 0.7, "thinking": "enormous"}
+    task = {"userPrompt": "mock: say Hi", "model": {"provider": "acme", "modelId": "mock"}, "tools": ["read"]}
+    answer = acme.post(ALL, json={"kind": "agent", "input": {**task, "config": config}})
+    assert set(assert_problem(answer, "unprocessable")["errors"]) == {
+        "input.tools",
+        "input.model.provider",
+        *(f"input.config.{name}" for name in config),
+    }
     assert acme.get(ALL).json()["total"] == before
 
 

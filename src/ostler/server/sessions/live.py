@@ -218,7 +218,7 @@ class LiveSession:
             state.turn is None
             and state.queue
             and state.status == "running"
-            and not (self._deleted or self._shutting_down or self._is_ending)
+            and not (self._deleted or self._shutting_down or self.is_ending)
         ):
             first, *rest = state.queue
             await self._begin(first, [drafts.queue(rest)])
@@ -449,14 +449,14 @@ class LiveSession:
             raise InvalidTransition(session=self.id, status=current, verb=verb)
 
     @property
-    def _is_ending(self) -> bool:
+    def is_ending(self) -> bool:
         """Whether somebody stops or cancels it just now: a cancelled session is `running` until its agent is gone."""
         return self._ending is not None and not self._ending.done()
 
     def refuse_if_over(self, what: str) -> None:
         """Raise if the session takes nothing more."""
         status = self.log.state.status
-        if self.log.state.ended or status == "stopping" or self._is_ending:
+        if self.log.state.ended or status == "stopping" or self.is_ending:
             shown = status if self.log.state.ended else "stopping"
             raise SessionEndedError(session=self.id, status=shown, what=what)
 

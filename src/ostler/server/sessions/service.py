@@ -160,6 +160,11 @@ class Sessions(Reading):
         live = self._live.get(record.id)
         return live.process if live is not None else None
 
+    def is_ending(self, record: SessionRecord) -> bool:
+        """Whether somebody stops or cancels the session just now."""
+        live = self._live.get(record.id)
+        return live is not None and live.is_ending
+
     async def page(self, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
         """One page of sessions and how many match."""
         return await self.store.read(queries.list_sessions, wanted)

@@ -91,9 +91,10 @@ async def load(
 async def invoke(
     services: Services, project: str, request: Request[Any, Any, Any], data: InvokeRequest
 ) -> Response[TurnResponse]:
-    """Run one prompt in a session that ends with the answer."""
+    """Run one prompt in a session that is gone with the answer."""
     preferred(request.headers.get("accept"), (_JSON,))
-    handed = await _chat(services, project).hand_over(invoke_request(data), SAFE.version)
+    wanted = invoke_request(data, await request.json())
+    handed = await _chat(services, project).hand_over(wanted, SAFE.version)
     return _answer(await invoked(services.sessions, handed))
 
 

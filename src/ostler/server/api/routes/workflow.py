@@ -22,9 +22,10 @@ from ostler.server.dialects.workflow.bodies import (
     SignalReceived,
     StateValue,
 )
+from ostler.server.dialects.workflow.status import state_word
 from ostler.server.dialects.workflow.stream import WorkflowStream
 from ostler.server.sessions.live import LiveSession
-from ostler.server.store.records import SessionFilter
+from ostler.server.store.records import SessionFilter, SessionRecord
 from ostler.wire.sessions import SendMessage
 
 _MAX_SEQUENCE = 2**53
@@ -40,7 +41,7 @@ async def _live(services: Services, project: str, org: str, execution: str) -> L
 
 
 def _view(live: LiveSession) -> Execution:
-    return translation.execution_view(live.record, live.log.state, live.log.last, live.log.updated_at)
+    return translation.execution_view(live.record, live.log.state, live.log.updated_at, is_ending=live.is_ending)
 
 
 @post("/", status_code=201, operation_id="workflows.create", tags=_TAGS)
@@ -70,9 +71,14 @@ async def list_executions(
     unlabelled = (translation.ORG_LABEL,) if org == translation.DEFAULT_ORG else ()
     wanted = SessionFilter(project=project, page=page, per_page=per_page, labels=labels, unlabelled=unlabelled)
     records, total = await services.sessions.page(wanted)
-    items = tuple(translation.execution_view(record, *services.sessions.state_of(record)) for record in records)
+    items = tuple(_listed(services, record) for record in records)
     following = page + 1 if page * per_page < total else None
     return ExecutionPage(items=items, page=page, per_page=per_page, total=total, next_page=following)
+
+
+def _listed(services: Services, record: SessionRecord) -> Execution:
+    state, _, updated_at = services.sessions.state_of(record)
+    return translation.execution_view(record, state, updated_at, is_ending=services.sessions.is_ending(record))
 
 
 @get("/{execution:str}", operation_id="workflows.get", tags=_TAGS)
@@ -143,7 +149,8 @@ async def execution_state(org: str, execution: str, services: Services, project:
             messages, _ = await services.sessions.messages(live.id, 0, _ALL)
             return StateValue(key=key, value=translation.history(messages))
         case "status":
-            return StateValue(key=key, value=translation.state_status(live.log.state))
+            status = translation.status_of(live.log.state, is_ending=live.is_ending)
+            return StateValue(key=key, value=state_word(status))
         case "currentTurn":
             return StateValue(key=key, value=live.log.state.turn_count)
         case _:

@@ -1,5 +1,6 @@
 """A whole turn as one answer, for clients that do not stream."""
 
+import asyncio
 import hashlib
 
 import msgspec
@@ -79,12 +80,11 @@ async def whole_turn(sessions: Sessions, handed: Handed) -> WholeTurn:
 
 
 async def invoked(sessions: Sessions, handed: Handed) -> WholeTurn:
-    """A turn whose session ends with it; nobody is there to be asked."""
+    """A turn whose session is gone with it; nobody is there to be asked."""
     try:
         turn = await whole_turn(sessions, handed)
     finally:
-        if not handed.live.log.state.ended:
-            await handed.live.stop()
+        await asyncio.shield(sessions.delete(handed.live.record.project, handed.live.id))
     if turn.waits_for is not None:
         raise Unprocessable(
             reason=f"The agent wants {turn.waits_for}; /invoke cannot wait for that. "

@@ -101,7 +101,7 @@ class InvokeMessage(Wire, frozen=True, kw_only=True):
 
 
 class InvokeInputs(Wire, frozen=True, kw_only=True):
-    """The conversation, in plain form."""
+    """The conversation, in plain form; whatever else is here is told to the agent by its name."""
 
     messages: tuple[InvokeMessage, ...]
 

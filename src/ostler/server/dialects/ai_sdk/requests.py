@@ -73,14 +73,15 @@ def turn_request(body: ChatRequest) -> TurnRequest:
     )
 
 
-def invoke_request(body: InvokeRequest) -> TurnRequest:
-    """Read the plain form."""
+def invoke_request(body: InvokeRequest, sent: Any) -> TurnRequest:
+    """Read the plain form; `sent` is the whole body, whose inputs may have any names beside `messages`."""
     if not body.data.inputs.messages:
         raise _invalid("data.inputs.messages", "must not be empty")
     agent = body.data.parameters.agent if body.data.parameters else None
     return TurnRequest(
         messages=tuple(map(plain, body.data.inputs.messages)),
         where="data.inputs.messages",
+        inputs={name: value for name, value in sent["data"]["inputs"].items() if name != "messages"},
         agent=_referenced(agent or AgentChoice(), body.references),
     )
 

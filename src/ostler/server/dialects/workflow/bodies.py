@@ -18,7 +18,7 @@ class ModelChoice(Request, frozen=True, kw_only=True, rename="camel"):
 
 
 class ExecutionConfig(Request, frozen=True, kw_only=True, rename="camel"):
-    """How the agent should work; limits are the agent's own affair."""
+    """How the agent should work; what its agent cannot be told is refused."""
 
     max_turns: int | None = None
     max_tokens: int | None = None

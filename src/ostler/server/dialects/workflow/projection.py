@@ -7,6 +7,8 @@ import msgspec
 
 from ostler.server.dialects.formats import Subject
 from ostler.server.dialects.speech import Kind, Speech, spoken
+from ostler.server.dialects.workflow.bodies import ExecutionStatus
+from ostler.server.dialects.workflow.status import execution_status, state_word
 from ostler.wire.events import (
     AnyEvent,
     ArtifactCreated,
@@ -15,8 +17,12 @@ from ostler.wire.events import (
     ItemDelta,
     ItemStarted,
     PermissionRequested,
+    PermissionResolved,
     QuestionRequested,
+    QuestionResolved,
     SessionEnded,
+    SessionStatus,
+    SessionStatusChanged,
     TerminalOutput,
     TurnEnded,
     TurnStarted,
@@ -27,7 +33,7 @@ from ostler.wire.parts import ContentPart, ToolCallPart, ToolResultPart
 
 Json = dict[str, Any]
 KINDS = frozenset({"Token", "WorkflowState", "TaskState"})
-_ENDS = {"completed": "completed", "error": "failed", "terminated": "cancelled"}
+_ENDS: dict[str, SessionStatus] = {"completed": "completed", "error": "failed", "terminated": "cancelled"}
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,38 +49,74 @@ class WorkflowProjection:
     def __init__(self, subject: Subject) -> None:
         self._turn_count = subject.turns_before
         self._turn_id = ""
+        self._status: SessionStatus = "running"
+        self._works = False
+        self._asks: set[str] = set()
+        self._told: ExecutionStatus | None = None
         self._calls: dict[str, ToolCallPart] = {}
         self._speech = Speech()
 
     def feed(self, event: AnyEvent | UnknownEvent) -> Sequence[Message]:
         """What this event becomes."""
         match event:
-            case TurnStarted() | TurnEnded() | SessionEnded():
+            case TurnStarted() | TurnEnded() | SessionStatusChanged() | SessionEnded():
                 return self._about_the_execution(event)
+            case PermissionRequested() | PermissionResolved() | QuestionRequested() | QuestionResolved():
+                return self._about_an_ask(event)
             case ItemStarted() | ItemDelta() | ItemCompleted():
                 return self._about_an_item(event)
-            case TerminalOutput():
-                data = {"type": "terminal", "stream": event.data.stream, "data": event.data.data}
-                return [self._token(event.data.item_id, data)]
-            case ArtifactCreated(data=made):
-                artifact = {"type": "artifact", "path": made.path, "action": made.action}
-                return [self._token(made.item_id, {**artifact, "artifact_type": made.artifact_type})]
-            case ErrorRaised() | PermissionRequested() | QuestionRequested():
-                return [self._token(None, _told(event))]
+            case TerminalOutput() | ArtifactCreated() | ErrorRaised():
+                return [self._beside(event)]
             case _:
                 return []
 
-    def _about_the_execution(self, event: TurnStarted | TurnEnded | SessionEnded) -> list[Message]:
+    def _beside(self, event: TerminalOutput | ArtifactCreated | ErrorRaised) -> Message:
+        match event:
+            case TerminalOutput(data=data):
+                return self._token(data.item_id, {"type": "terminal", "stream": data.stream, "data": data.data})
+            case ArtifactCreated(data=made):
+                artifact = {"type": "artifact", "path": made.path, "action": made.action}
+                return self._token(made.item_id, {**artifact, "artifact_type": made.artifact_type})
+            case ErrorRaised():
+                return self._token(None, _told(event))
+
+    def _about_the_execution(
+        self, event: TurnStarted | TurnEnded | SessionStatusChanged | SessionEnded
+    ) -> list[Message]:
         match event:
             case TurnStarted():
                 self._turn_count += 1
                 self._turn_id = event.data.turn_id or ""
-                self._calls, self._speech = {}, Speech()
-                return [_state("status", "running"), _state("currentTurn", self._turn_count)]
+                self._calls, self._speech, self._asks = {}, Speech(), set()
+                self._status, self._works, self._told = "running", True, None
+                return [*self._standing(), _state("currentTurn", self._turn_count)]
             case TurnEnded():
-                return [_state("status", "waiting_for_input")]
+                self._works, self._asks = False, set()
+            case SessionStatusChanged():
+                self._status = event.data.status
             case SessionEnded():
-                return [_state("status", _ENDS[event.data.reason])]
+                self._status = _ENDS[event.data.reason]
+        return self._standing()
+
+    def _about_an_ask(
+        self, event: PermissionRequested | PermissionResolved | QuestionRequested | QuestionResolved
+    ) -> list[Message]:
+        match event:
+            case PermissionRequested() | QuestionRequested():
+                self._asks.add(_ask_id(event))
+                return [self._token(None, _told(event)), *self._standing()]
+            case _:
+                self._asks.discard(_ask_id(event))
+                return self._standing()
+
+    def _standing(self) -> list[Message]:
+        """Where the execution stands, if that has changed."""
+        begun = self._turn_count > 0
+        status = execution_status(self._status, has_begun=begun, works=self._works, asks=bool(self._asks))
+        if status == self._told:
+            return []
+        self._told = status
+        return [_state("status", state_word(status))]
 
     def _about_an_item(self, event: ItemStarted | ItemDelta | ItemCompleted) -> list[Message]:
         match event:
@@ -151,6 +193,14 @@ def _arguments(call: ToolCallPart) -> Any:
         return msgspec.json.decode(call.arguments)
     except msgspec.DecodeError:
         return call.arguments
+
+
+def _ask_id(event: PermissionRequested | PermissionResolved | QuestionRequested | QuestionResolved) -> str:
+    match event:
+        case PermissionRequested() | PermissionResolved():
+            return event.data.permission_id
+        case QuestionRequested() | QuestionResolved():
+            return event.data.question_id
 
 
 def _told(event: ErrorRaised | PermissionRequested | QuestionRequested) -> Json:

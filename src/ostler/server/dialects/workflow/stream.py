@@ -9,7 +9,7 @@ from ostler.server.dialects.formats import subject_of
 from ostler.server.dialects.workflow.projection import Message, WorkflowProjection
 from ostler.server.sessions.live import LiveSession
 from ostler.server.store.records import StoredEvent
-from ostler.wire.events import SessionEnded, decode_event
+from ostler.wire.events import AnyEvent, SessionEnded, TurnEnded, UnknownEvent, decode_event
 
 
 class WorkflowStream:
@@ -17,6 +17,7 @@ class WorkflowStream:
 
     def __init__(self, live: LiveSession, *, quiet_until: int, past: LeftBehind, turn_count: int) -> None:
         self._projection = WorkflowProjection(subject_of(live.record, turn_count))
+        self._live = live
         self._quiet_until = quiet_until
         self._past = past
         self._ended = False
@@ -30,11 +31,19 @@ class WorkflowStream:
         written = []
         for stored in events:
             event = decode_event(stored.body)
-            messages = self._projection.feed(event)
+            messages = () if self._is_cut_off(event) else self._projection.feed(event)
             self._ended = self._ended or isinstance(event, SessionEnded)
             if stored.number > self._quiet_until and stored.number not in self._past:
                 written += [_frame(stored.number, message) for message in messages]
         return b"".join(written)
+
+    def _is_cut_off(self, event: AnyEvent | UnknownEvent) -> bool:
+        """Whether a turn ends because its execution does: then nobody is waited for, and the end is told next."""
+        if not isinstance(event, TurnEnded) or event.data.outcome != "interrupted":
+            return False
+        state = self._live.log.shown
+        was_last = state.last_turn is not None and state.last_turn.last_sequence == event.sequence
+        return self._live.is_ending or (state.ended and was_last)
 
 
 def _frame(number: int, message: Message) -> bytes:

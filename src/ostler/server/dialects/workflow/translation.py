@@ -6,8 +6,15 @@ from typing import Any
 import msgspec
 
 from ostler.base.context import unwrapped
-from ostler.base.errors import InvalidRequest, SessionNotFound
-from ostler.server.dialects.workflow.bodies import CreateExecution, Execution, ExecutionStatus
+from ostler.base.errors import InvalidRequest, SessionNotFound, Unprocessable
+from ostler.server.dialects.workflow.bodies import (
+    CreateExecution,
+    Execution,
+    ExecutionInput,
+    ExecutionStatus,
+    ModelChoice,
+)
+from ostler.server.dialects.workflow.status import execution_status
 from ostler.server.sessions.state import SessionState
 from ostler.server.store.records import SessionRecord
 from ostler.wire.agents import Agent
@@ -44,16 +51,47 @@ def create_session(org: str, wanted: CreateExecution, agent: Agent) -> CreateSes
     task = wanted.input
     if not task.user_prompt.strip():
         raise refused("input.userPrompt", "must not be empty")
-    variants = {variant for model in agent.models for variant in model.variants}
+    _refuse_what_no_agent_obeys(task, agent)
     return CreateSession(
         agent=agent.id,
-        model=task.model.model_id if task.model else None,
+        model=_model(task.model, agent),
         instructions=task.system_prompt or None,
-        variant=task.config.thinking if task.config.thinking in variants else None,
+        variant=task.config.thinking,
         permission_mode=task.config.permission_mode,
         cwd=task.working_directory,
         labels={} if org == DEFAULT_ORG else {ORG_LABEL: org},
     )
+
+
+def _model(wanted: ModelChoice | None, agent: Agent) -> str | None:
+    if wanted is None:
+        return None
+    named = f"{wanted.provider}/{wanted.model_id}"
+    return named if any(model.id == named for model in agent.models) else wanted.model_id
+
+
+def _refuse_what_no_agent_obeys(task: ExecutionInput, agent: Agent) -> None:
+    """A limit that nobody keeps is worse than none: all that the agent cannot be told is refused at once."""
+    config, model = task.config, task.model
+    variants = {variant for known in agent.models for variant in known.variants}
+    provider = model.provider if model is not None and _model(model, agent) == model.model_id else None
+    own_affair = f"cannot be set for agent '{agent.id}', which decides it by itself; leave it out"
+    given = {
+        "input.tools": task.tools or None,
+        "input.model.provider": provider,
+        "input.config.maxTurns": config.max_turns,
+        "input.config.maxTokens": config.max_tokens,
+        "input.config.temperature": config.temperature,
+    }
+    errors = {field: [own_affair] for field, value in given.items() if value is not None}
+    if config.thinking is not None and config.thinking not in variants:
+        offered = ", ".join(sorted(variants)) or "none"
+        errors["input.config.thinking"] = [
+            f"'{config.thinking[:50]}' is not one that agent '{agent.id}' has ({offered})"
+        ]
+    if errors:
+        told = "; ".join(f"{field} {reasons[0]}" for field, reasons in errors.items())
+        raise Unprocessable(reason=f"{told}.", errors=errors)
 
 
 def first_prompt(wanted: CreateExecution) -> SendMessage:
@@ -61,36 +99,20 @@ def first_prompt(wanted: CreateExecution) -> SendMessage:
     return SendMessage(message=wanted.input.user_prompt)
 
 
-def execution_status(state: SessionState) -> ExecutionStatus:
-    """Where an execution stands."""
-    match state.status:
-        case "completed":
-            return "COMPLETED"
-        case "failed":
-            return "FAILED"
-        case "cancelled" | "stopped" | "stopping":
-            return "CANCELLED"
-        case "queued" | "provisioning":
-            return "PENDING"
-        case _:
-            return "RUNNING" if state.turn is not None and not state.asks else "WAITING"
+def status_of(state: SessionState, *, is_ending: bool = False) -> ExecutionStatus:
+    """Where an execution stands; one that is being ended does not wait for anybody."""
+    if is_ending and not state.ended:
+        return "CANCELLED"
+    begun, works = state.turn_count > 0, state.turn is not None
+    return execution_status(state.status, has_begun=begun, works=works, asks=bool(state.asks))
 
 
-def state_status(state: SessionState) -> str:
-    """The `status` of an execution's state."""
-    match execution_status(state):
-        case "WAITING" | "PENDING":
-            return "waiting_for_input"
-        case other:
-            return other.lower()
-
-
-def execution_view(record: SessionRecord, state: SessionState, _last: int, updated_at: str) -> Execution:
+def execution_view(record: SessionRecord, state: SessionState, updated_at: str, *, is_ending: bool) -> Execution:
     """A session as an execution."""
     return Execution(
         id=record.id,
         kind="agent",
-        status=execution_status(state),
+        status=status_of(state, is_ending=is_ending),
         org=state.labels.get(ORG_LABEL, DEFAULT_ORG),
         agent=record.agent,
         created_at=record.created_at,
