@@ -178,3 +178,9 @@ def test_no_body_is_too_strange_for_an_answer(root: httpx.Client, body: Any) -> 
         answer = root.post(path, json=body)
         assert answer.status_code < 500, (path, body, answer.text)
         assert answer.status_code < 400 or answer.json()["status"]["code"] == answer.status_code
+
+
+def test_missing_messages_are_missed_under_their_whole_name(root: httpx.Client) -> None:
+    status = assert_status(root.post("/messages", json={"data": {"inputs": 5}}), 400, "invalid_request")
+    assert "data.messages: is required" in status["message"]
+    assert "data.inputs" in status["message"]

@@ -96,6 +96,7 @@ def test_as_messages_of_a_workflow_execution(talk: Talk) -> None:
 
     call = {"id": "itm_1_2", "name": "search"}
     assert shown(talk, "workflow") == [
+        state("status", "pending"),
         state("status", "running"),
         state("currentTurn", 1),
         task("itm_1_1", "RUNNING"),

@@ -113,7 +113,7 @@ def test_logs_tell_what_the_agent_says_and_does_and_what_goes_wrong(api: httpx.C
         ("info", "session is running"),
         ("info", f"turn {turn} began"),
         ("info", f"user: {script}"),
-        ("info", 'tool search: {"query": "ostler"}'),
+        ("info", 'tool search: {"query":"ostler"}'),
         ("info", "result: 3 results"),
         ("info", "Done."),
         ("error", "The model is overloaded"),

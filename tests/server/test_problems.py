@@ -282,3 +282,46 @@ def _peak_memory(pid: int) -> int:
     status = Path(f"/proc/{pid}/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
     return int(found[1]) * 1024 if found else 0
+
+
+@pytest.mark.parametrize("operation", [found for found in ALL if found.method == "GET"], ids=str)
+def test_an_unknown_query_parameter_is_refused_under_its_name_with_the_known_ones(
+    api: httpx.Client, session: str, operation: Operation
+) -> None:
+    url = operation.url(session=session, agent="mock")
+    problem = assert_problem(api.get(url, params={"teaColour": "red"}), "invalid_request")
+    (reason,) = problem["errors"]["teaColour"]
+    assert all(name in reason for name in operation.query())
+
+
+def test_workflow_executions_refuse_an_unknown_filter(server: RunningServer) -> None:
+    answer = httpx.get(f"{server.url}/api/orgs/acme/workflow-executions?status=RUNNING")
+    assert set(assert_problem(answer, "invalid_request")["errors"]) == {"status"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "fields"),
+    [
+        (
+            "/sessions?teaColour=red",
+            {"agent": 5, "permissionMode": "yolo", "colour": "red", "labels": {"a": 1}},
+            {"agent", "permissionMode", "colour", "labels.a"},
+        ),
+        ("/sessions", {"permission_mode": "yolo"}, {"agent", "permission_mode"}),
+        (
+            "/tasks",
+            {"repo": {"mode": "mail"}, "delivery": {"target_branch": 5}, "runtime": {"resources": {"memoryMiB": "x"}}},
+            {"prompt", "agent", "repo.mode", "delivery.mode", "delivery.target_branch", "runtime.resources.memoryMiB"},
+        ),
+    ],
+    ids=["camelCase", "snake_case", "nested"],
+)
+def test_all_that_is_wrong_with_a_body_is_told_at_once_under_the_names_of_the_client(
+    api: httpx.Client, path: str, body: dict[str, Any], fields: set[str]
+) -> None:
+    assert set(assert_problem(api.post(path, json=body), "invalid_request")["errors"]) == fields
+
+
+def test_all_that_is_wrong_with_a_query_is_told_at_once_under_the_names_of_the_client(api: httpx.Client) -> None:
+    answer = api.get("/sessions", params={"perPage": "many", "page": "0"})
+    assert set(assert_problem(answer, "invalid_request")["errors"]) == {"perPage", "page"}

@@ -198,9 +198,10 @@ def _snake_case_query(scope: Scope) -> None:
     query: bytes = scope["query_string"]
     if not any(64 < byte < 91 for byte in query):
         return
-    pairs = (pair.partition("=") for pair in query.decode("latin-1").split("&"))
-    renamed = (_CAMEL.sub(lambda found: f"_{found[1].lower()}", name) + equals + value for name, equals, value in pairs)
-    scope["query_string"] = "&".join(renamed).encode("latin-1")
+    pairs = [pair.partition("=") for pair in query.decode("latin-1").split("&")]
+    names = {name: _CAMEL.sub(lambda found: f"_{found[1].lower()}", name) for name, _, _ in pairs}
+    scope["ostler.query_names"] = {snake: name for name, snake in names.items()}
+    scope["query_string"] = "&".join(names[name] + equals + value for name, equals, value in pairs).encode("latin-1")
 
 
 async def refuse(scope: Scope, send: Send, error: OstlerError, *, unread: Receive | None = None) -> None:

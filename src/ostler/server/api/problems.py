@@ -18,6 +18,7 @@ from ostler.base.errors import (
 )
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
+from ostler.server.api.validation import faults_of, spelled
 from ostler.server.dialects.ai_sdk.bodies import Status, TurnResponse
 from ostler.wire.problems import Problem
 
@@ -85,7 +86,7 @@ def _ours(request: Request[Any, Any, Any], error: Exception) -> OstlerError:
     if isinstance(error, OstlerError):
         return error
     if isinstance(error, ValidationException):
-        return _invalid(error)
+        return _invalid(request, error)
     if isinstance(error, HTTPException):
         return _of_status(request, error)
     if isinstance(error, OSError) and is_full(error):
@@ -106,16 +107,22 @@ def _of_status(request: Request[Any, Any, Any], error: HTTPException) -> OstlerE
             return InvalidRequest(reason=error.detail)
 
 
-def _invalid(error: ValidationException) -> InvalidRequest:
+def _invalid(request: Request[Any, Any, Any], error: ValidationException) -> InvalidRequest:
+    errors = faults_of(request) or _first_fault(request, error)
+    told = "; ".join(f"{field}: {', '.join(messages)}" for field, messages in errors.items())
+    return InvalidRequest(reason=f"{told or error.detail}.", errors=errors or None)
+
+
+def _first_fault(request: Request[Any, Any, Any], error: ValidationException) -> dict[str, list[str]]:
+    """What Litestar stumbled over, for what cannot be looked at once more."""
     extra = error.extra if isinstance(error.extra, list) else []
     errors: dict[str, list[str]] = {}
     for found in extra:
         field, message = _field_and_message(found if isinstance(found, dict) else {"message": str(found)})
-        errors.setdefault(field, []).append(message)
+        errors.setdefault(spelled(request, field), []).append(message)
     if not errors and (missing := _MISSING.match(error.detail)):
-        errors = {missing[1]: ["is required"]}
-    told = "; ".join(f"{field}: {', '.join(messages)}" for field, messages in errors.items())
-    return InvalidRequest(reason=f"{told or error.detail}.", errors=errors or None)
+        return {missing[1]: ["is required"]}
+    return errors
 
 
 def _field_and_message(found: dict[str, Any]) -> tuple[str, str]:

@@ -91,6 +91,9 @@ def _conditions(wanted: SessionFilter) -> tuple[str, list[Any]]:
     if wanted.project_id:
         where.append("coalesce(json_extract(CAST(spec AS TEXT), '$.task.project_id'), project) = ?")
         values.append(wanted.project_id)
+    if wanted.tenant_id:
+        where.append("coalesce(json_extract(CAST(spec AS TEXT), '$.task.tenant_id'), 'default') = ?")
+        values.append(wanted.tenant_id)
     if wanted.only_tasks:
         where.append("json_type(CAST(spec AS TEXT), '$.task') = 'object'")
     return " AND ".join(where), values

@@ -122,6 +122,8 @@ class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None = None
     project_id: str | None = None
     """What tasks call their project."""
+    tenant_id: str | None = None
+    """What tasks call their tenant; `default` if they name none."""
     only_tasks: bool = False
 
 

@@ -34,7 +34,7 @@ async def list_sessions(
         per_page=per_page,
         statuses=statuses_of(status),
         agent=agent,
-        labels=_labels(label),
+        labels=labels_of(label),
         text=q,
         project_id=project_id,
     )
@@ -57,7 +57,8 @@ def statuses_of(given: str | None) -> tuple[str, ...]:
     return statuses
 
 
-def _labels(given: str | None) -> dict[str, str]:
+def labels_of(given: str | None) -> dict[str, str]:
+    """The labels of a filter."""
     pairs = [pair.partition("=") for pair in filter(None, (given or "").split(","))]
     if any(not equals for _, equals, _ in pairs):
         raise InvalidRequest(reason="label: write name=value.", errors={"label": ["must be name=value"]})

@@ -8,7 +8,7 @@ from litestar.params import Parameter
 from ostler.base.errors import InvalidRequest
 from ostler.server.api.requests import CamelRequest
 from ostler.server.api.routes.agents import find_agent
-from ostler.server.api.routes.sessions import statuses_of
+from ostler.server.api.routes.sessions import labels_of, statuses_of
 from ostler.server.api.services import Services
 from ostler.server.store.records import SessionFilter
 from ostler.server.tasks.orders import session_of, spec_of
@@ -42,6 +42,8 @@ async def list_tasks(
     status: Annotated[str | None, Parameter(description="One status, or several separated by commas.")] = None,
     agent: Annotated[str | None, Parameter(description="Only tasks of this agent.")] = None,
     project_id: Annotated[str | None, Parameter(description="Only tasks of this project.")] = None,
+    tenant_id: Annotated[str | None, Parameter(description="Only tasks of this tenant.")] = None,
+    label: Annotated[str | None, Parameter(description="name=value; several separated by commas.")] = None,
     page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
     per_page: Annotated[int, Parameter(ge=1, le=500)] = 20,
 ) -> TaskPage:
@@ -53,6 +55,8 @@ async def list_tasks(
         statuses=statuses_of(status),
         agent=(await find_agent(services, agent)).id if agent else None,
         project_id=project_id,
+        tenant_id=tenant_id,
+        labels=labels_of(label),
         only_tasks=True,
     )
     records, total = await services.sessions.page(wanted)
