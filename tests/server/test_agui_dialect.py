@@ -176,7 +176,7 @@ def test_system_messages_are_the_instructions_of_a_new_thread(agui: httpx.Client
     ("change", "code", "field"),
     [
         ({"threadId": "a b"}, "invalid_request", "threadId"),
-        ({"threadId": None}, "invalid_request", "thread_id"),
+        ({"threadId": None}, "invalid_request", "threadId"),
         ({"messages": []}, "invalid_request", "messages"),
         ({"messages": [said("hi", "assistant")]}, "invalid_request", "messages"),
         ({"messages": [said(" ")]}, "invalid_request", "messages"),

@@ -293,6 +293,45 @@ def test_a_conversation_from_elsewhere_is_brought_along(root: httpx.Client, key:
     assert "2 user turns" in content(ask(root, *stored, message("mock: recall"), session=key))
 
 
+TOOL = {
+    "type": "tool-search",
+    "toolCallId": "call_1",
+    "state": "output-available",
+    "input": {"query": "tea"},
+    "output": "3 leaves",
+}
+PICTURE = {"type": "file", "mediaType": "image/png", "filename": "a.png", "url": f"data:image/png;base64,{PNG}"}
+NOTE = {"type": "file", "mediaType": "text/plain", "url": "data:text/plain;base64,RGFyamVlbGluZw=="}
+THOUGHT = {"type": "reasoning", "text": "Hm, tea."}
+BROUGHT: list[Body] = [
+    message("Look.", parts=[{"type": "text", "text": "Look."}, PICTURE, NOTE]),
+    message("", "assistant", parts=[{"type": "step-start"}, THOUGHT, TOOL, {"type": "text", "text": "Found it."}]),
+]
+
+
+def test_tools_thoughts_and_files_of_a_conversation_from_elsewhere_are_kept(root: httpx.Client, key: str) -> None:
+    ask(root, *BROUGHT, message("mock: say hi"), session=key)
+    prompt = root.get(f"/api/v1/sessions/{key}/messages").json()["messages"][0]["item"]["content"]
+    assert all(text in prompt[0]["text"] for text in ("3 leaves", "Hm, tea.", "Darjeeling", "a.png"))
+    assert PNG not in prompt[0]["text"]
+    assert [part["type"] for part in prompt] == ["text", "image", "text"]
+    stored = load(root, key)
+    assert stored[:2] == BROUGHT
+    assert words(stored[2:]) == [("user", "mock: say hi"), ("assistant", "I got 1 image.\nhi")]
+    assert "2 user turns" in content(ask(root, *stored, message("mock: recall"), session=key))
+
+
+def test_a_branch_keeps_tools_and_thoughts_of_what_was_said_before(root: httpx.Client, key: str) -> None:
+    ask(root, message('mock: tool search {"q": 1} -> found\nmock: say one'), session=key)
+    told = load(root, key)
+    other = [*told[:1], {**told[1], "parts": [*told[1]["parts"], {"type": "text", "text": "!"}]}]
+    forked = ask(root, *other, message("mock: say two"), session=key)
+    assert forked["session_id"] != key
+    assert load(root, forked["session_id"])[:2] == [
+        {name: value for name, value in found.items() if name != "metadata"} for found in other
+    ]
+
+
 def test_a_very_long_history_is_cut_and_still_recognised(root: httpx.Client, key: str) -> None:
     told = [message(f"{number} {'x' * 20_000}", role) for number in range(6) for role in ("user", "assistant")]
     ask(root, *told, message("mock: say hi"), session=key)

@@ -27,6 +27,13 @@ class Said(Wire, frozen=True, kw_only=True):
     id: str
     role: Literal["user", "assistant"]
     text: str
+    parts: tuple[dict[str, Any], ...] = ()
+    """The whole message as it came, if it is more than text: tool calls with their results, thoughts, files."""
+
+    @property
+    def size(self) -> int:
+        """About how many characters it takes."""
+        return len(self.text) + (len(msgspec.json.encode(self.parts)) if self.parts else 0)
 
 
 class Attached(Wire, frozen=True, kw_only=True):
@@ -62,7 +69,7 @@ def trimmed(history: list[Said]) -> tuple[tuple[Said, ...], int]:
     kept: list[Said] = []
     room = _MOST_HISTORY
     for said in reversed(history):
-        room -= len(said.text)
+        room -= said.size
         if room < 0:
             break
         kept.append(said)

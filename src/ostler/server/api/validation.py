@@ -18,11 +18,13 @@ Rename = Callable[[str], str]
 _GIVEN = frozenset({"services", "project", "openapi", "request", "socket", "data", "scope", "headers", "state"})
 """Parameters of handlers that do not come from the query."""
 _AT = " - at `$"
+ANY_QUERY = "any_query"
+"""The option of a handler whose clients may add to the query what they like."""
 
 
 def refuse_unknown_query(request: Request[Any, Any, Any]) -> None:
     """A filter that nobody knows would be ignored in silence, so it is refused; runs before every handler."""
-    if request.method != "GET":
+    if request.method != "GET" or request.route_handler.opt.get(ANY_QUERY):
         return
     known = {asked for asked, _ in _query_names(request.route_handler, request.path_params)}
     unknown = [name for name in request.query_params if name not in known]
@@ -61,8 +63,7 @@ def _query_faults(request: Request[Any, Any, Any]) -> Iterator[Fault]:
     kinds = {field.name: field.type for field in msgspec.structs.fields(request.route_handler.signature_model)}
     for asked, name in _query_names(request.route_handler, request.path_params):
         if asked in request.query_params:
-            for field, message in _wrong(request.query_params[asked], kinds[name], ""):
-                yield spelled(request, asked) + field, message
+            yield from _wrong(request.query_params[asked], kinds[name], spelled(request, asked))
 
 
 def _body_faults(request: Request[Any, Any, Any]) -> Iterator[Fault]:
@@ -75,7 +76,7 @@ def _body_faults(request: Request[Any, Any, Any]) -> Iterator[Fault]:
 def _walk(value: Any, kind: Any, path: str, rename: Rename) -> Iterator[Fault]:
     """Go through a value as its type does, and say of each piece that does not fit where it is."""
     chosen = _chosen(value, kind)
-    if isinstance(value, dict) and _is_struct(chosen):
+    if isinstance(value, dict) and _is_struct(chosen) and _has_tag(value, chosen):
         yield from _in_struct(value, chosen, path, rename)
     elif isinstance(value, list) and get_origin(chosen) in {list, tuple}:
         for index, each in enumerate(value):
@@ -100,12 +101,18 @@ def _chosen(value: Any, kind: Any) -> Any:
 
 def _may_be(value: Any, kind: Any) -> bool:
     if isinstance(value, dict):
-        return _is_struct(kind) or get_origin(kind) is dict
+        return get_origin(kind) is dict or (_is_struct(kind) and _has_tag(value, kind))
     return isinstance(value, list) and get_origin(kind) in {list, tuple}
 
 
 def _is_struct(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__struct_config__.tag is None
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _has_tag(value: dict[str, Any], kind: type[msgspec.Struct]) -> bool:
+    """Whether the value says that it is of this kind; kinds without a tag need not say so."""
+    tag = kind.__struct_config__.tag
+    return tag is None or value.get(str(kind.__struct_config__.tag_field)) == tag
 
 
 def _in_struct(value: dict[str, Any], kind: type[msgspec.Struct], path: str, rename: Rename) -> Iterator[Fault]:
@@ -115,7 +122,7 @@ def _in_struct(value: dict[str, Any], kind: type[msgspec.Struct], path: str, ren
     for name, spelt in given.items():
         if name in fields:
             yield from _walk(value[spelt], fields[name].type, _below(path, spelt), deeper)
-        elif kind.__struct_config__.forbid_unknown_fields:
+        elif kind.__struct_config__.forbid_unknown_fields and name != kind.__struct_config__.tag_field:
             yield _below(path, spelt), "is not a known field"
     for name, field in fields.items():
         if field.required and name not in given:

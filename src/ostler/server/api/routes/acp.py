@@ -11,6 +11,7 @@ from ostler.base.errors import InvalidRequest, NotAcceptable, NotFound, NotSuppo
 from ostler.server.api.routes.events import wants_stream
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
+from ostler.server.api.validation import ANY_QUERY
 from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, Backing, read
 from ostler.server.dialects.acp.messages import INVALID_REQUEST, Incoming, Refusal, failure
 from ostler.server.dialects.acp.transports import Channel, HttpClient, HttpClients, SessionStream
@@ -115,7 +116,7 @@ def _client(request: Request[Any, Any, Any], clients: HttpClients) -> HttpClient
     return client
 
 
-@get("/acp", operation_id="acp.stream", tags=_TAGS)
+@get("/acp", operation_id="acp.stream", tags=_TAGS, opt={ANY_QUERY: True})
 async def acp_stream(request: Request[Any, Any, Any], services: Services, project: str, state: State) -> Response[Any]:
     """What the server has to say to a client, about one session or about everything else."""
     if not wants_stream(request):

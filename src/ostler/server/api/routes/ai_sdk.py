@@ -11,6 +11,7 @@ from ostler.server.api.accept import preferred
 from ostler.server.api.idempotency import RECEIPT_HEADER
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
+from ostler.server.api.validation import ANY_QUERY
 from ostler.server.dialects.ai_sdk.answers import WholeTurn, invoked, whole_turn
 from ostler.server.dialects.ai_sdk.bodies import ChatHistory, ChatRequest, InvokeRequest, LoadSession, TurnResponse
 from ostler.server.dialects.ai_sdk.chat import Chat, Handed, running_turn
@@ -59,7 +60,7 @@ async def send(
     sdk_header: SdkHeader = SAFE.version,
 ) -> Response[Any]:
     """Run one turn of a chat: a UI Message Stream with `Accept: text/event-stream`, else one JSON answer."""
-    wanted = turn_request(data)
+    wanted = turn_request(data, await request.json())
     form = preferred(request.headers.get("accept"), (_SSE, _JSON) if wanted.is_stock else (_JSON, _SSE))
     version = _version(sdk, sdk_header) if form == _SSE else SAFE.version
     handed = await _chat(services, project).hand_over(wanted, version)
@@ -100,15 +101,20 @@ async def invoke(
 
 @post("/chat", operation_id="chat.stream", tags=_TAGS, status_code=200)
 async def stock_chat(
-    services: Services, project: str, data: ChatRequest, sdk: Sdk = SAFE.version, sdk_header: SdkHeader = SAFE.version
+    services: Services,
+    project: str,
+    request: Request[Any, Any, Any],
+    data: ChatRequest,
+    sdk: Sdk = SAFE.version,
+    sdk_header: SdkHeader = SAFE.version,
 ) -> Response[Any]:
     """Run one turn of a chat, always as a UI Message Stream; what `useChat` posts to."""
     version = _version(sdk, sdk_header)
-    handed = await _chat(services, project).hand_over(turn_request(data), version)
+    handed = await _chat(services, project).hand_over(turn_request(data, await request.json()), version)
     return _stream(services, handed, version)
 
 
-@get("/chat/{chat:str}/stream", operation_id="chat.resume", tags=_TAGS, status_code=200)
+@get("/chat/{chat:str}/stream", operation_id="chat.resume", tags=_TAGS, status_code=200, opt={ANY_QUERY: True})
 async def resume(
     chat: ChatId, services: Services, project: str, sdk: Sdk = SAFE.version, sdk_header: SdkHeader = SAFE.version
 ) -> Response[Any]:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from ostler.base.context import Context, Said, differing, trimmed, wrapped
+from ostler.base.context import Context, differing, trimmed, wrapped
 from ostler.base.errors import AskNotFound, AskResolved, InvalidRequest, SessionNotFound
 from ostler.server.dialects.ai_sdk.bodies import AgentChoice, StoredMessage, UiMessage, text_of
 from ostler.server.dialects.ai_sdk.history import LoggedExchanges, Verdict, compared, departs, exchanges_of
+from ostler.server.dialects.ai_sdk.imported import Imported, Part
 from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
 from ostler.server.dialects.ai_sdk.prompts import Spoken, spoken
 from ostler.server.dialects.ai_sdk.requests import (
@@ -97,22 +98,23 @@ class Chat:
 
     async def _begin(self, request: TurnRequest, said: Spoken, *, key: str | None) -> Handed:
         """A new session; a conversation that began elsewhere comes along."""
-        context = _context(request, said)
+        before = _told_before(request, said)
         wanted = new_session(
             request.agent,
             default_agent=self._default_agent,
             key=key,
-            title=_title(said) if context else None,
+            title=_title(said) if before else None,
             instructions=_instructions(request),
         )
-        return await self._create(wanted, said, context)
+        return await self._create(wanted, said, before)
 
-    async def _create(self, wanted: CreateSession, said: Spoken, context: str | None) -> Handed:
-        begun = await begin(self._sessions, self._project, wanted, _prompt(said, context))
+    async def _create(self, wanted: CreateSession, said: Spoken, before: list[InputPart]) -> Handed:
+        begun = await begin(self._sessions, self._project, wanted, _prompt(said, before))
         return Handed(live=begun.live, receipt=begun.receipt, offset=begun.offset)
 
     async def _send(self, live: LiveSession, said: Spoken, context: str | None, change: SessionChange) -> Handed:
-        begun = await send(self._sessions, live, _prompt(said, context), change, NAMES)
+        before: list[InputPart] = [TextInput(text=context)] if context else []
+        begun = await send(self._sessions, live, _prompt(said, before), change, NAMES)
         return Handed(live=live, receipt=begun.receipt, offset=begun.offset)
 
     async def _go_on(self, root: SessionRecord, request: TurnRequest, said: Spoken, *, has_approvals: bool) -> Handed:
@@ -171,7 +173,7 @@ class Chat:
         return compared(logged, sent) if sent else "differs"
 
     async def _fork(self, root: SessionRecord, taken: int, request: TurnRequest, said: Spoken) -> Handed:
-        context, title = _context(request, said), _title(said)
+        before, title = _told_before(request, said), _title(said)
         for number in range(taken + 2, _MOST_BRANCHES):
             key = _branch_key(root, str(number))
             if await self._find(key) is None:
@@ -181,7 +183,7 @@ class Chat:
                 wishes = {name: value for name, value in asked if value is not None}
                 spec = msgspec.structs.replace(settings_now(root.spec, state), instructions=instructions, **wishes)
                 wanted = like_session(spec, agent=root.agent, key=key, title=title, parent=root.id)
-                return await self._create(wanted, said, context)
+                return await self._create(wanted, said, before)
         raise InvalidRequest(reason=f"Session '{root.key}' has too many branches. Start a new one.")
 
     async def current(self, key: str) -> SessionRecord | None:
@@ -245,9 +247,8 @@ class Chat:
         return conversation.messages()
 
 
-def _prompt(said: Spoken, context: str | None) -> SendMessage:
-    parts: list[InputPart] = [*([TextInput(text=context)] if context else []), *said.parts]
-    return SendMessage(parts=tuple(parts))
+def _prompt(said: Spoken, before: list[InputPart]) -> SendMessage:
+    return SendMessage(parts=(*before, *said.parts))
 
 
 def running_turn(live: LiveSession) -> Handed | None:
@@ -271,10 +272,14 @@ def _branch_key(root: SessionRecord, number: str) -> str:
     return f"{root.key[: 128 - len(_BRANCH) - len(str(_MOST_BRANCHES))]}{_BRANCH}{number}"
 
 
-def _context(request: TurnRequest, said: Spoken) -> str | None:
-    """What a new session must be told before the newest message."""
-    history, omitted = trimmed([_said(message, index) for index, message in enumerate(_spoken_before(request))])
-    return wrapped(Context(inputs=request.inputs, files=said.files, history=history, omitted=omitted))
+def _told_before(request: TurnRequest, said: Spoken) -> list[InputPart]:
+    """What a new session must be told before the newest message: a context, and the pictures in it."""
+    imported = Imported()
+    for index, (message, parts) in enumerate(_spoken_before(request)):
+        imported.add(message, parts, index)
+    history, omitted = trimmed(imported.said)
+    context = wrapped(Context(inputs=request.inputs, files=said.files, history=history, omitted=omitted))
+    return [TextInput(text=context), *imported.pictures(history)] if context else []
 
 
 def _instructions(request: TurnRequest) -> str | None:
@@ -283,16 +288,9 @@ def _instructions(request: TurnRequest) -> str | None:
     return "\n\n".join(filter(None, [request.agent.instructions, *system])) or None
 
 
-def _spoken_before(request: TurnRequest) -> list[UiMessage]:
-    return [message for message in request.messages[:-1] if message.role != "system"]
-
-
-def _said(message: UiMessage, index: int) -> Said:
-    return Said(
-        id=message.id or f"before_{index + 1}",
-        role="user" if message.role == "user" else "assistant",
-        text=text_of(message),
-    )
+def _spoken_before(request: TurnRequest) -> list[tuple[UiMessage, tuple[Part, ...]]]:
+    both = list(zip(request.messages, request.parts, strict=True))[:-1]
+    return [(message, parts) for message, parts in both if message.role != "system"]
 
 
 def _title(said: Spoken) -> str | None:

@@ -37,12 +37,13 @@ def _read(part: UiPart, where: str) -> TextInput | ImageInput | Attached | None:
         case "text":
             return TextInput(text=part.text) if part.text and part.text.strip() else None
         case "file":
-            return _file(part, where)
+            return read_file(part, where)
         case _:
             return None
 
 
-def _file(part: UiPart, where: str) -> ImageInput | Attached:
+def read_file(part: UiPart, where: str) -> ImageInput | Attached:
+    """A file of a message: a picture, a text, or the address where it is."""
     url, name = part.url or "", part.filename or "file"
     if url.startswith(("http://", "https://")):
         return Attached(name=name, media_type=part.media_type or "", url=url)

@@ -26,6 +26,8 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a client wants of a turn."""
 
     messages: tuple[UiMessage, ...]
+    parts: tuple[tuple[dict[str, Any], ...], ...]
+    """The parts of each message as they were sent."""
     where: str
     """The place of the messages in the body."""
     key: str | None = None
@@ -52,8 +54,8 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
         return sum(message.role != "system" for message in self.messages) == 1 and not self.is_change
 
 
-def turn_request(body: ChatRequest) -> TurnRequest:
-    """Read either form of the body."""
+def turn_request(body: ChatRequest, sent: Any) -> TurnRequest:
+    """Read either form of the body; `sent` is the body as it came."""
     where = "messages" if body.data is None else "data.messages"
     messages = body.messages if body.data is None else body.data.messages
     if messages is None:
@@ -64,6 +66,7 @@ def turn_request(body: ChatRequest) -> TurnRequest:
     agent = AgentChoice(harness=body.agent) if isinstance(body.agent, str) else body.agent
     return TurnRequest(
         messages=messages,
+        parts=tuple(tuple(each["parts"]) for each in (sent if body.data is None else sent["data"])["messages"]),
         where=where,
         key=_checked_key(body),
         agent=_referenced((parameters.agent if parameters else None) or agent or AgentChoice(), body.references),
@@ -80,10 +83,15 @@ def invoke_request(body: InvokeRequest, sent: Any) -> TurnRequest:
     agent = body.data.parameters.agent if body.data.parameters else None
     return TurnRequest(
         messages=tuple(map(plain, body.data.inputs.messages)),
+        parts=tuple(_parts(each["content"]) for each in sent["data"]["inputs"]["messages"]),
         where="data.inputs.messages",
         inputs={name: value for name, value in sent["data"]["inputs"].items() if name != "messages"},
         agent=_referenced(agent or AgentChoice(), body.references),
     )
+
+
+def _parts(content: Any) -> tuple[dict[str, Any], ...]:
+    return ({"type": "text", "text": content},) if isinstance(content, str) else tuple(content)
 
 
 def checked_key(key: str, field: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from ostler.base.context import Attached, Context, unwrapped
 from ostler.server.dialects.ai_sdk.bodies import StoredMessage
 from ostler.server.dialects.ai_sdk.folding import Folded
+from ostler.server.dialects.ai_sdk.imported import given_back, pictures_in
 from ostler.server.dialects.ai_sdk.profile import Profile
 from ostler.server.dialects.ai_sdk.projection import UiProjection
 from ostler.server.dialects.formats import Subject
@@ -54,13 +55,14 @@ class StoredConversation:
     def _asked(self, item: Item) -> list[StoredMessage]:
         first = item.content[0] if item.content else None
         context = unwrapped(first.text) if isinstance(first, TextPart) else None
-        content = item.content if context is None else item.content[1:]
         told = context or Context()
-        parts = [part for part in map(self._part, content) if part is not None] + list(map(_file, told.files))
-        earlier = [
-            StoredMessage(id=said.id, role=said.role, parts=({"type": "text", "text": said.text},))
-            for said in told.history
-        ]
+        numbers = pictures_in(told.history)
+        start = 0 if context is None else 1 + len(numbers)
+        parts = [part for part in map(self._part, item.content[start:]) if part is not None]
+        parts += map(_file, told.files)
+        pictures = dict(zip(numbers, map(self._part, item.content[1:start]), strict=False))
+        known = {number: part for number, part in pictures.items() if part is not None}
+        earlier = [StoredMessage(id=said.id, role=said.role, parts=given_back(said, known)) for said in told.history]
         return [*earlier, StoredMessage(id=item.item_id, role="user", parts=tuple(parts))]
 
     def _part(self, part: ContentPart) -> Part | None:
