@@ -25,6 +25,7 @@ from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.admission import Admission, check_choices, check_servers
 from ostler.server.sessions.attachments import prompt_parts
+from ostler.server.sessions.clearing import Clearing
 from ostler.server.sessions.creation import agent_spec, checked_key, first_events, make_workspace, new_session
 from ostler.server.sessions.feed import Feed
 from ostler.server.sessions.history import transcript_of
@@ -84,6 +85,7 @@ class Sessions(Reading):
         self._clock = clock
         self._folder = state_dir / "sessions"
         self._trash = Trash(state_dir / "trash")
+        self._clearing = Clearing(store)
         self._buffer_bytes = buffer_bytes
         self._idle_seconds = idle_seconds
         self._wrap_up_seconds = wrap_up_seconds
@@ -305,6 +307,7 @@ class Sessions(Reading):
             raise
         await live.delete()
         await self.store.write(statements.delete_session, live.id, self._clock.now())
+        self._clearing.add([live.id])
         self._live.pop(live.id, None)
         await live.chores.dispose()
         self._trash.take(self._folder / live.id)
@@ -381,6 +384,7 @@ class Sessions(Reading):
     async def recover(self) -> None:
         """Go on where an earlier server stopped: with the agents that are still there, and with what was begun."""
         self._trash.empty()
+        self._clearing.add(await self.store.read(queries.deleted_with_events))
         await self._remove_strays()
         if newest := await self.store.read(queries.newest_session):
             follow(newest)  # the list is sorted by id, and the clock may have been set back since
@@ -447,6 +451,7 @@ class Sessions(Reading):
             live.log.feed.close()
         self.project_feed.feed.close()
         self._trash.close()
+        self._clearing.close()
 
 
 def _in_use(live: LiveSession, changed: Iterable[str], names: Mapping[str, str]) -> SettingsInUse:

@@ -110,6 +110,14 @@ def unfinished_sessions(
     return [_record(connection.execute(one, (id_,)).fetchone()) for id_ in ids]
 
 
+def deleted_with_events(connection: sqlite3.Connection) -> list[str]:
+    """Deleted sessions whose events have not all been cleared."""
+    rows = connection.execute(
+        "SELECT id FROM deleted_sessions WHERE EXISTS (SELECT 1 FROM chunks WHERE session = deleted_sessions.id)"
+    )
+    return [id_ for (id_,) in rows]
+
+
 def last_step(connection: sqlite3.Connection, session_id: str, start: int) -> int:
     """How far one of the session's processes has come in the log; 0 if nothing of it is there."""
     row = connection.execute(

@@ -10,6 +10,7 @@ from ostler.base.errors import StoreUnavailable
 from ostler.server.store import outline
 from ostler.server.store.records import DONE, Append, Done, NewSession, SessionSpec, StoredResponse, encode
 
+_CLEARED_AT_ONCE = 32
 IDEMPOTENCY_SECONDS = 24 * 3600
 
 
@@ -132,14 +133,21 @@ def _insert_done(connection: sqlite3.Connection, done: Done) -> None:
 
 
 def delete_session(connection: sqlite3.Connection, session_id: str, deleted_at: str) -> None:
-    """Remove a session and everything of it; only its id is remembered."""
+    """Remove a session; only its id is remembered. Its events are out of sight, and cleared little by little."""
     connection.execute(
         "INSERT OR IGNORE INTO deleted_sessions SELECT id, project, key, ? FROM sessions WHERE id = ?",
         (deleted_at, session_id),
     )
-    for table in ("chunks", "turns", "asks", "snapshots", "webhooks", *outline.NAMES):
+    for table in ("turns", "asks", "snapshots", "webhooks", *outline.NAMES):
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))  # noqa: S608  fixed names
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+
+
+def clear_some_events(connection: sqlite3.Connection, session_id: str) -> bool:
+    """Remove a few chunks of a deleted session; False when there were none left."""
+    some = "SELECT position FROM chunks WHERE session = ? LIMIT ?"
+    gone = connection.execute(f"DELETE FROM chunks WHERE position IN ({some})", (session_id, _CLEARED_AT_ONCE))  # noqa: S608  fixed words
+    return gone.rowcount > 0
 
 
 def insert_response(

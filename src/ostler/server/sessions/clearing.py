@@ -1,0 +1,41 @@
+"""Removes the events of deleted sessions a little at a time, so that nobody waits for it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+
+from ostler.base.errors import StoreUnavailable
+from ostler.base.logs import Log
+from ostler.server.store import statements
+from ostler.server.store.store import Store
+
+log = Log(__name__)
+
+
+class Clearing:
+    """What is not removed when the server ends is found again at the next start."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: deque[str] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, sessions: Iterable[str]) -> None:
+        """Remove the events of these sessions, which nobody can see any more."""
+        self._waiting.extend(sessions)
+        if self._waiting and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._waiting:
+            try:
+                if not await self._store.write(statements.clear_some_events, self._waiting[0]):
+                    self._waiting.popleft()
+            except StoreUnavailable as error:
+                log.warning("clearing.put_off", sessions=len(self._waiting), error=str(error))
+                return
+
+    def close(self) -> None:
+        """Leave the rest to the next start."""
+        if self._task is not None:
+            self._task.cancel()
