@@ -385,3 +385,25 @@ def test_a_handshake_that_claude_code_refuses_fails_the_start_with_its_words() -
     outcome = {"subtype": "error", "request_id": "req_1", "error": "Not today."}
     dialogue.feed(msgspec.json.encode({"type": "control_response", "response": outcome}) + b"\n")
     assert (dialogue.start_failure, dialogue.ready) == ("Not today.", None)
+
+
+def test_a_message_that_is_told_again_after_an_interrupt_is_completed_once() -> None:
+    """Claude Code 2.1.197 tells the message that was interrupted once more, in the next turn."""
+    dialogue = begun()
+    begin = {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": []}}
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    grown = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "half"}}
+    whole = {"id": "msg_1", "role": "assistant", "content": [{"type": "text", "text": "half"}]}
+    ended = {"type": "result", "subtype": "error_during_execution", "is_error": True}
+    for number, frames in enumerate(
+        (
+            [{"type": "stream_event", "event": event} for event in (begin, block, grown)],
+            [{"type": "assistant", "message": whole}],
+        )
+    ):
+        dialogue.prompt(Prompt(prompt_id=f"prm_{number}", turn_id=f"trn_{number}", parts=(TextPart(text="hi"),)))
+        for frame in (*frames, ended):
+            dialogue.feed(msgspec.json.encode({**frame, "session_id": "s"}) + b"\n")
+    completed = [draft.data.item.item_id for draft in dialogue.drafts if draft.type == "item.completed"]
+    assert len(completed) == len(set(completed)) == 1
+    assert [draft.type for draft in dialogue.drafts].count("turn.ended") == 2

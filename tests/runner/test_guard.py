@@ -157,16 +157,18 @@ CASES: dict[str, tuple[Sequence[Draft | TurnDone], list[Draft]]] = {
         [OPEN, delta(text("a")), completed(item("completed", text("a"))), delta(text("b"))],
         [OPEN, delta(text("a")), completed(item("completed", text("a")))],
     ),
-    "what comes late for an item that we closed is recorded": (
+    "an item that we closed is not closed again": (
         [OPEN, delta(text("a")), DONE, delta(text("b")), completed(item("completed", text("ab"))), delta(text("c"))],
         [
             OPEN,
             delta(text("a")),
             ours(completed(item("completed", text("a")))),
             ended("completed"),
-            delta(text("b")),
-            completed(item("completed", text("ab"))),
         ],
+    ),
+    "an item that the agent completes twice is completed once": (
+        [OPEN, delta(text("a")), completed(item("completed", text("a"))), completed(item("completed", text("b")))],
+        [OPEN, delta(text("a")), completed(item("completed", text("a")))],
     ),
     "open asks are resolved at the end": (
         [permission(), question(), permission(), DONE],

@@ -1,11 +1,11 @@
 """The turn guard: enforces what no agent guarantees, between the translator and the log.
 
 It is pure: events and turn ends of the translator go in, drafts for the log come out. Each turn gets exactly one end;
-everything opened is closed by then; every delta and every completion has its start before it.
+everything opened is closed by then; every delta and every completion has its start before it; no item ends twice.
 """
 
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -64,7 +64,8 @@ class TurnGuard:
     def __init__(self) -> None:
         self._turn_id: str | None = None
         self._items: dict[str, _OpenItem] = {}
-        self._finished: dict[str, Literal["agent", "guard"]] = {}
+        self._finished: dict[str, None] = {}
+        """Ids in the order they ended."""
         self._asks: dict[str, Ask] = {}
 
     @property
@@ -130,8 +131,8 @@ class TurnGuard:
         if found is not None:
             found.grow(data.delta)
             return [draft]
-        if (by := self._finished.get(data.item_id)) is not None:
-            return [draft] if by == "guard" else []  # the agent's own final content has replaced all deltas
+        if data.item_id in self._finished:
+            return []  # its final content has replaced all deltas
         item = Item(
             item_id=data.item_id,
             kind="message",
@@ -148,8 +149,7 @@ class TurnGuard:
         before: list[Draft] = []
         found = self._items.get(item.item_id)
         if found is None and item.item_id in self._finished:
-            self._remember(item.item_id, "agent")
-            return [draft]  # a later, better ending
+            return []  # told again, or too late: after an interrupt some agents tell it in the next turn
         if found is None:
             shown = () if item.kind == "message" else item.content
             before.append(self._started_by_us(msgspec.structs.replace(item, status="in_progress", content=shown)))
@@ -157,15 +157,15 @@ class TurnGuard:
         if not found.has_grown and item.kind == "message" and item.role == "assistant":
             before += _single_delta(item)
         del self._items[item.item_id]
-        self._remember(item.item_id, "agent")
+        self._remember(item.item_id)
         return [*before, draft]
 
     def _started_by_us(self, item: Item) -> Draft:
         self._items[item.item_id] = _OpenItem(item)
         return _ours("item.started", ItemStartedData(item=item))
 
-    def _remember(self, item_id: str, by: Literal["agent", "guard"]) -> None:
-        self._finished[item_id] = by
+    def _remember(self, item_id: str) -> None:
+        self._finished[item_id] = None
         if len(self._finished) > MOST_REMEMBERED_ITEMS:
             del self._finished[next(iter(self._finished))]
 
@@ -193,7 +193,7 @@ class TurnGuard:
     def _close_items(self, messages: ItemStatus) -> list[Draft]:
         items, self._items = self._items, {}
         for item_id in items:
-            self._remember(item_id, "guard")
+            self._remember(item_id)
         return [_completed(found, messages) for found in items.values()]
 
 
