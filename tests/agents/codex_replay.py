@@ -37,7 +37,9 @@ class Replay:
         self.counts = Counts()
         self.drafts: list[Draft] = []
         self.sent: list[dict[str, Any]] = []
-        translator = CodexAdapter().translator(spec(**{**_of(recording), **fields}))
+        translator = CodexAdapter().translator(
+            spec(**{"env": {"OPENAI_API_KEY": "sk-test"}, **_of(recording), **fields})
+        )
         self.dialogue = Dialogue(translator, start=1, max_frame_bytes=2**20, counts=self.counts)
         self._ours: dict[str, list[int]] = defaultdict(list)
         self._recorded: dict[int, str] = {}

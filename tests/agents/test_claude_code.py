@@ -11,7 +11,7 @@ from ostler.agents.adapter import Installation
 from ostler.agents.claude_code import INFO, ClaudeCodeAdapter
 from ostler.base.errors import Unprocessable
 from ostler.runner.dialogue import Dialogue
-from ostler.wire.events import PermissionData, QuestionData, UsageUpdatedData
+from ostler.wire.events import ItemCompletedData, PermissionData, QuestionData, UsageUpdatedData
 from ostler.wire.items import Item
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.providers import HttpMcpServer, Provider, StdioMcpServer
@@ -395,15 +395,11 @@ def test_a_message_that_is_told_again_after_an_interrupt_is_completed_once() -> 
     grown = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "half"}}
     whole = {"id": "msg_1", "role": "assistant", "content": [{"type": "text", "text": "half"}]}
     ended = {"type": "result", "subtype": "error_during_execution", "is_error": True}
-    for number, frames in enumerate(
-        (
-            [{"type": "stream_event", "event": event} for event in (begin, block, grown)],
-            [{"type": "assistant", "message": whole}],
-        )
-    ):
+    started: list[dict[str, Any]] = [{"type": "stream_event", "event": event} for event in (begin, block, grown)]
+    for number, frames in enumerate([started, [{"type": "assistant", "message": whole}]]):
         dialogue.prompt(Prompt(prompt_id=f"prm_{number}", turn_id=f"trn_{number}", parts=(TextPart(text="hi"),)))
         for frame in (*frames, ended):
             dialogue.feed(msgspec.json.encode({**frame, "session_id": "s"}) + b"\n")
-    completed = [draft.data.item.item_id for draft in dialogue.drafts if draft.type == "item.completed"]
+    completed = [draft.data.item.item_id for draft in dialogue.drafts if isinstance(draft.data, ItemCompletedData)]
     assert len(completed) == len(set(completed)) == 1
     assert [draft.type for draft in dialogue.drafts].count("turn.ended") == 2

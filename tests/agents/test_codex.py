@@ -146,11 +146,10 @@ def test_a_question_arrives_with_its_options_and_its_answer_goes_back() -> None:
     assert replay.sent[-1] == {"id": 0, "result": {"answers": {"choice": {"answers": ["Blue"]}}}}
 
 
-def test_wrong_credentials_are_a_retry_an_error_and_a_failed_turn() -> None:
+def test_wrong_credentials_are_not_tried_again() -> None:
     message = "unexpected status 401 Unauthorized: Scripted error 401, url: http://127.0.0.1:PORT/v1/responses"
     assert story(Replay(RECORDINGS["error_401"]).run()) == [
         ("session.info", ""),
-        ("notice", f"retry Reconnecting... 1/1 {message}"),
         ("error", f"auth {message}"),
         ("turn.ended", "failed"),
     ]

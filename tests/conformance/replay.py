@@ -236,7 +236,7 @@ class ReplayStage:
             "start": 1,
             "cwd": WORKSPACE,
             "home": HOME,
-            "env": {},
+            "env": {"OPENAI_API_KEY": "sk-test"},
             "permission_mode": "default",
             "model": self._row.model,
             **fields,

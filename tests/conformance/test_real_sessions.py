@@ -16,6 +16,13 @@ from tests.serving import OSTLER, clean_env, running_server
 from tools.agent_cache import Search
 
 ASKING = ["claude-code", "codex", "pi"]
+KEYS = {
+    "claude-code": "ANTHROPIC_API_KEY",
+    "codex": "OPENAI_API_KEY",
+    "pi": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "amp": "AMP_API_KEY",
+}
 
 
 class Place(NamedTuple):
@@ -35,12 +42,13 @@ class Place(NamedTuple):
 
 @pytest.fixture(scope="module")
 def place(search: Search, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    found = {name: search.installer.current(name) for name in ASKING}
+    found = {name: search.installer.current(name) for name in KEYS}
     named = {name: {"command": list(current.command)} for name, current in found.items() if current is not None}
     folder = tmp_path_factory.mktemp("sessions")
+    allowed = ("--repository-folder", str(tmp_path_factory.getbasetemp()))
     with (
         ScriptedModel() as model,
-        running_server(folder / "state", env={"OSTLER_AGENTS": json.dumps(named)}) as server,
+        running_server(folder / "state", *allowed, env={"OSTLER_AGENTS": json.dumps(named)}) as server,
         httpx.Client(base_url=f"{server.url}/api/v1", timeout=120) as api,
     ):
         yield Place(api, model.url, folder)
@@ -88,6 +96,19 @@ def test_stricter_permissions_of_a_later_message_hold(place: Place, name: str) -
     answer = place.api.post("/messages", json=body)
     assert answer.json()["status"]["type"] == "urn:ostler:turn:waiting", answer.text
     assert [path.name for path in folder.iterdir()] == ["first"]
+    talk.post("/cancel")
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_without_credentials_the_turn_fails_at_once_and_says_what_to_do(place: Place, name: str) -> None:
+    talk = Talk(place.api, agent=name)
+    *_, ended = talk.turn("SCRIPT: say hello")
+    (error,) = [event["data"] for event in talk.events if event["type"] == "error"]
+    assert (ended["data"]["outcome"], f"--env {KEYS[name]}=" in error["message"]) == ("failed", True), error
+    assert talk.get()["error"] == error["message"]
+    assert "authToken=" not in str(place.api.get(f"/sessions/{talk.id}/events?include_raw=true").text).replace(
+        "authToken=[hidden]", ""
+    )
     talk.post("/cancel")
 
 

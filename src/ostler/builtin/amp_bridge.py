@@ -37,14 +37,14 @@ class Output:
         self._lock = threading.Lock()
 
     def write(self, line: bytes) -> None:
-        """One frame with its line end."""
+        """One frame; what the agent left without a line end must not swallow the next one."""
         with self._lock, contextlib.suppress(BrokenPipeError):
-            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.write(line if line.endswith(b"\n") else line + b"\n")
             sys.stdout.buffer.flush()
 
     def tell(self, subtype: str, **fields: Any) -> None:
         """A frame of ours."""
-        self.write(json.dumps({"type": "bridge", "subtype": subtype, **fields}).encode() + b"\n")
+        self.write(json.dumps({"type": "bridge", "subtype": subtype, **fields}).encode())
 
 
 class Amp:

@@ -19,6 +19,7 @@ from ostler.runner import journal as calls
 from ostler.runner.dialogue import Counts, Dialogue
 from ostler.runner.home import environment, prepare_home
 from ostler.runner.journal import Call, Entry, Journal, Kept
+from ostler.runner.logins import hidden_text, is_about_login
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.process import ANSWER_SECONDS, CannotStart, Command, Exit, Process
 from ostler.runner.waiting import TurnClock, finished
@@ -57,8 +58,18 @@ class AgentConnection:
     """
 
     def __init__(
-        self, kept: Kept, folder: Path, sink: Sink, translator: Translator, *, limits: Limits, counts: Counts
+        self,
+        kept: Kept,
+        folder: Path,
+        sink: Sink,
+        translator: Translator,
+        *,
+        limits: Limits,
+        counts: Counts,
+        hint: str = "",
     ) -> None:
+        """`hint` is what a person can do when the agent is not let in."""
+        self._hint = hint
         self._kept, self._spec, self._folder = kept, kept.spec, folder
         self._sink = sink
         self._limits = limits
@@ -69,6 +80,7 @@ class AgentConnection:
             counts=counts,
             framing=kept.framing,
             resume=kept.spec.resume,
+            login_hint=hint,
         )
         self._process: Process | None = None
         self._journal: Journal | None = None
@@ -243,7 +255,8 @@ class AgentConnection:
         if process.is_gone:
             raise self._start_failed(process, f"it exited with {process.exit} before it was ready.")
         if self._ready.done() and (refusal := self._ready.result()) is not None:
-            raise self._start_failed(process, f"it refused to start: {refusal}")
+            hint = f" {self._hint}" if self._hint not in refusal and is_about_login(refusal) else ""
+            raise self._start_failed(process, f"it refused to start: {hidden_text(refusal)}{hint}")
         if not self._ready.done():
             seconds = self._limits.start_timeout
             raise self._start_failed(process, f"it was not ready within {seconds:g} seconds.")
@@ -372,6 +385,9 @@ class AgentConnection:
 
     def _stop_disobedient(self, process: Process) -> None:
         log.warning("agent.disobedient", session_id=self._spec.session_id, agent=self._spec.agent)
+        self._stop_for_good(process)
+
+    def _stop_for_good(self, process: Process) -> None:
         self._expected = True
         if self._stopping is None:
             self._stopping = asyncio.create_task(process.stop(grace=self._limits.stop_grace))
@@ -407,6 +423,9 @@ class AgentConnection:
         if self._dialogue.guard.turn_id is None:
             self._clock.stop()
             self._ending = None
+        if dialogue.is_locked_out and self._stopping is None:
+            log.warning("agent.not_logged_in", session_id=self._spec.session_id, agent=self._spec.agent)
+            self._stop_for_good(process)
         self._wake.set()
 
     async def detach(self) -> None:
@@ -431,7 +450,7 @@ class AgentConnection:
             chunk = process.read()
             if chunk is None:
                 await self._delivered()
-                await self._wake.wait()
+                await self._wait_for_more(process)
                 self._wake.clear()
             elif chunk:
                 self._dialogue.feed(chunk)
@@ -442,6 +461,17 @@ class AgentConnection:
                     self._dialogue.end()
                 self._act(process)
                 return
+
+    async def _wait_for_more(self, process: Process) -> None:
+        """Wait for output; an agent that is silent when it should work may be asking beside its frames to log in."""
+        guard = self._dialogue.guard
+        is_awaited = self._dialogue.ready is None or (guard.turn_id is not None and not guard.open_asks)
+        try:
+            async with asyncio.timeout(_SILENT_SECONDS if is_awaited else None):
+                await self._wake.wait()
+        except TimeoutError:
+            self._dialogue.hear_beside(process.stderr.last_words())
+            self._act(process)
 
     async def _leave(self, process: Process) -> None:
         self._clock.stop()

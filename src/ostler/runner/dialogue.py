@@ -13,7 +13,8 @@ from ostler.agents.adapter import Output, Ready, Send, StartFailed, Translator, 
 from ostler.base.logs import Log
 from ostler.runner.frames import FRAMINGS, Overlong
 from ostler.runner.guard import TurnGuard
-from ostler.wire.events import AgentUnparsedData, PermissionData, QuestionData, SessionInfoData
+from ostler.runner.logins import asks_for_login, hidden, hidden_text, waits_for_login
+from ostler.wire.events import AgentUnparsedData, ErrorData, PermissionData, QuestionData, SessionInfoData
 from ostler.wire.running import Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
 log = Log(__name__)
@@ -43,7 +44,10 @@ class Dialogue:
         counts: Counts,
         framing: str = "lines",
         resume: str | None = None,
+        login_hint: str = "",
     ) -> None:
+        """`login_hint` is what a person can do when the agent is not let in."""
+        self._login_hint = login_hint
         self._translator = translator
         self._start = start
         self._resume = resume
@@ -60,6 +64,9 @@ class Dialogue:
         self._drafts: list[Draft] = []
         self.ready: Ready | None = None
         self.start_failure: str | None = None
+        self._wants_login = False
+        self.is_locked_out = False
+        """Whether it waits for a login that nobody can do here; nothing it says counts any more."""
         self.forced_end: TurnDone | None = None
         """What every end of the running turn is replaced by, when we have decided how it ends."""
 
@@ -84,6 +91,23 @@ class Dialogue:
         """Take output of the agent, cut anywhere."""
         for frame in self._splitter.feed(chunk):
             self._on_frame(frame)
+        if (question := self._splitter.unfinished) and question[:1] != b"{" and asks_for_login(question):
+            self._locked_out()
+
+    def hear_beside(self, words: bytes) -> None:
+        """Take what the agent said last beside its frames, when it has been silent for a while."""
+        if waits_for_login(words):
+            self._locked_out()
+
+    def _locked_out(self) -> None:
+        self._wants_login = True
+        why = f"The agent is not logged in and waits for somebody to do that. {self._login_hint}".strip()
+        if self.ready is None:
+            self.start_failure = self.start_failure or why
+        elif self.guard.turn_id is not None:
+            self.is_locked_out = True
+            self.log(Draft("error", ErrorData(message=why, code="auth"), source="daemon", synthetic=True))
+            self.log(*self.guard.end_turn("failed", "auth"))
 
     def end(self) -> None:
         """The agent's output is over; what stands without a line end is a frame."""
@@ -95,6 +119,8 @@ class Dialogue:
         self.steps = LAST_STEP
 
     def _on_frame(self, frame: bytes | Overlong) -> None:
+        if self.is_locked_out:
+            return
         self.steps += 1
         self._counts.frames += 1
         if isinstance(frame, Overlong):
@@ -116,6 +142,9 @@ class Dialogue:
         self.steps += 1
         self.forced_end = None
         self.guard.begin(prompt.turn_id)
+        if self._wants_login:
+            self._locked_out()
+            return
         if not self._run(lambda: self._translator.prompt(prompt)):
             self.log(*self.guard.end_turn("failed", "adapter_error"))
 
@@ -170,7 +199,7 @@ class Dialogue:
         match output:
             case Draft():
                 output.raw = frame
-                self.log(*self.guard.take(output))
+                self.log(*self.guard.take(self._explained(output)))
             case Send(frame=data):
                 self._sends.append(data)
             case TurnDone():
@@ -181,6 +210,17 @@ class Dialogue:
                 self.start_failure = reason
             case _:
                 assert_never(output)
+
+    def _explained(self, draft: Draft) -> Draft:
+        """An error without secrets, and with what can be done about it."""
+        if not isinstance(draft.data, ErrorData):
+            return draft
+        message = hidden_text(draft.data.message)
+        if draft.data.code == "auth" and self._login_hint:
+            message = f"{message.rstrip('.')}. {self._login_hint}"
+        draft.raw = hidden(draft.raw) if draft.raw is not None else None
+        draft.data = msgspec.structs.replace(draft.data, message=message)
+        return draft
 
     def _on_ready(self, ready: Ready) -> None:
         data = SessionInfoData(
@@ -212,9 +252,11 @@ class Dialogue:
         raw = None
         if frame is not None:
             sha256 = sha256 or hashlib.sha256(frame).hexdigest()
-            raw = msgspec.json.encode(frame[:RAW_BYTES].decode(errors="replace"))
-        data = AgentUnparsedData(error=error[:_ERROR_LENGTH], location=location, raw_hash=sha256)
+            raw = msgspec.json.encode(hidden(frame[:RAW_BYTES]).decode(errors="replace"))
+        data = AgentUnparsedData(error=hidden_text(error[:_ERROR_LENGTH]), location=location, raw_hash=sha256)
         self.log(Draft("agent.unparsed", data, source="daemon", synthetic=True, raw=raw))
+        if frame is not None and frame[:1] != b"{" and asks_for_login(frame):
+            self._locked_out()
 
 
 def _is_utf8(frame: bytes) -> bool:

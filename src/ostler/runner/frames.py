@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 KEPT_OF_OVERLONG = 65536
+LONGEST_QUESTION = 4096
 _LENGTH = re.compile(rb"content-length:[ \t]{0,9}(\d{1,15})[ \t]{0,9}\r?\Z", re.IGNORECASE)
 _LONGEST_HEADER = 60
 
@@ -54,6 +55,11 @@ class FrameSplitter:
     def end(self) -> list[bytes | Overlong]:
         """The frame that the end of output left without a line end, if any."""
         return [*self._release()]
+
+    @property
+    def unfinished(self) -> bytes:
+        """The beginning of a line that has no end yet, if it is as short as a question to a person."""
+        return b"".join(self._pieces) if self._held <= LONGEST_QUESTION else b""
 
     def _hold(self, piece: bytes, frames: list[bytes | Overlong]) -> None:
         if self._skipping or not piece:

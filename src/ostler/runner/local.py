@@ -28,6 +28,7 @@ from ostler.runner.install import Installer, installable
 from ostler.runner.installations import Installations
 from ostler.runner.journal import Kept
 from ostler.runner.keeping import KeeperFolders
+from ostler.runner.logins import login_hint
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.places import LocalWorkspaces
 from ostler.runner.pool import Pool
@@ -186,6 +187,7 @@ class LocalRunner:
             adapter.translator(kept.spec),
             limits=self._limits,
             counts=self._counts[adapter.info.id],
+            hint=login_hint(adapter.credentials, kept.spec),
         )
         self._connections.add(connection)
         connection.over.add_done_callback(lambda _: self._connections.discard(connection))

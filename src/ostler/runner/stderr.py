@@ -5,11 +5,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+from ostler.runner.logins import hidden
 from ostler.wire.events import StderrOutput
 
 HEAD_LINES = 20
 TAIL_LINES = 50
 LINE_BYTES = 2000
+_LAST_LINES = 5
 
 
 class StderrLog:
@@ -64,6 +66,10 @@ class StderrLog:
         tail = [*self._tail, *unfinished][-TAIL_LINES:]
         return StderrOutput(truncated=True, head=_text(self._head), tail=_text(tail), total_lines=total)
 
+    def last_words(self) -> bytes:
+        """The newest lines as they are, for whoever looks for a question in them."""
+        return b"\n".join([*([*self._head, *self._tail][-_LAST_LINES:]), self._partial])
+
     def last_line(self) -> str:
         """The last line that says something, for one-line messages."""
         unfinished = [self._shown()] if self._partial_size else []
@@ -72,4 +78,4 @@ class StderrLog:
 
 
 def _text(lines: list[bytes]) -> str:
-    return b"\n".join(lines).decode(errors="replace")
+    return hidden(b"\n".join(lines)).decode(errors="replace")

@@ -188,6 +188,8 @@ class ClaudeCodeTranslator:
             return self._talk.on_assistant(frame)
         content = frame.message.content
         text = content if isinstance(content, str) else "\n".join(block.text for block in content)
+        # its command to log in is for its own terminal
+        text = text.removesuffix(" · Please run /login")
         self._error = ErrorData(message=text, code=ERROR_CODES.get(frame.error, "provider_error"))
         return ()
 

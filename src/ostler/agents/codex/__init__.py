@@ -64,6 +64,10 @@ SOURCES: tuple[Source, ...] = (
 )
 
 
+_LOGINS = frozenset({*OWN_KEYS, "CODEX_HOME"})
+"""Variables by which a session without a provider can get to a model; its own home holds no login."""
+
+
 class CodexAdapter:
     """OpenAI's agent."""
 
@@ -95,7 +99,8 @@ class CodexAdapter:
 
     def translator(self, spec: AgentSpec) -> CodexTranslator:
         """A fresh translator for one process."""
-        return CodexTranslator(spec)
+        has_login = spec.provider is not None or not _LOGINS.isdisjoint(spec.env)
+        return CodexTranslator(spec, has_login=has_login)
 
 
 def _check(what: str, value: str | None, possible: tuple[str, ...]) -> None:

@@ -22,6 +22,7 @@ from ostler.agents.codex.items import (
 )
 from ostler.agents.codex.state import State
 from ostler.wire.events import (
+    ErrorData,
     NoticeData,
     PlanEntry,
     PlanUpdatedData,
@@ -170,7 +171,9 @@ def _turn_completed(state: State, frame: frames.TurnFrame) -> Outputs:
         case "completed" | "inProgress":
             return _completed(state, frame.turn.id)
         case "interrupted":
-            return state.finish(TurnDone(outcome="interrupted", stop_reason="interrupted"))
+            failed = TurnDone(outcome="failed", stop_reason="auth")
+            stopped = TurnDone(outcome="interrupted", stop_reason="interrupted")
+            return state.finish(failed if state.has_failed else stopped)
         case "failed":
             return [*_failure(state, frame.turn.error), TurnDone(outcome="failed", stop_reason="error")]
         case _:
@@ -194,12 +197,24 @@ def _failure(state: State, error: frames.TurnError | None) -> Outputs:
 
 
 def _error(state: State, frame: frames.ErrorFrame) -> Outputs:
+    if frame.will_retry and frame.thread_id == state.thread and (known := error_of(frame.error)).code == "auth":
+        return _locked_out(state, known)  # what is refused once is refused again
     if frame.will_retry:
         return [notice(retry_of(frame.error), "retry")]
     if frame.thread_id != state.thread:
         return [notice(f"A sub-agent failed: {frame.error.message}", "subagent")]
+    if state.has_failed:
+        return ()
     state.has_failed = True
     return [Draft("error", error_of(frame.error))]
+
+
+def _locked_out(state: State, error: ErrorData) -> Outputs:
+    if state.has_failed:
+        return ()
+    state.has_failed = state.is_interrupted = True
+    why = str((error.details or {}).get("more") or error.message)  # the message only says that it tries again
+    return [Draft("error", msgspec.structs.replace(error, message=why)), *state.stop_turns()]
 
 
 # The rest

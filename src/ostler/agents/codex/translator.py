@@ -29,8 +29,10 @@ _thread = msgspec.json.Decoder(frames.ThreadResult)
 class CodexTranslator:
     """One process, used for one session."""
 
-    def __init__(self, spec: AgentSpec) -> None:
+    def __init__(self, spec: AgentSpec, *, has_login: bool = True) -> None:
+        """Without a login Codex would try for half a minute before it says so."""
         self._state = State(spec)
+        self._has_login = has_login
 
     def open(self) -> Outputs:
         """Say who we are; the thread follows when Codex has answered."""
@@ -54,6 +56,12 @@ class CodexTranslator:
     def prompt(self, prompt: Prompt) -> Outputs:
         """Begin a turn."""
         self._state.begin()
+        if not self._has_login:
+            error = ErrorData(message="Codex is not logged in", code="auth")
+            return [
+                Draft("error", error, source="daemon", synthetic=True),
+                TurnDone(outcome="failed", stop_reason="auth"),
+            ]
         return [self._state.start_turn(content_of(prompt))]
 
     def steer(self, prompt: Prompt) -> Outputs | None:

@@ -7,11 +7,14 @@ from typing import Any
 from ostler.wire.events import ErrorData
 
 _STATUS = re.compile(r"(\d{3})\b:?\s*(.*)", re.DOTALL)
+_NO_KEY = re.compile(r"no api key|not logged in", re.IGNORECASE)
 _CODES = {401: "auth", 403: "auth", 429: "rate_limit"}
 
 
 def provider_error(text: str | None) -> ErrorData:
     """Such as `401: {"message": "Wrong key"}`: the provider's message, our code, and the rest as details."""
+    if text is not None and _NO_KEY.match(text):
+        return ErrorData(message=text.partition("\n")[0], code="auth")  # the rest is about its own terminal
     match = _STATUS.match(text or "")
     status, body = (int(match[1]), match[2]) if match else (None, text or "The model failed without a reason.")
     told = _innermost(body)
