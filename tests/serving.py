@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.patience import note_start, stretched
+
 OSTLER = (sys.executable, "-m", "ostler")
 _LISTENING = re.compile(r"is listening on (http://\S+)")
 _START_SECONDS = 60.0
@@ -41,10 +43,11 @@ def clean_env(home: Path, extra: Mapping[str, str] | None = None) -> dict[str, s
 
 def wait_until(condition: Callable[[], bool], *, what: str, seconds: float = 60.0) -> None:
     """Block until something is true; fails the test when it never comes."""
-    deadline = time.monotonic() + seconds
+    started = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"Waited {seconds} seconds in vain: {what}")
+        passed = time.monotonic() - started
+        if passed > stretched(seconds):
+            raise AssertionError(f"Waited {passed:.0f} seconds in vain: {what}")
         time.sleep(0.01)
 
 
@@ -66,8 +69,10 @@ def running_server(
             stderr=err,
             cwd=state_dir,
         )
+    started = time.monotonic()
     try:
         url = _wait_for_address(process, stdout, stderr)
+        note_start(time.monotonic() - started)
         yield RunningServer(url=url, process=process, stdout=stdout, stderr=stderr)
     finally:
         _stop(process)
@@ -93,7 +98,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGINT)  # SIGTERM would leave the agents running
     try:
-        process.wait(_STOP_SECONDS)
+        process.wait(stretched(_STOP_SECONDS))
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -13,6 +13,7 @@ from ostler.client.aio import AsyncClient
 from ostler.client.errors import ClientError
 from ostler.client.sse import SseParser
 from tests.chaos.history import Reading
+from tests.patience import stretched
 
 PATIENCE = 90.0
 _PAUSE = 0.05
@@ -23,7 +24,7 @@ class Caller:
     """Sends requests until the server has answered; a POST keeps its key."""
 
     def __init__(self, url: str) -> None:
-        self._http = httpx.AsyncClient(base_url=f"{url}/api/v1", timeout=60, trust_env=False)
+        self._http = httpx.AsyncClient(base_url=f"{url}/api/v1", timeout=stretched(60), trust_env=False)
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -39,12 +40,16 @@ class Caller:
         assert answer.status_code == 200, f"GET {path}: {answer.status_code} {answer.text}"
         return answer.json()
 
+    async def put(self, path: str, content: bytes) -> httpx.Response:
+        """Send bytes."""
+        return await self._call("PUT", path, content=content)
+
     async def delete(self, path: str) -> httpx.Response:
         """Remove something."""
         return await self._call("DELETE", path)
 
     async def _call(self, method: str, path: str, **more: Any) -> httpx.Response:
-        deadline = time.monotonic() + PATIENCE
+        started = time.monotonic()
         while True:
             try:
                 answer = await self._http.request(method, path, **more)
@@ -54,15 +59,16 @@ class Caller:
                 if answer.status_code != _TRY_AGAIN:
                     return answer
                 reason = answer.text
-            if time.monotonic() > deadline:
-                raise AssertionError(f"{method} {path} got no answer within {PATIENCE:g} s: {reason}")
+            passed = time.monotonic() - started
+            if passed > stretched(PATIENCE):
+                raise AssertionError(f"{method} {path} got no answer within {passed:.0f} s: {reason}")
             await asyncio.sleep(_PAUSE)
 
 
 async def read_plainly(url: str, reading: Reading, too_late: int = 0) -> None:
     """Read a session's stream over bare HTTP with Last-Event-ID, for ever."""
     path = f"{url}/api/v1/sessions/{reading.session}/events/sse"
-    async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
+    async with httpx.AsyncClient(timeout=stretched(60), trust_env=False) as http:
         while True:
             with suppress(httpx.TransportError):
                 await _read_once(http, path, reading, reading.last + too_late if reading.last else 0)

@@ -18,6 +18,7 @@ async def play(seed: int, programs: dict[str, str], folder: Path) -> list[str]:
     """One run; gives the violations."""
     run = Run(Plan(seed=seed, seconds=RUN_SECONDS, kills=KILLS), Victim(folder, env=programs))
     run.add_people()
+    run.add_guests()
     with real_agents(run):
         violations = await run.play()
     print(told(run), flush=True)

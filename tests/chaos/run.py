@@ -13,11 +13,13 @@ from ostler.client.aio import AsyncClient
 from tests.chaos.checker import check
 from tests.chaos.clients import Caller, read_plainly, read_with_sdk
 from tests.chaos.history import History, Reading
-from tests.chaos.traffic import Person, model_script
+from tests.chaos.hostile import OUTSIDE, send_archives, stall
+from tests.chaos.traffic import SPARSE, Person, model_script, sparse_script
 from tests.chaos.victim import Kept, Victim, is_alive, leavings, orphans_come_to_us, ours, until
+from tests.patience import stretched
 
 ADOPT_SECONDS = 20.0
-"""Two seconds are aimed at; a busy machine may need ten times as many."""
+"""Two seconds are aimed at."""
 KINDS = ("server", "keeper", "agent")
 """What is killed in turn; `power` is everything at once."""
 
@@ -32,7 +34,7 @@ class Plan:
     sessions: int = 20
     kinds: tuple[str, ...] = KINDS
     rest_seconds: float = 90.0
-    """How long sessions may take to come to rest when nothing is killed any more."""
+    """How long nothing may happen in sessions that are not at rest, when nothing is killed any more."""
     resume_after: int = 0
     """A seeded bug of the plain reader: it resumes so many events too late."""
 
@@ -52,6 +54,7 @@ class Run:
         self._dice = Random(f"{self.plan.seed} killer")
         self._readers: list[asyncio.Task[None]] = []
         self._killed: set[str] = set()
+        self._has_guests = False
 
     async def play(self) -> list[str]:
         """Everything: work, kill, heal, check; gives the violations."""
@@ -59,6 +62,7 @@ class Run:
         with orphans_come_to_us():
             try:
                 assert await self.victim.start(), self.victim.last_words
+                await self.client.system.health()  # an address where nobody ever answered is given up at once
                 await self._work_and_kill()
                 await self._come_to_rest()
                 await self._readers_catch_up()
@@ -67,12 +71,22 @@ class Run:
                 await self._close()
                 left = await leavings(known)
         await self.victim.settle()
-        return check(self.victim.state_dir, self.history) + left
+        return check(self.victim.state_dir, self.history) + left + self._escaped()
+
+    def _escaped(self) -> list[str]:
+        """What an archive wrote outside of its workspace."""
+        found = [*self.victim.folder.glob(OUTSIDE), *self.victim.state_dir.rglob(OUTSIDE)]
+        return [f"an archive wrote {path}" for path in found]
 
     def add_people(self) -> None:
         """The usual people; one of them is fickle."""
         for number in range(self.plan.sessions):
             self._add(number, mood="fickle" if number == 0 else "busy")
+
+    def add_guests(self) -> None:
+        """Who misbehaves: an agent that writes sparse files into a workspace, stalled readers, lying archives."""
+        self._add(len(self.people), mood="calm", script=sparse_script, session=SPARSE)
+        self._has_guests = True
 
     def add_agent(self, agent: str, provider: dict[str, str], **more: str) -> None:
         """Somebody who works calmly with a real agent and a scripted model."""
@@ -92,6 +106,8 @@ class Run:
             for person in self.people:
                 group.create_task(self._let_work(person, over))
             group.create_task(self._kill(over))
+            if self._has_guests:
+                group.create_task(send_archives(self.caller, self.history, over))
 
     async def _let_work(self, person: Person, over: asyncio.Event) -> None:
         try:
@@ -105,6 +121,8 @@ class Run:
         self.history.readings += [plain, sdk]
         self._readers.append(asyncio.create_task(read_plainly(self.victim.url, plain, self.plan.resume_after)))
         self._readers.append(asyncio.create_task(read_with_sdk(self.client, sdk)))
+        if self._has_guests:
+            self._readers.append(asyncio.create_task(stall(self.victim.url, session)))
 
     async def _kill(self, over: asyncio.Event) -> None:
         deadline = time.monotonic() + self.plan.seconds
@@ -142,7 +160,7 @@ class Run:
 
     async def _adopted(self, before: dict[str, int]) -> None:
         """Every agent that was there before is there again, with its pid."""
-        deadline = time.monotonic() + ADOPT_SECONDS
+        started = time.monotonic()
         while True:
             page = await self.caller.get("/sessions", per_page=200)
             now = {one["id"]: (one.get("process") or {}).get("pid") for one in page["items"]}
@@ -150,7 +168,7 @@ class Run:
             missing = {one: pid for one, pid in missing.items() if not self._may_end(one)}
             if not missing:
                 return
-            if time.monotonic() > deadline:
+            if time.monotonic() - started > stretched(ADOPT_SECONDS):
                 self.history.violations += [
                     f"{one}: a kill of the server changed its agent {pid} (alive: {is_alive(pid)}) to {now[one]}"
                     for one, pid in missing.items()
@@ -166,10 +184,12 @@ class Run:
     # Healing
 
     async def _come_to_rest(self) -> None:
-        deadline = time.monotonic() + self.plan.rest_seconds
+        moved, before = time.monotonic(), -1
         busy = list(self.people)
-        while busy and time.monotonic() < deadline:
+        while busy and time.monotonic() - moved < stretched(self.plan.rest_seconds):
             busy = [person for person in busy if not await self._rests(person)]
+            now = sum(reading.last for reading in self.history.readings)
+            moved, before = (time.monotonic(), now) if now != before else (moved, before)
         self.history.violations += [f"{person.session}: I5: it did not come to rest" for person in busy]
 
     async def _rests(self, person: Person) -> bool:

@@ -11,6 +11,7 @@ from tests.chaos.clients import Caller
 from tests.chaos.history import History
 from tests.chaos.traffic import Person
 from tests.chaos.victim import Victim, leavings, orphans_come_to_us, ours, until
+from tests.patience import stretched
 
 STORY_SECONDS = 240.0
 MOST_STORIES_EACH = 3
@@ -53,7 +54,7 @@ async def endure(victim: Victim, failpoint: str) -> list[str]:
     assert await victim.start(failpoint), victim.last_words
     caller = Caller(victim.url)
     try:
-        async with asyncio.timeout(STORY_SECONDS):
+        async with asyncio.timeout(stretched(STORY_SECONDS)):
             await Story(1, caller, history).tell()
     finally:
         await caller.close()
@@ -89,7 +90,7 @@ class Sweep:
     async def _stories(self, caller: Caller) -> None:
         for number in count(1):
             before = len(self.fired)
-            async with asyncio.timeout(STORY_SECONDS):
+            async with asyncio.timeout(stretched(STORY_SECONDS)):
                 await Story(number, caller, self.history).tell()
             if not self._waiting:
                 return

@@ -11,6 +11,7 @@ import pytest
 from tests.chaos.checker import stored_sessions
 from tests.chaos.log_rules import broken
 from tests.chaos.victim import Victim, is_alive, until
+from tests.patience import stretched
 from tests.server.talk import Talk
 
 
@@ -20,7 +21,7 @@ def victim(tmp_path: Path) -> Victim:
 
 
 def client_of(victim: Victim) -> httpx.Client:
-    return httpx.Client(base_url=f"{victim.url}/api/v1", timeout=60)
+    return httpx.Client(base_url=f"{victim.url}/api/v1", timeout=stretched(60))
 
 
 @pytest.mark.parametrize("verb", ["cancel", "stop"])

@@ -6,9 +6,10 @@ import pytest
 
 from tests.chaos.power import PoweredVictim, make_disk
 from tests.chaos.run import Plan, Run, seed_of, told
+from tests.patience import stretched
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(stretched(1800))
 @pytest.mark.root
 async def test_power_cuts_lose_nothing_that_was_acknowledged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

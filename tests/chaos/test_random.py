@@ -7,6 +7,7 @@ import pytest
 from tests.chaos.real_agents import installed, real_agents
 from tests.chaos.run import Plan, Run, seed_of, told
 from tests.chaos.victim import Victim
+from tests.patience import stretched
 
 
 @pytest.fixture(scope="module")
@@ -15,13 +16,14 @@ def programs() -> dict[str, str]:
     return installed()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(stretched(1800))
 async def test_random_kills_break_no_promise(
     tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = Plan(seed=seed_of())
     run = Run(plan, Victim(tmp_path, env=programs))
     run.add_people()
+    run.add_guests()
     with capsys.disabled(), real_agents(run):
         print(f"\nchaos: OSTLER_CHAOS_SEED={plan.seed} plays this run again")
         violations = await run.play()

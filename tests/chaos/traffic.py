@@ -31,6 +31,15 @@ def mock_script(choice: Random, token: str) -> str:
     return "\n".join(f"mock: {piece}" for piece in [f"say {token}.", *chosen])
 
 
+SPARSE: Mapping[str, Any] = {"agent": "mock", "repo": {"mode": "none"}}
+
+
+def sparse_script(choice: Random, token: str) -> str:
+    """A file of a terabyte that takes no room, in a workspace that is kept after the turn."""
+    size = choice.choice(["1T", "1G", "1M"])
+    return f"mock: say {token}.\nmock: run truncate -s {size} big-{choice.randint(1, 3)}\nmock: write note.txt {token}"
+
+
 def model_script(choice: Random, token: str) -> str:
     """What the scripted model makes a real agent do: say, call a tool, say more."""
     ticks = choice.randint(5, 40)

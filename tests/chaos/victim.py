@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ostler.runner.keeper import prctl
 from ostler.runner.tree import birth_of, descendants, send_signal
+from tests.patience import note_start, stretched
 from tests.serving import OSTLER, clean_env
 
 START_SECONDS = 60.0
@@ -79,7 +80,9 @@ class Victim:
             self._process = subprocess.Popen(
                 command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=Path(__file__).parents[2]
             )
+        started = time.monotonic()
         await until(lambda: self.exit is not None or b"is listening" in stdout.read_bytes(), "the start of the server")
+        note_start(time.monotonic() - started)
         return self.exit is None
 
     @property
@@ -195,8 +198,9 @@ def _free_port() -> int:
 
 async def until(condition: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> None:
     """Wait for a condition, bounded."""
-    deadline = time.monotonic() + seconds
+    started = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds:g} s in vain for {what}")
+        passed = time.monotonic() - started
+        if passed > stretched(seconds):
+            raise AssertionError(f"waited {passed:.0f} s in vain for {what}")
         await asyncio.sleep(0.01)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import stretched
 from tests.serving import OSTLER, RunningServer, clean_env, running_server
 
 Ostler = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -37,7 +38,7 @@ def ostler(env: dict[str, str], tmp_path: Path) -> Ostler:
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=60,
+            timeout=stretched(60),
             check=False,
         )
 
