@@ -150,6 +150,7 @@ class Stream:
         self._end = end
         self._socket.sendall(_request("GET", port, path, b"", "text/event-stream"))
         self._parts: list[bytes] = []
+        self._times: list[float] = []
         self._tail = b""
         self.ended_at: float | None = None
         self.heard_at = time.perf_counter()
@@ -194,6 +195,7 @@ class Stream:
     def _keep(self, data: bytes) -> None:
         self._parts.append(data)
         self.heard_at = time.perf_counter()
+        self._times.append(self.heard_at)
         window = self._tail + data
         if self._end in window:
             self.ended_at = self.heard_at
@@ -224,6 +226,16 @@ class Stream:
     def body(self) -> bytes:
         """Everything that came."""
         return without_chunks(b"".join(self._parts))
+
+    def lags(self, stamp: re.Pattern[bytes], *, since: float) -> list[float]:
+        """How old each piece was when it first came, by the time that the agent put into it."""
+        lags, newest = [], since
+        for part, at in zip(self._parts, self._times, strict=True):
+            for found in stamp.findall(part):
+                if (said := int(found) / 1e6) > newest:
+                    newest = said
+                    lags.append(at - said)
+        return lags
 
     def received(self) -> Received:
         """Everything that came, taken apart; the whole text at a message's end does not count as pieces."""

@@ -2,6 +2,7 @@
  *
  * Started as "*acp" it speaks ACP over stdio; under any other name it speaks the protocol of Ostler's mock agent.
  * A prompt holds "emit COUNT" or "emit COUNT at RATE" (pieces per second); each piece starts with "tick-NNNNNNN".
+ * At rates that a model reaches, each piece is written by itself, holds the time, and has 100 bytes that do not repeat.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -10,7 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PIECE "tick-%07ld the quick brown fox jumps over it "
+#define PIECE "tick-%07ld %s"
+#define WORDS "the quick brown fox jumps over it "
+#define SLOW 5000.0
 
 struct dialect {
     const char *piece;
@@ -42,21 +45,37 @@ static void nap(double seconds) {
     nanosleep(&pause, NULL);
 }
 
-static void keep_pace(double begin, double due) {
+static void keep_pace(double begin, double due, double slack) {
     double ahead = due - (now() - begin);
-    if (ahead > 0.001) {
+    if (ahead > slack) {
         fflush(stdout);
         nap(ahead);
     }
 }
 
+/* The time in microseconds and words that no compression knows beforehand. */
+static const char *stamped(void) {
+    static const char *syllables[] = {"ka", "lo", "min", "tre", "su", "van", "per", "di", "so", "ruk", "eln", "ost",
+                                      "qui", "bar", "hef", "zy"};
+    static char text[128];
+    static unsigned long seed = 1;
+    int length = snprintf(text, sizeof text, "at %016.0f ", now() * 1e6);
+    while (length < 84) {
+        seed = seed * 6364136223846793005UL + 1442695040888963407UL;
+        length += snprintf(text + length, sizeof text - (size_t)length, "%s%s", syllables[seed >> 60],
+                           (seed >> 50) % 3 ? "" : " ");
+    }
+    return text;
+}
+
 static void emit(const struct dialect *speech, long turn, long count, double rate) {
+    int is_slow = rate > 0 && rate <= SLOW;
     double begin = now();
     for (long number = 0; number < count; number++) {
         if (rate > 0) {
-            keep_pace(begin, (double)number / rate);
+            keep_pace(begin, (double)number / rate, is_slow ? 0 : 0.001);
         }
-        printf(speech->piece, number, turn); /* ACP has no use for the turn */
+        printf(speech->piece, number, is_slow ? stamped() : WORDS, turn); /* ACP has no use for the turn */
     }
 }
 
@@ -67,7 +86,7 @@ static void open_message(long turn) {
 static void close_message(long turn, long count) {
     printf("{\"type\":\"message_end\",\"id\":%ld,\"parts\":[{\"kind\":\"text\",\"text\":\"", turn);
     for (long number = 0; number < count; number++) {
-        printf(PIECE, number);
+        printf(PIECE, number, WORDS);
     }
     printf("\"}]}\n");
 }

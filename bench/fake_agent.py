@@ -1,9 +1,13 @@
 """The fake agent for machines without a C compiler; fake_agent.c says what it does and why."""
 
+import random
 import sys
 import time
 
-PIECE = "tick-%07d the quick brown fox jumps over it "
+PIECE = "tick-%07d %s"
+WORDS = "the quick brown fox jumps over it "
+SYLLABLES = "ka lo min tre su van per di so ruk eln ost qui bar hef zy".split()
+SLOW = 5000.0
 ACP_PIECE = (
     '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":'
     '"agent_message_chunk","content":{"type":"text","text":"' + PIECE + '"}}}}\n'
@@ -22,15 +26,22 @@ def order_in(line: str) -> tuple[int, float]:
     return int(words[0]), float(words[2]) if len(words) > 2 else 0.0
 
 
+def stamped() -> str:
+    """The time in microseconds and words that no compression knows beforehand."""
+    words = "".join(random.choice(SYLLABLES) + random.choice(("", "", " ")) for _ in range(24))
+    return f"at {time.monotonic() * 1e6:016.0f} {words:.64}"
+
+
 def emit(piece: str, count: int, rate: float) -> None:
     """Write the pieces, evenly when there is a rate."""
+    is_slow = 0 < rate <= SLOW
     begin = time.monotonic()
     for number in range(count):
         ahead = number / rate - (time.monotonic() - begin) if rate else 0.0
-        if ahead > 0.001:
+        if ahead > (0 if is_slow else 0.001):
             sys.stdout.flush()
             time.sleep(ahead)
-        sys.stdout.write(piece % number)
+        sys.stdout.write(piece % (number, stamped() if is_slow else WORDS))
 
 
 def answer_acp(line: str) -> None:
@@ -52,7 +63,7 @@ def answer_mock(line: str, turn: int) -> None:
     count, rate = order_in(line)
     sys.stdout.write(f'{{"type":"message_start","id":{turn}}}\n')
     emit(MOCK_PIECE.replace("TURN", str(turn)), count, rate)
-    text = "".join(PIECE % number for number in range(count))
+    text = "".join(PIECE % (number, WORDS) for number in range(count))
     sys.stdout.write(f'{{"type":"message_end","id":{turn},"parts":[{{"kind":"text","text":"{text}"}}]}}\n{MOCK_DONE}')
 
 

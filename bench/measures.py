@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from bench.clients import NoAnswer, Stream, drain
-from bench.peers import Server
+from bench.load import many, soak, steady
+from bench.peers import Ostler, Server
 from bench.scale import Figures, Scale, median, p99
 from bench.sleeping import sleeping
 
@@ -153,6 +154,14 @@ def one_client(server: Server, scale: Scale) -> Figures:
     return _rates(server, 1, scale.burst, scale.bursts, "one")
 
 
+def mock_dialect(server: Server, scale: Scale) -> Figures:
+    """The same burst in the protocol of Ostler's own mock agent, whose frames are shorter; the peer has none."""
+    if not isinstance(server, Ostler):
+        return {}
+    server.use_mock_dialect()
+    return _rates(server, 1, scale.burst, scale.bursts, "mock")
+
+
 def fan_out(server: Server, scale: Scale) -> Figures:
     """The highest rate of deliveries to many clients of one session without loss."""
     return _rates(server, scale.clients, scale.fanout, scale.bursts, "fanout")
@@ -235,6 +244,8 @@ def crash(server: Server, scale: Scale) -> Figures:
     return {"crash.seen": float(len(seen)), "crash.lost": float(len(seen - server.stored_ticks(session)))}
 
 
+LONG = frozenset({"soak"})
+"""What is measured in one round only."""
 MEASURES: dict[str, Callable[[Server, Scale], Figures]] = {
     "start": start,
     "help": command_help,
@@ -242,6 +253,7 @@ MEASURES: dict[str, Callable[[Server, Scale], Figures]] = {
     "live": live,
     "latency": latency,
     "one-client": one_client,
+    "mock": mock_dialect,
     "fan-out": fan_out,
     "connections": connections,
     "read": read,
@@ -249,4 +261,7 @@ MEASURES: dict[str, Callable[[Server, Scale], Figures]] = {
     "stalled": stalled,
     "crash": crash,
     "sleeping": sleeping,
+    "steady": steady,
+    "many": many,
+    "soak": soak,
 }

@@ -19,7 +19,7 @@ from bench.clients import Http, NoAnswer, Stream, drain
 HERE = Path(__file__).parent
 WORK = HERE / ".work"
 PEER_VERSION = "0.4.2"
-AGENT_NAMES = ("ostler-mock-agent", "mock-acp", "fake_agent.py")
+AGENT_NAMES = ("ostler-mock-agent", "bench-acp", "mock-acp", "fake_agent.py")
 """What only the command line of a fake agent contains."""
 NOWHERE = "http://127.0.0.1:9"
 """Nothing listens there, so a server that wants to leave this machine fails at once."""
@@ -189,10 +189,21 @@ class Server(ABC):
 
     def memory(self) -> processes.Memory:
         """What the server and its helpers take, without the agents."""
+        return processes.memory(self._own_processes())
+
+    def resident(self) -> float:
+        """What the server itself takes, without its helpers."""
+        return float(processes.memory(self._own_processes()[:1]).resident)
+
+    def processor_seconds(self) -> float:
+        """What the server and its helpers have used so far, without the agents."""
+        return processes.processor_seconds(self._own_processes())
+
+    def _own_processes(self) -> list[processes.Known]:
         assert self._process is not None
         everything = processes.tree(self._process.pid)
         agents = set(processes.named(everything, AGENT_NAMES))
-        return processes.memory([process for process in everything if process not in agents])
+        return [process for process in everything if process not in agents]
 
 
 class Ostler(Server):
@@ -205,13 +216,20 @@ class Ostler(Server):
         super().__init__(program, agent, home)
         folder = home / "agents"
         folder.mkdir()
-        (folder / "ostler-mock-agent").symlink_to(agent)
-        self._settings: dict[str, str] = {}
+        (folder / "bench-acp").symlink_to(agent)
+        command = {"bench": {"command": [str(folder / "bench-acp")]}}
+        self._settings = {"OSTLER_AGENTS": json.dumps(command)}
+        self._agent_name = "bench"
+
+    def use_mock_dialect(self) -> None:
+        """Run the fake agent in place of the mock agent that comes with Ostler, in its protocol."""
+        (self.home / "agents" / "ostler-mock-agent").symlink_to(self._agent)
+        self._agent_name = "mock"
 
     def use_built_in_agent(self, **settings: str) -> None:
         """Run the mock agent that comes with Ostler, which remembers conversations, with these settings."""
-        (self.home / "agents" / "ostler-mock-agent").unlink()
         self._settings = settings
+        self._agent_name = "mock"
 
     @property
     def argv(self) -> list[str]:
@@ -227,7 +245,7 @@ class Ostler(Server):
         return "/api/v1/healthz"
 
     def create(self, http: Http) -> str:
-        answer = http.call("POST", "/api/v1/sessions", b'{"agent":"mock"}')
+        answer = http.call("POST", "/api/v1/sessions", json.dumps({"agent": self._agent_name}).encode())
         return str(json.loads(answer.body)["id"])
 
     def stream_path(self, session: str) -> str:

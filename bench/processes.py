@@ -74,6 +74,15 @@ def memory(processes: list[Known]) -> Memory:
     return Memory(proportional=proportional, resident=resident)
 
 
+def processor_seconds(processes: list[Known]) -> float:
+    """The time they have been at work together."""
+    ticks = 0
+    for process in processes:
+        if (fields := _stat(process.pid)) is not None:
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def _kilobytes(rollup: str, name: str) -> int:
     return next((int(line.split()[1]) for line in rollup.splitlines() if line.startswith(name)), 0)
 

@@ -5,6 +5,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is a package, wherever this is started
@@ -27,12 +28,14 @@ def main(arguments: Sequence[str]) -> int:
     options = _parsed(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    scale = QUICK if options.quick else FULL
+    scale = replace(scale, soak_seconds=options.soak_seconds or scale.soak_seconds)
     if options.only or options.no_peer:
-        print(suite.printed(options.only or list(MEASURES), QUICK if options.quick else FULL, peer=not options.no_peer))
+        print(suite.printed(options.only or list(MEASURES), scale, peer=not options.no_peer))
         return 0
     for title, section in (PARTS[name] for name in options.parts or PARTS):
         busy = report.busy()
-        text = section(QUICK if options.quick else FULL)
+        text = section(scale)
         whole = f"{report.circumstances(max(busy, report.busy()))}\n\n{text}"
         print(f"\n## {title}\n\n{whole}\n", flush=True)
         report.store(title, whole)
@@ -47,6 +50,8 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     only = f"some measures of the part peer, printed only: {', '.join(MEASURES)}"
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=list(MEASURES), help=only)
     parser.add_argument("--no-peer", action="store_true", help="the part peer without the peer, printed only")
+    soak = "how long the soak lasts, for example 3600 for an hour"
+    parser.add_argument("--soak-seconds", type=int, metavar="SECONDS", help=soak)
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.parts if name not in PARTS]:
         parser.error(f"there is no part {unknown[0]}; choose from {', '.join(PARTS)}")

@@ -27,6 +27,8 @@ class Scale:
     sleeping: int
     wakes: int
     files: tuple[int, ...]
+    steady_seconds: int
+    soak_seconds: int
 
 
 FULL = Scale(
@@ -46,6 +48,8 @@ FULL = Scale(
     sleeping=5000,
     wakes=100,
     files=(10_000, 100_000),
+    steady_seconds=10,
+    soak_seconds=240,
 )
 QUICK = Scale(
     rounds=1,
@@ -64,6 +68,8 @@ QUICK = Scale(
     sleeping=5000,
     wakes=40,
     files=(10_000,),
+    steady_seconds=5,
+    soak_seconds=60,
 )
 
 

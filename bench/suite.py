@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench import table
 from bench.clients import NoAnswer
-from bench.measures import MEASURES
+from bench.measures import LONG, MEASURES
 from bench.peers import PEER_VERSION, Ostler, SandboxAgent, Server, fresh, install_agent, install_peer
 from bench.scale import Scale
 
@@ -64,7 +64,7 @@ def _measured(
     samples: dict[type[Server], table.Samples] = {kind: {} for kind, _ in contestants}
     failures = 0
     for name in names:
-        for number in range(scale.rounds):
+        for number in range(1 if name in LONG else scale.rounds):
             order = contestants if number % 2 == 0 else list(reversed(contestants))
             for kind, program in order:
                 failures += not _one(name, kind, program, agent, scale, samples[kind])

@@ -273,6 +273,7 @@ async def _answer_requests(services: Services, listener: socket.socket) -> None:
     answering = asyncio.create_task(server.serve(sockets=[listener]))
     _announce(services.settings, listener)
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)  # nearly all that an event leaves behind is freed without being looked for
     gc.enable()
     waited_for: set[asyncio.Future[Any]] = {answering, stop}
     await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)

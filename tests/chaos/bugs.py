@@ -90,16 +90,16 @@ def repeat_a_step() -> None:
 
 def lose_a_wake_up() -> None:
     """Do not notice every second time that an agent said something."""
-    hear = Process._on_report
+    hear = Process._on_output
     rings = 0
 
-    def deaf(self: Process, report: dict[str, Any]) -> None:
+    def deaf(self: Process) -> None:
         nonlocal rings
-        rings += report.get("event") == "output"
-        if report.get("event") != "output" or rings % 2:
-            hear(self, report)
+        rings += 1
+        if self.is_gone or rings % 2:
+            hear(self)
 
-    Process._on_report = deaf  # type: ignore[method-assign]  # a seeded bug
+    Process._on_output = deaf  # type: ignore[method-assign]  # a seeded bug
 
 
 BUGS: dict[str, Callable[[], None]] = {

@@ -16,6 +16,7 @@ from ostler.base.logs import Log
 from ostler.base.undo import undone_later_by
 from ostler.link.protocol import Sink
 from ostler.runner import journal as calls
+from ostler.runner.bells import Bells
 from ostler.runner.dialogue import Counts, Dialogue
 from ostler.runner.home import environment, prepare_home
 from ostler.runner.journal import Call, Entry, Journal, Kept
@@ -170,7 +171,7 @@ class AgentConnection:
         prepare_home(self._spec.home, launch.files)
         calls.keep(self._folder, self._kept)
 
-    async def adopt(self, *, known: int) -> None:
+    async def adopt(self, bells: Bells, *, known: int) -> None:
         """Go on with a process that an earlier server started; raises AgentStartFailed if it never came up.
 
         Everything is told to a fresh translator again, as it happened. What came of the steps up to `known` has been
@@ -178,7 +179,7 @@ class AgentConnection:
         """
         failpoint("adopt.before")
         self._dialogue.known = known
-        process = await Process.attach(self._folder, self._wake.set)
+        process = await Process.attach(self._folder, self._wake.set, bells)
         entries = calls.read_calls(self._folder)
         for entry in entries:
             await self._feed_upto(process, entry.at)
@@ -446,7 +447,7 @@ class AgentConnection:
 
     async def _read(self, process: Process) -> None:
         while not self._leaving:
-            await self._deliver()
+            await self._deliver(ahead=not process.is_drained)
             chunk = process.read()
             if chunk is None:
                 await self._delivered()
@@ -455,7 +456,8 @@ class AgentConnection:
             elif chunk:
                 self._dialogue.feed(chunk)
                 self._act(process)
-                await asyncio.sleep(0)  # a flood must not starve the other sessions
+                if not process.is_drained:
+                    await asyncio.sleep(0)  # a flood must not starve the other sessions
             else:
                 if not self._expected:  # what we cut off ourselves in the middle is no frame
                     self._dialogue.end()
@@ -498,12 +500,16 @@ class AgentConnection:
         if home.is_symlink():  # it was moved to where the session has it
             home.unlink(missing_ok=True)
 
-    async def _deliver(self) -> None:
-        """Hand over what has piled up; returns when the delivery before it is durable, so one is always under way."""
+    async def _deliver(self, *, ahead: bool = False) -> None:
+        """Hand over what has piled up; `ahead` returns when the delivery before it is durable, so one is under way."""
         while drafts := self._dialogue.take_drafts():
             await self._delivered()
-            self._delivery = asyncio.create_task(self._sink.deliver(drafts, self._dialogue.steps))
-            await asyncio.sleep(0)  # it takes its place in the log before anything else happens
+            delivery = self._sink.deliver(drafts, self._dialogue.steps)
+            if ahead:
+                self._delivery = asyncio.create_task(delivery)
+                await asyncio.sleep(0)  # it takes its place in the log before anything else happens
+            else:
+                await delivery
 
     async def _delivered(self) -> None:
         if self._delivery is not None:

@@ -11,8 +11,9 @@ socket in the spool's folder. When none is there, the agent works on, until `pat
 To the keeper go JSON lines, some followed by `size` bytes: first `{"argv", "env", "cwd", "folder", "patience"}`, then
 `input` (id, size: written to the agent once, however often it is sent), `read` (upto: the runner has read so far),
 `stop` (grace, why: INT, TERM, KILL), `kill`, `freeze`, `thaw`. From the keeper: `hello` (pid and all that a late runner
-has to know) or `failed` (what, message), `output` (size), `eof`, `taken` (id: the agent's pipe took this input),
-`frozen`, `thawed`, `exit` (code or signal) and `gone` when no descendant is left.
+has to know) or `failed` (what, message), `eof`, `taken` (id: the agent's pipe took this input),
+`frozen`, `thawed`, `exit` (code or signal) and `gone` when no descendant is left. An empty line is the bell: the spool
+has grown. An agent that talks fast is read every few milliseconds, one that talks slowly as soon as it says something.
 
 A keeper is a child subreaper and has no children but the agent, so its descendants are exactly the agent's tree:
 whatever daemonises, changes its session or cleans its environment lands below the keeper again. The tree is gone when
@@ -54,10 +55,13 @@ GOODBYE_SECONDS = 1.0
 LAST_WORDS_SECONDS = 30.0
 MOST_UNREAD = 64 * 2**20
 CHUNK_BYTES = 65536
+GATHER_SECONDS = 0.004
+GATHERED_BYTES = CHUNK_BYTES // 4
 # Larger pipes are not faster, and an unprivileged user may only have 64 MiB of them in all.
 PIPE_BYTES = 256 * 1024
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+_IN_AND_OUT = select.EPOLLIN | select.EPOLLOUT
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -107,6 +111,10 @@ class Keeper:
         self._told = 0
         self._eof = False
         self._dismissed = False
+        self._heard_at = 0.0
+        self._gather_until: float | None = None
+        self._poll = select.epoll()
+        self._watched: dict[int, int] = {}
 
     def run(self) -> None:
         """Start the agent and stay until nothing of it is left."""
@@ -118,8 +126,11 @@ class Keeper:
             return
         for order, payload in more:
             self._obey(order, payload)
+        self._watch(self._bell.inlet, select.EPOLLIN)
+        self._watch(self._door.fileno(), select.EPOLLIN)
         while self._collect():
-            self._wait()
+            while not self._wait():
+                continue
         self._leave()
 
     def _first_orders(self) -> "list[tuple[dict[str, object], bytes]]":
@@ -155,6 +166,8 @@ class Keeper:
         self._stdin, self._stdout, self._stderr = stdin[1], stdout[0], stderr[0]
         for pipe in (self._stdin, self._stdout, self._stderr):
             os.set_blocking(pipe, False)
+        self._watch(self._stderr, select.EPOLLIN)
+        self._only_words = [(self._stdout, select.EPOLLIN)]
         _enlarge(self._stdout)
         births = [birth_of(self._main), birth_of(os.getpid())]
         self._spool.note(RUNNING, {"pid": self._main, "keeper": os.getpid(), "births": births, "boot": boot()})
@@ -239,28 +252,60 @@ class Keeper:
 
     # Waiting
 
-    def _wait(self) -> None:
-        poll = select.poll()
-        poll.register(self._bell.inlet, select.POLLIN)
-        poll.register(self._door, select.POLLIN)
-        if self._line is not None:
-            poll.register(self._line, select.POLLIN | (select.POLLOUT if self._line.is_behind else 0))
-        if not self._eof and not self._spool.is_stuck and self._spool.size - self._read_upto < MOST_UNREAD:
-            poll.register(self._stdout, select.POLLIN)
-        if self._stderr >= 0:
-            poll.register(self._stderr, select.POLLIN)
-        if self._inputs:
-            poll.register(self._stdin, select.POLLOUT)
-        for descriptor, events in poll.poll(self._pause_length()):
+    def _wait(self) -> bool:
+        """Let something happen; whether a child may have died."""
+        self._watch_pipes()
+        pause = self._pause_length()
+        ready = self._poll.poll(pause)
+        while pause is None and ready == self._only_words:
+            ready = self._poll.poll() if self._pass_on() else []
+        rang = False
+        for descriptor, events in ready:
+            rang |= descriptor == self._bell.inlet
             self._on_ready(descriptor, events)
-        self._on_time(time.monotonic())
+        return self._on_time(time.monotonic()) or rang
+
+    def _pass_on(self) -> bool:
+        """Spool what an agent that talks slowly said and ring: the way of nearly every event, so it must cost little.
+
+        False when there is more to be done than to wait for the next.
+        """
+        chunk = os.read(self._stdout, CHUNK_BYTES)
+        now = time.monotonic()
+        if not chunk or self._line is None or now - self._heard_at < 2 * GATHER_SECONDS:
+            self._heard(chunk)
+            return False
+        self._spool.add(chunk)
+        self._heard_at, self._told = now, self._spool.size
+        return self._line.ring() and self._told - self._read_upto < MOST_UNREAD and not self._spool.is_stuck
+
+    def _watch_pipes(self) -> None:
+        if self._line is not None:
+            self._watch(self._line.fileno(), _IN_AND_OUT if self._line.is_behind else select.EPOLLIN)
+        is_heard = not self._eof and not self._spool.is_stuck and self._gather_until is None
+        may_say_more = is_heard and self._spool.size - self._read_upto < MOST_UNREAD
+        self._watch(self._stdout, select.EPOLLIN if may_say_more else 0)
+        self._watch(self._stdin, select.EPOLLOUT if self._inputs else 0)
+
+    def _watch(self, descriptor: int, events: int) -> None:
+        """Wait for this from now on; 0 for nothing at all, not even its end."""
+        before = self._watched.get(descriptor, 0)
+        if events == before:
+            return
+        if not events:
+            self._poll.unregister(descriptor)
+        elif before:
+            self._poll.modify(descriptor, events)
+        else:
+            self._poll.register(descriptor, events)
+        self._watched[descriptor] = events
 
     def _pause_length(self) -> "float | None":
-        dues = [due for due in (self._due, self._alone_until) if due is not None]
+        dues = [due for due in (self._due, self._alone_until, self._gather_until) if due is not None]
         pause = min(dues) - time.monotonic() if dues else None
         if self._spool.is_stuck:
             pause = min(RETRY_SECONDS, RETRY_SECONDS if pause is None else pause)
-        return None if pause is None else max(0.0, pause) * 1000
+        return None if pause is None else max(0.0, pause)
 
     def _on_ready(self, descriptor: int, events: int) -> None:
         if descriptor == self._stdout:
@@ -275,11 +320,14 @@ class Keeper:
             self._admit()
         elif self._line is not None and descriptor == self._line.fileno():
             self._line.flush()
-            if events & ~select.POLLOUT:
+            if events & ~select.EPOLLOUT:
                 self._listen()
             self._tell_output()
 
-    def _on_time(self, now: float) -> None:
+    def _on_time(self, now: float) -> bool:
+        """Do what is due; whether processes were signalled."""
+        if self._gather_until is not None and now >= self._gather_until:
+            self._gather_until = None
         if self._spool.is_stuck:
             self._spool.retry()
             self._tell_output()
@@ -288,6 +336,8 @@ class Keeper:
             self._order("orphaned", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ORPHAN_GRACE)
         if self._due is not None and now >= self._due:
             self._next_signal()
+            return True
+        return False
 
     # The agent's pipes
 
@@ -297,19 +347,30 @@ class Keeper:
             chunk = os.read(self._stdout, CHUNK_BYTES)
         except BlockingIOError:
             return False
-        if not chunk:
+        self._heard(chunk)
+        return not self._eof
+
+    def _heard(self, chunk: bytes) -> None:
+        if chunk:
+            self._spool.add(chunk)
+            self._tell_output()
+            self._gather_if_fast(len(chunk))
+        else:
             self._eof = True
             self._say(event="eof", output=self._spool.size)
-            return False
-        self._spool.add(chunk)
-        self._tell_output()
-        return True
+
+    def _gather_if_fast(self, size: int) -> None:
+        """Let an agent that says little at a time, but often, say more before it is heard again."""
+        now = time.monotonic()
+        if now - self._heard_at < 2 * GATHER_SECONDS and size < GATHERED_BYTES:
+            self._gather_until = now + GATHER_SECONDS
+        self._heard_at = now
 
     def _tell_output(self) -> None:
         """Ring the runner's bell, unless it has not heard the last one."""
         if self._told != self._spool.size and self._line is not None and not self._line.is_behind:
             self._told = self._spool.size
-            self._say(event="output", size=self._spool.size)
+            self._line.ring()
 
     def _take_stderr(self) -> bool:
         try:
@@ -320,11 +381,13 @@ class Keeper:
             self._spool.add_stderr(chunk)
             return True
         if self._stderr >= 0:
+            self._watch(self._stderr, 0)
             os.close(self._stderr)
             self._stderr = -1
         return False
 
     def _give_input(self) -> None:
+        self._heard_at, self._gather_until = 0.0, None  # somebody waits for the answer
         try:
             written = write_some(self._stdin, [data for _, data in self._inputs])
         except OSError:  # it closed its stdin: nothing we write will ever be read
@@ -346,18 +409,23 @@ class Keeper:
         except OSError:
             return
         if self._line is not None:
-            self._line.close()
+            self._hang_up(self._line)
         self._line, self._alone_until = Line(connection), None
         self._greet()
 
     def _listen(self) -> None:
         orders = self._line.orders() if self._line is not None else []
-        if orders is None:
+        if orders is None and self._line is not None:
+            self._hang_up(self._line)
             self._line = None
             self._alone_until = time.monotonic() + self._patience
             return
-        for order, payload in orders:
+        for order, payload in orders or ():
             self._obey(order, payload)
+
+    def _hang_up(self, line: Line) -> None:
+        self._watch(line.fileno(), 0)
+        line.close()
 
     def _obey(self, order: "dict[str, object]", payload: bytes) -> None:
         match order:

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from ostler.base.logs import Log
+from ostler.runner.bells import Bells
 from ostler.runner.journal import Kept, read_kept
 from ostler.runner.process import Process
 from ostler.runner.survey import FOLDER_NAME
@@ -16,8 +17,9 @@ log = Log(__name__)
 class KeeperFolders:
     """One folder per agent process, named after its session and the number of its start."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, bells: Bells) -> None:
         self._root = root
+        self._bells = bells
 
     def of(self, spec: AgentSpec) -> Path:
         """Where the process of this start keeps its files."""
@@ -51,7 +53,7 @@ class KeeperFolders:
     async def discard(self, kept: KeptProcess) -> None:
         """End the process, if it lives, and remove its folder."""
         folder = self.path(kept.session_id, kept.start)
-        process = await Process.attach(folder, lambda: None)
+        process = await Process.attach(folder, lambda: None, self._bells)
         await process.stop(grace=0, force=True)
         process.release()
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

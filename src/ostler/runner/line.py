@@ -1,6 +1,7 @@
 """A keeper's socket to the runner: orders come in, reports go out. Standard library only."""
 
 import json
+import os
 import socket
 
 
@@ -10,12 +11,13 @@ class Line:
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         self._connection = connection
+        self._number = connection.fileno()
         self._received = bytearray()
         self._owed = bytearray()
 
     def fileno(self) -> int:
         """For polls."""
-        return self._connection.fileno()
+        return self._number
 
     @property
     def is_behind(self) -> bool:
@@ -54,6 +56,18 @@ class Line:
         """Report something, later if the runner does not listen now."""
         self._owed += json.dumps(fields).encode() + b"\n"
         self.flush()
+
+    def ring(self) -> bool:
+        """Say that there is output; False if the runner does not listen now."""
+        if not self._owed:
+            try:
+                if os.write(self._number, b"\n"):
+                    return True
+            except OSError:
+                pass
+        self._owed += b"\n"
+        self.flush()
+        return not self._owed
 
     def flush(self) -> None:
         """Send what can be sent."""

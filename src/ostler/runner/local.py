@@ -60,7 +60,8 @@ class LocalRunner:
 
         Without an installer nothing can be installed. `warm` is how many agents may wait for sessions to come.
         """
-        self._keepers = KeeperFolders(folder)
+        self._nursery = NurseryHandle(environ)
+        self._keepers = KeeperFolders(folder, self._nursery.bells)
         self._adapters = {adapter.info.id: adapter for adapter in adapters}
         self._aliases = {alias: adapter for adapter in adapters for alias in adapter.info.aliases}
         self._environ = environ
@@ -74,7 +75,6 @@ class LocalRunner:
         self._offers: dict[str, Ready] = {}
         self._counts = {name: Counts() for name in self._adapters}
         self._connections: set[AgentConnection] = set()
-        self._nursery = NurseryHandle(environ)
         self._pool = Pool(warm, folder.with_name("spares"), self._open)
         self._closing = False
 
@@ -213,7 +213,7 @@ class LocalRunner:
             )
         adapter = self._adapter(found.spec.agent)
         connection = self._connection(adapter, found, self._keepers.path(kept.session_id, kept.start), sink)
-        await connection.adopt(known=known)
+        await connection.adopt(self._nursery.bells, known=known)
         self._remember_offer(adapter, connection)
         return connection
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ostler.base.logs import Log
 from ostler.runner import keeper
+from ostler.runner.bells import Bells
 from ostler.runner.waiting import finished
 
 log = Log(__name__)
@@ -28,6 +29,7 @@ class NurseryHandle:
         self._door: socket.socket | None = None
         self._pid = 0
         self.queue = asyncio.Semaphore(_MOST_AT_ONCE)  # more requests than that could fill the socket
+        self.bells = Bells()
 
     def start(self) -> None:
         """Start the nursery now, so that the first agent need not wait for it."""

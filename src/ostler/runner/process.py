@@ -15,6 +15,7 @@ from ostler.base.errors import StoreUnavailable
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.base.undo import undone_by, undone_later_by
+from ostler.runner.bells import Bells
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.outbox import Outbox
 from ostler.runner.spool import END, OUTPUT, RUNNING, SOCKET, STDERR, boot
@@ -61,10 +62,11 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 class Process:
     """A running agent; `wake` is called when `read` has something to give again."""
 
-    def __init__(self, folder: Path, control: socket.socket, wake: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, control: socket.socket, wake: Callable[[], None], bells: Bells) -> None:
         self._loop = asyncio.get_running_loop()
         self._folder = folder
         self._wake = wake
+        self._bells = bells
         self._control = control
         control.setblocking(False)
         self._outbox = Outbox(control)
@@ -74,6 +76,8 @@ class Process:
         """How many bytes of its output were read here."""
         self._size = self._acknowledged = 0
         self._eof = False
+        self._has_more = True
+        """Whether the spool may hold something that was not read."""
         self._sent = self._written = 0
         self._untaken: deque[tuple[int, int]] = deque()
         self.pending = 0
@@ -86,7 +90,7 @@ class Process:
         self._exited: asyncio.Future[Exit] = self._loop.create_future()
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._answers: dict[str, asyncio.Future[None]] = {}
-        self._loop.add_reader(self._control, self._on_control)
+        self._bells.add(control.fileno(), self._on_control)
 
     # Start
 
@@ -116,7 +120,7 @@ class Process:
         control, theirs = socket.socketpair()
         with undone_by(control.close), theirs:
             nursery.fork_keeper(theirs.fileno())
-        return cls(folder, control, wake)
+        return cls(folder, control, wake, nursery.bells)
 
     async def _launch(self, command: Command, patience: float) -> bool:
         """Tell the keeper what to start; False when there is no keeper."""
@@ -141,14 +145,14 @@ class Process:
     # Another runner's process
 
     @classmethod
-    async def attach(cls, folder: Path, wake: Callable[[], None]) -> Self:
+    async def attach(cls, folder: Path, wake: Callable[[], None], bells: Bells) -> Self:
         """Go on with a process that an earlier runner started; one that has ended meanwhile tells how."""
         try:
             control = _connected(folder)
         except OSError:
             control, nobody = socket.socketpair()  # as if somebody had answered and left at once
             nobody.close()
-        process = cls(folder, control, wake)
+        process = cls(folder, control, wake, bells)
         if not await finished(process._started, ANSWER_SECONDS):
             log.error("keeper.mute", folder=str(folder))
             process._keeper_left()
@@ -168,13 +172,17 @@ class Process:
             return
         *lines, self._received = (self._received + chunk).split(b"\n")
         for line in lines:
-            self._on_report(json.loads(line))
+            if line:
+                self._on_report(json.loads(line))
+            else:
+                self._on_output()
+
+    def _on_output(self) -> None:
+        self._has_more = True
+        self._wake()
 
     def _on_report(self, report: dict[str, Any]) -> None:
         match report:
-            case {"event": "output", "size": size}:
-                self._size = size
-                self._wake()
             case {"event": "taken", "id": number}:
                 self._on_taken(number)
             case {"event": "hello"}:
@@ -183,7 +191,7 @@ class Process:
                 _settle(self._started, f"{what}:{message}")
             case {"event": "eof", "output": size}:
                 self._size, self._eof = size, True
-                self._wake()
+                self._on_output()
             case {"event": "exit", "code": code, "signal": number}:
                 _settle(self._exited, Exit(exit_code=code, signal=number))
             case {"event": "gone"}:
@@ -201,7 +209,7 @@ class Process:
 
     def _keeper_left(self) -> None:
         """The socket closed: normal at the end; before it, the keeper was killed and its tree must follow."""
-        self._loop.remove_reader(self._control)
+        self._bells.remove(self._control.fileno())
         if not self._gone.done() and not (self._folder / END).exists():
             running = noted(self._folder / RUNNING)
             self.pid, self.keeper = running.get("pid", self.pid), running.get("keeper", self.keeper)
@@ -223,13 +231,19 @@ class Process:
         self._on_taken(self._sent)
         for answer in self._answers.values():
             _settle(answer, None)
-        self._wake()
+        self._on_output()
 
     # Output
 
+    @property
+    def is_drained(self) -> bool:
+        """Whether everything that is there now was read."""
+        return not self._has_more
+
     def read(self, limit: int = CHUNK_BYTES) -> bytes | None:
         """What stdout has: bytes, b"" at its end, None when there is nothing now (`wake` is called when there is)."""
-        chunk = self._read_spool(limit)
+        chunk = self._read_spool(limit) if self._has_more else b""
+        self._has_more = len(chunk) == limit  # whatever comes later is announced
         if chunk:
             self.offset += len(chunk)
             self._acknowledge()
@@ -340,7 +354,7 @@ class Process:
 
     def release(self) -> None:
         """Let go of it; if it runs, its keeper waits for another runner, as long as its patience lasts."""
-        self._loop.remove_reader(self._control)
+        self._bells.remove(self._control.fileno())
         self._outbox.close()
         self._control.close()
         if self._output is not None:

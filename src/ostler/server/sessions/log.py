@@ -122,6 +122,7 @@ class SessionLog:
                 marks.append(mark)
         return Append(
             session_id=self.session_id,
+            time=time,
             first=first,
             events=tuple(events),
             raws=tuple(draft.raw for draft in drafts),
@@ -145,7 +146,7 @@ class SessionLog:
             return
         failpoint("publish.before")
         self._durable_state = state
-        self.updated_at = self._clock.now()
+        self.updated_at = append.time
         self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
         self._project_feed.publish(append.events, written.result())
         failpoint("publish.after")

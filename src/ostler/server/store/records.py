@@ -80,6 +80,7 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     """A burst of encoded events of one session with everything that must change together with them."""
 
     session_id: str
+    time: str
     first: int
     events: tuple[bytes, ...]
     raws: tuple[bytes | None, ...]

@@ -64,8 +64,7 @@ class Writer:
 
     def _commit(self, group: list[Job]) -> list[Outcome]:
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            outcomes = [self._perform(work, future) for work, future in group]
+            outcomes = self._performed(group)
             failpoint("commit.before", sqlite3.OperationalError)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -77,6 +76,16 @@ class Writer:
         self.is_refused = False
         failpoint("commit.after")
         return outcomes
+
+    def _performed(self, group: list[Job]) -> list[Outcome]:
+        """Run all jobs; only when one fails is it worth to be able to undo each by itself, and they run again."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            return [(future, work(self._connection), None) for work, future in group]
+        except (OstlerError, sqlite3.IntegrityError):
+            self._connection.execute("ROLLBACK")
+        self._connection.execute("BEGIN IMMEDIATE")
+        return [self._perform(work, future) for work, future in group]
 
     def _perform(self, work: Work, future: "asyncio.Future[Any]") -> Outcome:
         """Run one job so that its failure undoes only itself; an error of the database itself ends the group."""

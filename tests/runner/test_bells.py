@@ -1,0 +1,97 @@
+"""Keepers that ring are all heard, alone at once and many together."""
+
+import asyncio
+import socket
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from ostler.runner.bells import Bells
+from ostler.runner.nursery import NurseryHandle
+from ostler.runner.process import Command, Process
+from tests.runner.tools import until
+
+ROUNDS = 20
+FAST = """
+import os, time
+for number in range(1000):
+    os.write(1, b"word %d\\n" % number)
+    soon = time.perf_counter() + 0.0003
+    while time.perf_counter() < soon:
+        pass
+"""
+
+
+class Rings:
+    """Sockets that ring; each is counted."""
+
+    def __init__(self, bells: Bells, count: int) -> None:
+        self.heard: Counter[int] = Counter()
+        self._bells = bells
+        self._pairs = [socket.socketpair() for _ in range(count)]
+        for number, (ours, _) in enumerate(self._pairs):
+            bells.add(ours.fileno(), lambda number=number: self._hear(number))
+
+    def _hear(self, number: int) -> None:
+        self.heard[number] += len(self._pairs[number][0].recv(4096))
+
+    def ring(self) -> None:
+        for _, theirs in self._pairs:
+            theirs.send(b"\n")
+
+    def close(self) -> None:
+        for ours, theirs in self._pairs:
+            self._bells.remove(ours.fileno())
+            ours.close()
+            theirs.close()
+
+
+async def test_every_ring_is_heard_however_many_come_at_once() -> None:
+    rings = Rings(Bells(), 100)
+    for _ in range(ROUNDS):
+        rings.ring()
+        await asyncio.sleep(0)
+    await until(lambda: rings.heard == Counter(dict.fromkeys(range(100), ROUNDS)))
+    rings.close()
+
+
+async def test_bells_can_be_listened_to_again_after_the_last_was_removed() -> None:
+    bells = Bells()
+    for _ in range(3):
+        rings = Rings(bells, 10)
+        rings.ring()
+        await until(lambda rings=rings: rings.heard.total() == 10)
+        rings.close()
+
+
+async def test_a_bell_that_was_removed_while_others_are_gathered_is_not_heard() -> None:
+    bells = Bells()
+    many, one = Rings(bells, 50), Rings(bells, 1)
+    many.ring()
+    await until(lambda: many.heard.total() == 50)
+    one.ring()
+    one.close()
+    many.ring()
+    await until(lambda: many.heard.total() == 100)
+    assert not one.heard
+    many.close()
+
+
+async def test_an_agent_that_talks_fast_is_heard_in_bunches(nursery: NurseryHandle) -> None:
+    command = Command(argv=[sys.executable, "-I", "-S", "-c", FAST], env={}, cwd="/")
+    wakes: list[bytes] = []
+    processes: list[Process] = []
+
+    def hear() -> None:
+        for process in processes:
+            while chunk := process.read():
+                wakes.append(chunk)
+
+    process = await Process.start(nursery, command, Path(tempfile.mkdtemp()), hear, patience=0)
+    processes.append(process)
+    await until(lambda: process.is_gone)
+    hear()
+    assert b"".join(wakes).split() == b" ".join(b"word %d" % number for number in range(1000)).split()
+    assert len(wakes) < 500
+    process.release()
