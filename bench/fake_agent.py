@@ -6,7 +6,7 @@ import time
 
 PIECE = "tick-%07d %s"
 WORDS = "the quick brown fox jumps over it "
-SYLLABLES = "ka lo min tre su van per di so ruk eln ost qui bar hef zy".split()
+SYLLABLES = ["ka", "lo", "min", "tre", "su", "van", "per", "di", "so", "ruk", "eln", "ost", "qui", "bar", "hef", "zy"]
 SLOW = 5000.0
 ACP_PIECE = (
     '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":'

@@ -11,6 +11,7 @@ from bench.clients import Http, Stream
 from bench.peers import Ostler, Server
 from bench.scale import Figures, Scale, p95
 from ostler.base.ids import new_id
+from ostler.server.store.packing import PACKING, pack, unpack
 
 IDLE_SECONDS = 0.1
 PAGE = 50
@@ -83,8 +84,14 @@ def _copy_rows(connection: sqlite3.Connection, first: str, session: str, number:
             copy = [_renamed(value, first, session) for value in row]
             if table == "chunks":
                 copy[0] += number * last
+                copy[4] = _repacked(row[4], first, session)
             marks = ",".join("?" * len(copy))
             connection.execute(f"INSERT INTO {table} VALUES ({marks})", copy)
+
+
+def _repacked(body: bytes, old: str, new: str) -> bytes:
+    events, raws = unpack(old, PACKING, body, None)
+    return pack(new, [_renamed(event, old, new) for event in events], [_renamed(raw, old, new) for raw in raws])
 
 
 def _renamed(value: Any, old: str, new: str) -> Any:

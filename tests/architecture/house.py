@@ -58,6 +58,7 @@ STANDALONE = (
     "ostler.runner.line",
     "ostler.runner.spool",
     "ostler.runner.tree",
+    "ostler.runner.watched",
 )
 """Programs of their own, started without installed packages: they import the standard library and each other only."""
 

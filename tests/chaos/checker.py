@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ostler.server.store.packing import unpack
 from tests.chaos.history import History, Reading
 from tests.chaos.log_rules import Event, broken, completed
 
@@ -40,8 +41,8 @@ def stored_sessions(database: Path) -> dict[str, Stored]:
 
 
 def _stored(connection: sqlite3.Connection, session: str, title: str, status: str, state: bytes) -> Stored:
-    chunks = connection.execute("SELECT body FROM chunks WHERE session = ? ORDER BY last", (session,)).fetchall()
-    lines = [line for (body,) in chunks for line in body.split(b"\n")]
+    query = "SELECT session, packing, body, raw FROM chunks WHERE session = ? ORDER BY last"
+    lines = [line for row in connection.execute(query, (session,)) for line in unpack(*row)[0]]
     events = [msgspec.json.decode(line) for line in lines]
     return Stored(session, title, status, lines, events, msgspec.json.decode(state))
 

@@ -5,6 +5,7 @@ import socket
 import sys
 import tempfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from ostler.runner.bells import Bells
@@ -31,7 +32,7 @@ class Rings:
         self._bells = bells
         self._pairs = [socket.socketpair() for _ in range(count)]
         for number, (ours, _) in enumerate(self._pairs):
-            bells.add(ours.fileno(), lambda number=number: self._hear(number))
+            bells.add(ours.fileno(), partial(self._hear, number))
 
     def _hear(self, number: int) -> None:
         self.heard[number] += len(self._pairs[number][0].recv(4096))
@@ -59,10 +60,13 @@ async def test_every_ring_is_heard_however_many_come_at_once() -> None:
 async def test_bells_can_be_listened_to_again_after_the_last_was_removed() -> None:
     bells = Bells()
     for _ in range(3):
-        rings = Rings(bells, 10)
-        rings.ring()
-        await until(lambda rings=rings: rings.heard.total() == 10)
-        rings.close()
+        await _ring_once(Rings(bells, 10))
+
+
+async def _ring_once(rings: Rings) -> None:
+    rings.ring()
+    await until(lambda: rings.heard.total() == 10)
+    rings.close()
 
 
 async def test_a_bell_that_was_removed_while_others_are_gathered_is_not_heard() -> None:

@@ -237,4 +237,4 @@ def test_an_endless_message_does_not_grow_without_bound(monkeypatch: pytest.Monk
     monkeypatch.setattr(guard_module, "MOST_COLLECTED_BYTES", 1000)
     *_, closing, _ = run([OPEN, *[delta(text("x" * 90))] * 100, DONE])
     cut = StatusPart(label="cut", detail="Only the beginning is kept here; the deltas have all of it.")
-    assert closing == ours(completed(item("completed", text("x" * 90 * 5), cut)))
+    assert closing == ours(completed(item("completed", text("x" * 90 * 12), cut)))

@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from ostler.server.store.packing import pack, unpack
 from ostler.server.store.schema import SCHEMA_VERSION
 from tests.server.talk import Talk
 from tests.serving import running_server
@@ -45,17 +46,37 @@ def restore(version: int, state_dir: Path) -> None:
     state_dir.mkdir(parents=True)
     with closing(sqlite3.connect(state_dir / "ostler.db")) as connection:
         connection.executescript(script)
+        _move_packed(connection, _PLACE, bytes(state_dir))
+        connection.commit()
 
 
 def logs_in(state_dir: Path) -> dict[str, list[tuple[bytes, bytes]]]:
     """Every session's events as they are stored, each with the agent's own frame (empty if there is none)."""
     logs: dict[str, list[tuple[bytes, bytes]]] = {}
     with closing(sqlite3.connect(state_dir / "ostler.db")) as connection:
-        for session, body, raw in connection.execute("SELECT session, body, raw FROM chunks ORDER BY position"):
-            events = body.split(b"\n")
-            raws = raw.split(b"\n") if raw is not None else [b""] * len(events)
+        for session, packing, body, raw in connection.execute(
+            f"SELECT session, {_packing(connection)}, body, raw FROM chunks ORDER BY position"
+        ):
+            events, raws = unpack(session, packing, body, raw)
             logs.setdefault(session, []).extend(zip(events, raws, strict=True))
     return logs
+
+
+def _packing(connection: sqlite3.Connection) -> str:
+    """The column that says how rows are packed; early versions have none."""
+    columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(chunks)")}
+    return "packing" if "packing" in columns else "NULL"
+
+
+def _move_packed(connection: sqlite3.Connection, old: bytes, new: bytes) -> None:
+    """Replace a place in events that are packed, where SQL does not show it."""
+    if _packing(connection) == "NULL":
+        return
+    rows = connection.execute("SELECT position, session, packing, body FROM chunks WHERE packing = 1").fetchall()
+    for position, session, packing, body in rows:
+        events, raws = unpack(session, packing, body, None)
+        moved = pack(session, [line.replace(old, new) for line in events], [line.replace(old, new) for line in raws])
+        connection.execute("UPDATE chunks SET body = ? WHERE position = ?", (moved, position))
 
 
 def _live(state_dir: Path) -> None:
@@ -94,6 +115,7 @@ def _moved(value: Any, place: bytes) -> Any:
 def _dump(state_dir: Path) -> str:
     """The database as SQL, with nothing in it of the place where it was made."""
     with closing(sqlite3.connect(state_dir / "ostler.db")) as connection:
+        _move_packed(connection, bytes(state_dir), _PLACE)
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
             rows = connection.execute(f"SELECT * FROM {table}").fetchall()

@@ -11,6 +11,7 @@ import pytest
 
 from ostler.server.sessions.feed import Feed
 from ostler.server.sessions.state import TERMINAL, TRANSITIONS, Happened, SessionState, apply
+from ostler.server.store.packing import unpack
 from ostler.wire.events import AnyEvent, SessionStatus, UnknownEvent, decode_event
 from tests.server.talk import Talk
 from tests.serving import running_server
@@ -48,8 +49,8 @@ def test_the_stored_state_of_every_session_is_the_fold_of_its_log(state_dir: Pat
     with closing(sqlite3.connect(state_dir / "ostler.db")) as database:
         rows = database.execute("SELECT id, agent, state FROM sessions").fetchall()
         for session_id, agent, stored in rows:
-            chunks = database.execute("SELECT body FROM chunks WHERE session = ? ORDER BY last", (session_id,))
-            bodies = [line for (body,) in chunks for line in body.split(b"\n")]
+            query = "SELECT session, packing, body, raw FROM chunks WHERE session = ? ORDER BY last"
+            bodies = [line for row in database.execute(query, (session_id,)) for line in unpack(*row)[0]]
             assert msgspec.json.decode(stored, type=SessionState) == folded(agent, bodies)
     assert len(rows) == 4
 

@@ -4,12 +4,10 @@ It is pure: events and turn ends of the translator go in, drafts for the log com
 everything opened is closed by then; every delta and every completion has its start before it; no item ends twice.
 """
 
-from itertools import groupby
-from typing import Any
-
 import msgspec
 
 from ostler.agents.adapter import TurnDone
+from ostler.agents.collected import Collected
 from ostler.wire.events import (
     ItemCompletedData,
     ItemDeltaData,
@@ -20,12 +18,12 @@ from ostler.wire.events import (
     TurnOutcome,
 )
 from ostler.wire.items import Item, ItemStatus
-from ostler.wire.parts import ContentPart, ReasoningPart, StatusPart, TextPart
+from ostler.wire.parts import ContentPart, StatusPart, TextPart
 from ostler.wire.running import Draft
 
 MOST_COLLECTED_BYTES = 8 * 2**20
 MOST_REMEMBERED_ITEMS = 10_000
-_BYTES_PER_DELTA = 150  # what a delta costs us beside its text
+_BYTES_OF_OTHERS = 500  # what a delta costs us that is no text
 _TOOL_KINDS = frozenset({"tool_call", "tool_result"})
 
 Ask = PermissionData | QuestionData
@@ -34,26 +32,26 @@ Ask = PermissionData | QuestionData
 class _OpenItem:
     """An item that has started, with what its deltas said so far."""
 
-    __slots__ = ("_collected", "_deltas", "item")
+    __slots__ = ("_said", "_size", "item")
 
     def __init__(self, item: Item) -> None:
         self.item = item
-        self._deltas: list[ContentPart] = []
-        self._collected = 0
+        self._said = Collected()
+        self._size = 0
 
     @property
     def has_grown(self) -> bool:
-        return bool(self._deltas)
+        return bool(self._said)
 
     def grow(self, delta: ContentPart) -> None:
-        if self._collected <= MOST_COLLECTED_BYTES:
-            self._deltas.append(delta)
-            self._collected += _BYTES_PER_DELTA + len(getattr(delta, "text", ""))
+        if self._size <= MOST_COLLECTED_BYTES:
+            self._said.add(delta)
+            self._size += len(getattr(delta, "text", "")) or _BYTES_OF_OTHERS
 
     def content(self) -> tuple[ContentPart, ...]:
         """What it would hold if nothing more came."""
-        parts = [*self.item.content, *_merged(self._deltas)]
-        if self._collected > MOST_COLLECTED_BYTES:
+        parts = [*self.item.content, *self._said.whole()]
+        if self._size > MOST_COLLECTED_BYTES:
             parts.append(StatusPart(label="cut", detail="Only the beginning is kept here; the deltas have all of it."))
         return tuple(parts)
 
@@ -220,26 +218,3 @@ def _cancelled(ask: Ask, reason: str) -> Draft:
     if isinstance(ask, PermissionData):
         return _ours("permission.resolved", msgspec.structs.replace(ask, status="reject", metadata=metadata))
     return _ours("question.resolved", msgspec.structs.replace(ask, status="rejected", metadata=metadata))
-
-
-def _merged(deltas: list[ContentPart]) -> list[ContentPart]:
-    """Runs of text become one text; other parts stay as they are."""
-    parts: list[ContentPart] = []
-    for _, run in groupby(deltas, key=_run_of):
-        pieces = list(run)
-        match pieces[0]:
-            case TextPart():
-                parts.append(TextPart(text=_joined(pieces)))
-            case ReasoningPart(visibility=visibility):
-                parts.append(ReasoningPart(text=_joined(pieces), visibility=visibility))
-            case _:
-                parts += pieces
-    return parts
-
-
-def _run_of(delta: ContentPart) -> Any:
-    return (type(delta), getattr(delta, "visibility", None))
-
-
-def _joined(pieces: list[ContentPart]) -> str:
-    return "".join(getattr(piece, "text", "") for piece in pieces)

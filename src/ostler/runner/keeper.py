@@ -45,6 +45,7 @@ if __name__ == "__main__":  # -I hides the folder the package lies in
 from ostler.runner.line import Line
 from ostler.runner.spool import END, RUNNING, SOCKET, Spool, boot, write_some
 from ostler.runner.tree import birth_of, descendants, freeze, send_signal, state_of, sweep
+from ostler.runner.watched import Bell, Watched
 
 SWEEP_PAUSE = 0.02
 SLOWEST_SWEEP_PAUSE = 1.0
@@ -63,30 +64,6 @@ _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _IN_AND_OUT = select.EPOLLIN | select.EPOLLOUT
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-
-
-class Bell:
-    """Wakes a poll when a child has died."""
-
-    def __init__(self) -> None:
-        self.inlet, self._outlet = os.pipe()
-        os.set_blocking(self.inlet, False)
-        os.set_blocking(self._outlet, False)
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        signal.set_wakeup_fd(self._outlet, warn_on_full_buffer=False)
-
-    def silence(self) -> None:
-        """Forget the rings so far."""
-        try:
-            os.read(self.inlet, 4096)
-        except BlockingIOError:
-            return
-
-    def close(self) -> None:
-        """Give the descriptors back."""
-        signal.set_wakeup_fd(-1)
-        os.close(self.inlet)
-        os.close(self._outlet)
 
 
 class Keeper:
@@ -113,8 +90,7 @@ class Keeper:
         self._dismissed = False
         self._heard_at = 0.0
         self._gather_until: float | None = None
-        self._poll = select.epoll()
-        self._watched: dict[int, int] = {}
+        self._watched = Watched()
 
     def run(self) -> None:
         """Start the agent and stay until nothing of it is left."""
@@ -126,8 +102,8 @@ class Keeper:
             return
         for order, payload in more:
             self._obey(order, payload)
-        self._watch(self._bell.inlet, select.EPOLLIN)
-        self._watch(self._door.fileno(), select.EPOLLIN)
+        self._watched.watch(self._bell.inlet, select.EPOLLIN)
+        self._watched.watch(self._door.fileno(), select.EPOLLIN)
         while self._collect():
             while not self._wait():
                 continue
@@ -166,7 +142,7 @@ class Keeper:
         self._stdin, self._stdout, self._stderr = stdin[1], stdout[0], stderr[0]
         for pipe in (self._stdin, self._stdout, self._stderr):
             os.set_blocking(pipe, False)
-        self._watch(self._stderr, select.EPOLLIN)
+        self._watched.watch(self._stderr, select.EPOLLIN)
         self._only_words = [(self._stdout, select.EPOLLIN)]
         _enlarge(self._stdout)
         births = [birth_of(self._main), birth_of(os.getpid())]
@@ -256,9 +232,9 @@ class Keeper:
         """Let something happen; whether a child may have died."""
         self._watch_pipes()
         pause = self._pause_length()
-        ready = self._poll.poll(pause)
+        ready = self._watched.poll(pause)
         while pause is None and ready == self._only_words:
-            ready = self._poll.poll() if self._pass_on() else []
+            ready = self._watched.poll() if self._pass_on() else []
         rang = False
         for descriptor, events in ready:
             rang |= descriptor == self._bell.inlet
@@ -281,24 +257,11 @@ class Keeper:
 
     def _watch_pipes(self) -> None:
         if self._line is not None:
-            self._watch(self._line.fileno(), _IN_AND_OUT if self._line.is_behind else select.EPOLLIN)
+            self._watched.watch(self._line.fileno(), _IN_AND_OUT if self._line.is_behind else select.EPOLLIN)
         is_heard = not self._eof and not self._spool.is_stuck and self._gather_until is None
         may_say_more = is_heard and self._spool.size - self._read_upto < MOST_UNREAD
-        self._watch(self._stdout, select.EPOLLIN if may_say_more else 0)
-        self._watch(self._stdin, select.EPOLLOUT if self._inputs else 0)
-
-    def _watch(self, descriptor: int, events: int) -> None:
-        """Wait for this from now on; 0 for nothing at all, not even its end."""
-        before = self._watched.get(descriptor, 0)
-        if events == before:
-            return
-        if not events:
-            self._poll.unregister(descriptor)
-        elif before:
-            self._poll.modify(descriptor, events)
-        else:
-            self._poll.register(descriptor, events)
-        self._watched[descriptor] = events
+        self._watched.watch(self._stdout, select.EPOLLIN if may_say_more else 0)
+        self._watched.watch(self._stdin, select.EPOLLOUT if self._inputs else 0)
 
     def _pause_length(self) -> "float | None":
         dues = [due for due in (self._due, self._alone_until, self._gather_until) if due is not None]
@@ -381,7 +344,7 @@ class Keeper:
             self._spool.add_stderr(chunk)
             return True
         if self._stderr >= 0:
-            self._watch(self._stderr, 0)
+            self._watched.watch(self._stderr, 0)
             os.close(self._stderr)
             self._stderr = -1
         return False
@@ -424,7 +387,7 @@ class Keeper:
             self._obey(order, payload)
 
     def _hang_up(self, line: Line) -> None:
-        self._watch(line.fileno(), 0)
+        self._watched.watch(line.fileno(), 0)
         line.close()
 
     def _obey(self, order: "dict[str, object]", payload: bytes) -> None:

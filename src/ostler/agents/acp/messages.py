@@ -6,6 +6,7 @@ import msgspec
 
 from ostler.agents.acp.frames import Meta, Prompted, Tokens, Usage
 from ostler.agents.acp.tools import closed, opened
+from ostler.agents.collected import Collected
 from ostler.wire.events import Cost, ItemDeltaData, UsageUpdatedData
 from ostler.wire.items import Item
 from ostler.wire.parts import ReasoningPart, TextPart
@@ -21,7 +22,7 @@ class Messages:
         self._start = start
         self._count = 0
         self._open: Item | None = None
-        self._pieces: list[Piece] = []
+        self._said = Collected()
 
     def say(self, piece: Piece, message_id: str | None, parent_id: str | None) -> list[Draft]:
         """A piece of a message; another id or another sub-agent is another message."""
@@ -34,7 +35,7 @@ class Messages:
             self._open = self._fresh(message_id, parent_id)
             drafts.append(opened(self._open))
         item = self._open
-        self._pieces.append(piece)
+        self._said.add(piece)
         grown = ItemDeltaData(item_id=item.item_id, delta=piece, native_item_id=message_id)
         return [*drafts, Draft("item.delta", grown)]
 
@@ -42,9 +43,9 @@ class Messages:
         """Something else begins."""
         if self._open is None:
             return []
-        item = msgspec.structs.replace(self._open, status="completed", content=tuple(_joined(self._pieces)))
+        item = msgspec.structs.replace(self._open, status="completed", content=tuple(self._said.whole()))
         self._open = None
-        self._pieces = []
+        self._said = Collected()
         return [closed(item)]
 
     def _fresh(self, message_id: str | None, parent_id: str | None) -> Item:
@@ -58,17 +59,6 @@ class Messages:
             native_item_id=message_id,
             parent_id=parent_id,
         )
-
-
-def _joined(pieces: list[Piece]) -> list[Piece]:
-    """Runs of text and of thought, each as one part."""
-    runs: list[list[Piece]] = []
-    for piece in pieces:
-        if runs and type(runs[-1][0]) is type(piece):
-            runs[-1].append(piece)
-        else:
-            runs.append([piece])
-    return [msgspec.structs.replace(run[0], text="".join(piece.text for piece in run)) for run in runs]
 
 
 class Spent:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ostler.server.store.packing import unpack
 from ostler.server.store.records import (
     DONE,
     SessionFilter,
@@ -136,38 +137,37 @@ def session_events(
 ) -> list[StoredEvent]:
     """Events with a sequence above the offset, in order."""
     rows = connection.execute(
-        f"SELECT first, body, {'raw' if raw else 'NULL'} FROM chunks WHERE session = ? AND last > ? ORDER BY last",  # noqa: S608  fixed words
+        "SELECT first, session, packing, body, raw FROM chunks WHERE session = ? AND last > ? ORDER BY last",
         (session_id, offset),
     )
-    return _unpacked(rows, offset, limit)
+    return _unpacked(rows, offset, limit, raw=raw)
 
 
-def every_event(connection: sqlite3.Connection, session_id: str) -> Iterator[tuple[int, bytes]]:
-    """The whole log of a session, a page at a time."""
-    offset = 0
-    while page := session_events(connection, session_id, offset, 1000, False):
-        yield from ((event.number, event.body) for event in page)
-        offset = page[-1].number
+def every_plain_event(connection: sqlite3.Connection, session_id: str) -> Iterator[tuple[int, bytes]]:
+    """The whole log of a session in a database of a version that did not pack its rows yet."""
+    rows = connection.execute("SELECT first, body FROM chunks WHERE session = ? ORDER BY last", (session_id,))
+    for first, body in rows:
+        yield from enumerate(body.split(b"\n"), first)
 
 
 def project_events(connection: sqlite3.Connection, project: str, offset: int, limit: int) -> list[StoredEvent]:
     """Events of all sessions with a position above the offset, in the order they were committed."""
     rows = connection.execute(
-        "SELECT position - (last - first), body, NULL FROM chunks JOIN sessions ON sessions.id = chunks.session "
+        "SELECT position - (last - first), session, packing, body, raw "
+        "FROM chunks JOIN sessions ON sessions.id = chunks.session "
         "WHERE position > ? AND project = ? ORDER BY position",
         (offset, project),
     )
-    return _unpacked(rows, offset, limit)
+    return _unpacked(rows, offset, limit, raw=False)
 
 
-def _unpacked(rows: sqlite3.Cursor, offset: int, limit: int) -> list[StoredEvent]:
+def _unpacked(rows: sqlite3.Cursor, offset: int, limit: int, *, raw: bool) -> list[StoredEvent]:
     events: list[StoredEvent] = []
-    for first, body, raw in rows:
-        lines = body.split(b"\n")
-        raws = raw.split(b"\n") if raw is not None else [None] * len(lines)
+    for first, session, packing, body, frames in rows:
+        lines, raws = unpack(session, packing, body, frames)
         skip = max(0, offset + 1 - first)
         numbered = zip(range(first + skip, first + len(lines)), lines[skip:], raws[skip:], strict=True)
-        events.extend(StoredEvent(number, line, frame or None) for number, line, frame in numbered)
+        events.extend(StoredEvent(number, line, (raw and frame) or None) for number, line, frame in numbered)
         if len(events) >= limit:
             break
     return events[:limit]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from ostler.base.errors import DatabaseTooNew
 from ostler.server.store import outline
-from ostler.server.store.queries import every_event
+from ostler.server.store.queries import every_plain_event
 
 _SESSIONS = """
 CREATE TABLE sessions (
@@ -26,7 +26,7 @@ CREATE INDEX sessions_by_status ON sessions (project, status, id);
 CREATE TABLE deleted_sessions (id TEXT PRIMARY KEY, project TEXT NOT NULL, key TEXT NOT NULL, deleted_at TEXT NOT NULL);
 """
 
-# A chunk is a burst of events of one session, stored as JSON lines: one row instead of many is 2 to 4 times faster.
+# A chunk is a burst of events of one session, packed JSON lines: one row instead of many is 2 to 4 times faster.
 # `position` counts the events of all sessions and is the cursor of the project-wide stream.
 _EVENTS = """
 CREATE TABLE chunks (
@@ -96,16 +96,20 @@ _WEBHOOKS = """
 CREATE TABLE webhooks (session TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (session, number)) WITHOUT ROWID;
 """
 
+# How the lines of a chunk are packed (packing.py): none in rows of earlier versions, which stay as they are.
+_PACKING = "ALTER TABLE chunks ADD COLUMN packing INTEGER;"
+
 MIGRATIONS: tuple[str, ...] = (
     _SESSIONS + _EVENTS + _PROJECTIONS + _IDEMPOTENCY,
     _PROGRESS,
     _WORKSPACES,
     _WEBHOOKS,
     outline.TABLES,
+    _PACKING,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 _FILLED: dict[str, Callable[[sqlite3.Connection], None]] = {
-    outline.TABLES: lambda connection: outline.rebuild(connection, every_event),
+    outline.TABLES: lambda connection: outline.rebuild(connection, every_plain_event),
 }
 """What fills the tables of a migration from what is there."""
 

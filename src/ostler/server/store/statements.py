@@ -8,6 +8,7 @@ import msgspec
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store import outline
+from ostler.server.store.packing import PACKING, pack
 from ostler.server.store.records import DONE, Append, Done, NewSession, SessionSpec, StoredResponse, encode
 
 _CLEARED_AT_ONCE = 32
@@ -66,16 +67,16 @@ def insert_events(connection: sqlite3.Connection, append: Append) -> int:
         "UPDATE counters SET value = value + ? WHERE name = 'position' RETURNING value", (len(append.events),)
     ).fetchone()
     connection.execute(
-        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, NULL, ?, ?, ?)",
         (
             position,
             append.session_id,
             append.first,
             append.last,
-            b"\n".join(append.events),
-            _raw_lines(append),
+            pack(append.session_id, append.events, append.raws),
             append.progress.start if append.progress else None,
             append.progress.step if append.progress else None,
+            PACKING,
         ),
     )
     _update_session(connection, append)
@@ -83,12 +84,6 @@ def insert_events(connection: sqlite3.Connection, append: Append) -> int:
     if append.done is not None:
         _insert_done(connection, append.done)
     return int(position)
-
-
-def _raw_lines(append: Append) -> bytes | None:
-    if not any(append.raws):
-        return None
-    return b"\n".join(raw or b"" for raw in append.raws)
 
 
 def _update_session(connection: sqlite3.Connection, append: Append) -> None:
