@@ -110,7 +110,7 @@ def test_a_link_of_the_agent_leads_nobody_out(api: httpx.Client, session: str) -
 
 def test_a_session_in_place_has_no_workspace(api: httpx.Client) -> None:
     session = api.post("/sessions", json={"agent": "mock"}).json()["id"]
-    for place in ("workspace", "files", "diff", "patch", "snapshots", "files/archive"):
+    for place in ("workspace", "diff", "patch", "snapshots", "files/archive"):
         assert_problem(api.get(f"/sessions/{session}/{place}"), "no_workspace")
     assert_problem(api.post(f"/sessions/{session}/fork"), "no_workspace")
     assert_problem(api.post(f"/sessions/{session}/deliver", json={"mode": "patch"}), "no_workspace")

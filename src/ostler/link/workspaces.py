@@ -77,13 +77,13 @@ class Workspaces(Protocol):
     async def patch(self, workspace: str, *, old: str, new: str) -> tuple[int, AsyncIterator[bytes]]:
         """The size of the difference as a patch for `git apply`, and the patch."""
 
-    async def list_files(self, workspace: str, path: str, limit: int) -> FileListing:
-        """What is in a folder."""
+    async def list_files(self, place: str, path: str, limit: int) -> FileListing:
+        """What is in a folder; `place` is a workspace or, as here and below, the absolute path of an agent's folder."""
 
-    async def stat_file(self, workspace: str, path: str) -> FileEntry:
+    async def stat_file(self, place: str, path: str) -> FileEntry:
         """What a name is."""
 
-    async def read_file(self, workspace: str, path: str, *, offset: int, length: int | None) -> FileContent:
+    async def read_file(self, place: str, path: str, *, offset: int, length: int | None) -> FileContent:
         """A piece of a file."""
 
     async def write_file(self, workspace: str, path: str, data: bytes, *, executable: bool | None) -> FileEntry:
@@ -92,7 +92,7 @@ class Workspaces(Protocol):
     async def remove_file(self, workspace: str, path: str) -> None:
         """Remove a file or an empty folder."""
 
-    async def search_files(self, workspace: str, query: FileQuery) -> FileMatches:
+    async def search_files(self, place: str, query: FileQuery) -> FileMatches:
         """Look for a text."""
 
     async def archive(self, workspace: str, form: ArchiveForm) -> AsyncIterator[bytes]:

@@ -192,17 +192,17 @@ class LocalWorkspaces:
 
     # Files
 
-    async def list_files(self, workspace: str, path: str, limit: int) -> wire.FileListing:
+    async def list_files(self, place: str, path: str, limit: int) -> wire.FileListing:
         """What is in a folder."""
-        return _told(await self._use(workspace, lambda files: files.list(path, limit=limit)), wire.FileListing)
+        return _told(await self._use(place, lambda files: files.list(path, limit=limit)), wire.FileListing)
 
-    async def stat_file(self, workspace: str, path: str) -> wire.FileEntry:
+    async def stat_file(self, place: str, path: str) -> wire.FileEntry:
         """What a name is."""
-        return _told(await self._use(workspace, lambda files: files.stat(path)), wire.FileEntry)
+        return _told(await self._use(place, lambda files: files.stat(path)), wire.FileEntry)
 
-    async def read_file(self, workspace: str, path: str, *, offset: int, length: int | None) -> wire.FileContent:
+    async def read_file(self, place: str, path: str, *, offset: int, length: int | None) -> wire.FileContent:
         """A piece of a file."""
-        read = await self._use(workspace, lambda files: files.read(path, offset=offset, length=length))
+        read = await self._use(place, lambda files: files.read(path, offset=offset, length=length))
         return wire.FileContent(path=read.path, data=read.data, offset=read.offset, size=read.size)
 
     async def write_file(self, workspace: str, path: str, data: bytes, *, executable: bool | None) -> wire.FileEntry:
@@ -214,18 +214,20 @@ class LocalWorkspaces:
         """Remove a file."""
         await self._use(workspace, lambda files: files.remove(path))
 
-    async def search_files(self, workspace: str, query: wire.FileQuery) -> wire.FileMatches:
+    async def search_files(self, place: str, query: wire.FileQuery) -> wire.FileMatches:
         """Look for a text."""
         wanted = Query(text=query.text, name=query.name, ignore_case=query.ignore_case, matches=query.matches)
-        return _told(await self._use(workspace, lambda files: search(files, wanted)), wire.FileMatches)
+        return _told(await self._use(place, lambda files: search(files, wanted)), wire.FileMatches)
 
     async def archive(self, workspace: str, form: wire.ArchiveForm) -> AsyncIterator[bytes]:
         """The whole tree; fails before the first piece if it cannot be read at all."""
         self._library.get(workspace)
         return self._library.archive(workspace, form)
 
-    async def _use(self, workspace: str, use: Callable[[Files], R]) -> R:
-        return await self._library.use_files(workspace, use)
+    async def _use(self, place: str, use: Callable[[Files], R]) -> R:
+        if place.startswith("/"):
+            return await self._library.use_folder(place, use)
+        return await self._library.use_files(place, use)
 
     # Delivery
 

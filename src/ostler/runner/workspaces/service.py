@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
 
 from ostler.base.clock import Clock, SystemClock
-from ostler.base.errors import OstlerError, Stopping, WorkspaceLost, WorkspaceNotFound
+from ostler.base.errors import FileMissing, OstlerError, Stopping, WorkspaceLost, WorkspaceNotFound
 from ostler.base.logs import Log
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.git import Progress
@@ -193,12 +193,11 @@ class Workspaces:
     async def use_files(self, workspace: str, use: Callable[[Files], _Result]) -> _Result:
         """Work with the files as the agent sees them; `use` runs in a thread."""
         root = await self._alone(workspace, lambda: self._house.open_tree(workspace))
+        return await self._run(lambda _: _used(root, use))
 
-        def work() -> _Result:
-            with Files(root) as files:
-                return use(files)
-
-        return await self._run(lambda _: work())
+    async def use_folder(self, folder: str, use: Callable[[Files], _Result]) -> _Result:
+        """The same for a folder of this machine that an agent works in as it is."""
+        return await self._run(lambda _: _used(_opened(folder), use))
 
     async def archive(self, workspace: str, form: ArchiveForm, *, with_git: bool = False) -> AsyncIterator[bytes]:
         """The whole tree as an archive, piece by piece, made as fast as it is taken."""
@@ -265,6 +264,18 @@ class Workspaces:
 def _stoppable(work: Callable[[Stop], _Result], stop: Stop) -> _Result:
     with under(stop):
         return work(stop)
+
+
+def _used(root: int, use: Callable[[Files], _Result]) -> _Result:
+    with Files(root) as files:
+        return use(files)
+
+
+def _opened(folder: str) -> int:
+    try:
+        return os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise FileMissing(what="folder", path=folder) from error
 
 
 def _on_this_loop(progress: Progress) -> Progress:

@@ -1,4 +1,4 @@
-"""The files of a session's workspace, as its agent sees them."""
+"""The files of a session, as its agent sees them; those of a plain folder can be read but not changed."""
 
 import re
 from collections.abc import AsyncIterator
@@ -11,6 +11,7 @@ from litestar.response import Response, Stream
 from ostler.base.errors import RangeNotSatisfiable
 from ostler.server.api.services import Services
 from ostler.server.tasks.artifacts import artifacts_of
+from ostler.server.tasks.folders import named_by, place_of
 from ostler.server.tasks.pictures import picture_of
 from ostler.server.tasks.states import workspace_of
 from ostler.wire.workspaces import (
@@ -30,11 +31,19 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _SANDBOXED = {"x-content-type-options": "nosniff", "content-security-policy": "sandbox"}
 _SAFE = {**_SANDBOXED, "accept-ranges": "bytes"}
 """What an agent wrote must never run in a browser as if it were ours."""
-FilePath = Annotated[str, Parameter(description="Relative to the workspace, such as src/main.py.", max_length=4000)]
+FilePath = Annotated[
+    str, Parameter(description="Relative to the session's folder, such as src/main.py.", max_length=4000)
+]
 
 
 async def _workspace(services: Services, project: str, session: str) -> str:
     return workspace_of(await services.sessions.live(project, session))
+
+
+async def _found(services: Services, project: str, session: str, path: str) -> tuple[str, str]:
+    """Where the files of a session are, and a path there."""
+    live = await services.sessions.live(project, session)
+    return place_of(live), await named_by(live, services.workspaces, path)
 
 
 @get("/sessions/{session:str}/files", operation_id="files.list", tags=_TAGS)
@@ -46,13 +55,14 @@ async def list_files(
     limit: Annotated[int, Parameter(ge=1, le=10_000)] = 1000,
 ) -> FileListing:
     """What is in a folder."""
-    return await services.workspaces.list_files(await _workspace(services, project, session), path, limit)
+    place, path = await _found(services, project, session, path)
+    return await services.workspaces.list_files(place, path, limit)
 
 
 @get("/sessions/{session:str}/files/stat", operation_id="files.stat", tags=_TAGS)
 async def stat_file(session: str, services: Services, project: str, path: FilePath) -> FileEntry:
     """What a name is."""
-    return await services.workspaces.stat_file(await _workspace(services, project, session), path)
+    return await services.workspaces.stat_file(*await _found(services, project, session, path))
 
 
 @get("/sessions/{session:str}/files/content", operation_id="files.read", tags=_TAGS, media_type=_MEDIA)
@@ -60,7 +70,7 @@ async def read_file(
     session: str, services: Services, project: str, request: Request[Any, Any, Any], path: FilePath
 ) -> Stream:
     """The content of a file, or with a `Range` header a piece of it."""
-    workspace = await _workspace(services, project, session)
+    workspace, path = await _found(services, project, session, path)
     wanted = _RANGE.fullmatch(request.headers.get("range", "").strip())
     first = await services.workspaces.read_file(workspace, path, offset=0, length=0 if wanted else _PIECE)
     if wanted is None or not any(wanted.groups()):
@@ -126,13 +136,16 @@ async def write_file(
 ) -> FileEntry:
     """Write a file whole; the body is its content, and folders are made."""
     workspace = await _workspace(services, project, session)
+    _, path = await _found(services, project, session, path)
     return await services.workspaces.write_file(workspace, path, await request.body(), executable=executable)
 
 
 @delete("/sessions/{session:str}/files/content", operation_id="files.remove", tags=_TAGS)
 async def remove_file(session: str, services: Services, project: str, path: FilePath) -> None:
     """Remove a file or an empty folder."""
-    await services.workspaces.remove_file(await _workspace(services, project, session), path)
+    workspace = await _workspace(services, project, session)
+    _, path = await _found(services, project, session, path)
+    await services.workspaces.remove_file(workspace, path)
 
 
 @get("/sessions/{session:str}/files/search", operation_id="files.search", tags=_TAGS)
@@ -147,7 +160,8 @@ async def search_files(
 ) -> FileMatches:
     """Lines that hold a text, in bounded time."""
     query = FileQuery(text=text, name=name, ignore_case=ignore_case, matches=limit)
-    return await services.workspaces.search_files(await _workspace(services, project, session), query)
+    place, _ = await _found(services, project, session, "")
+    return await services.workspaces.search_files(place, query)
 
 
 @get("/sessions/{session:str}/files/archive", operation_id="files.archive", tags=_TAGS, media_type=_MEDIA)
