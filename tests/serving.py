@@ -79,8 +79,8 @@ def running_server(
 
 
 def _allowed(state_dir: Path) -> dict[str, str]:
-    """Agents may work in the folders of all tests; flags and variables of a test go before this."""
-    return {"OSTLER_REPOSITORY_FOLDERS": str(state_dir.parent.parent)}
+    """Agents may work in the folders of all tests, and call this machine; what a test says goes before this."""
+    return {"OSTLER_REPOSITORY_FOLDERS": str(state_dir.parent.parent), "OSTLER_ALLOWED_ADDRESSES": "127.0.0.1"}
 
 
 def _wait_for_address(process: subprocess.Popen[bytes], stdout: Path, stderr: Path) -> str:

@@ -20,6 +20,7 @@ from ostler.agents import ADAPTERS
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.adapter import Adapter
 from ostler.base import failpoints
+from ostler.base.addresses import AddressRules
 from ostler.base.clock import SystemClock
 from ostler.base.errors import OstlerError, SettingsError
 from ostler.base.logs import Log, configure_logs, never_log
@@ -61,7 +62,7 @@ _HARD_STOP_SECONDS = 15.0
 def serve(settings: Settings) -> int:
     """Run a server until it is told to stop; returns the exit code."""
     configure_logs(level=settings.log_level, form=settings.log_format)
-    never_log(settings.token)
+    never_log(settings.token, settings.webhook_secret)
     try:
         _arm_failpoint(os.environ.get("OSTLER_FAILPOINT"))
         uvloop.run(_serve(settings))
@@ -85,7 +86,7 @@ async def _serve(settings: Settings) -> None:
     store = await Store.open(settings.state_dir / "ostler.db", sync=settings.database_sync)
     workspaces = await _workspaces(settings)
     runner = _runner(settings, workspaces)
-    webhooks = Webhooks(store)
+    webhooks = Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
     retention = Retention(workspaces, _keep(settings), SystemClock())
     try:
         services = await _assemble(settings, store, runner, workspaces, webhooks, retention)
@@ -112,7 +113,7 @@ def _close_state(folder: Path) -> None:
 
 async def _workspaces(settings: Settings) -> LocalWorkspaces:
     environ = dict(os.environ)
-    options = options_from(settings)
+    options = options_from(settings, environ)
     library = await Workspaces.open(settings.state_dir / "workspaces", environ=environ, options=options)
     return LocalWorkspaces(
         library,
@@ -218,7 +219,9 @@ async def _assemble(
         idle_seconds=settings.idle_timeout_seconds,
         wrap_up_seconds=settings.wrap_up_seconds,
         default_instructions=settings.default_instructions,
-        admission=Admission(allowed_env=settings.allowed_env),
+        admission=Admission(
+            allowed_env=settings.allowed_env, addresses=AddressRules.reading(settings.allowed_addresses)
+        ),
     )
     return Services(
         settings=settings,

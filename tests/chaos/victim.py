@@ -54,7 +54,7 @@ class Victim:
         self.starts = 0
         self._args = args
         self._program = program
-        self._env = env or {}
+        self._env = {"OSTLER_ALLOWED_ADDRESSES": "127.0.0.1", **(env or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -94,7 +94,8 @@ def test_every_setting_has_a_description_that_is_a_sentence(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_setting_is_a_flag_with_its_variable_in_the_help(name: str, serve_help: str) -> None:
     flag = "--" + name.replace("_", "-")
-    flag = flag.removesuffix("s") if isinstance(DEFAULTS[name], tuple) else flag
+    plural = "es" if flag.endswith("sses") else "s"
+    flag = flag.removesuffix(plural) if isinstance(DEFAULTS[name], tuple) else flag
     assert f" {flag} " in serve_help
     assert f"[{ENV_PREFIX}{name.upper()}]" in serve_help
 

@@ -146,8 +146,8 @@ def test_a_pull_request_that_could_never_be_made_is_refused_with_the_order(shop:
     del without_token["repo"]["credential"]
     assert "needs a token for the forge. Give one" in refusal(without_token, "delivery.credential")
     assert "Name github, gitlab or gitea" in refusal(shop.task(_WORK, mode="pr"), "delivery.forge")
-    elsewhere = shop.task(_WORK, mode="pr", forge="github", apiUrl="https://10.0.0.1/api")
-    assert "10.0.0.1" in refusal(elsewhere, "delivery.apiUrl")
+    elsewhere = shop.task(_WORK, mode="pr", forge="github", apiUrl="https://8.8.8.8/api")
+    assert "8.8.8.8" in refusal(elsewhere, "delivery.apiUrl")
     refusal(shop.task(_WORK, mode="branch", branch="../up"), "delivery.branch")
     assert shop.api.get("/tasks").json()["total"] == 0
 

@@ -139,5 +139,5 @@ def test_the_address_of_a_webhook_is_in_no_log(form: str, repository: Path, stat
         finished(api, session)
         wait_until(lambda: len(calls) == 2, what="it was told")
         written = server.stderr.read_text() + server.stdout.read_text()
-    assert "webhook.refused" in written
+    assert "webhook.failed" in written
     assert "sekret" not in written

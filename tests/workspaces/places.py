@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from ostler.base.addresses import AddressRules
 from ostler.runner.workspaces.house import Options
 from ostler.runner.workspaces.model import Difference, GitSource, Order, ProviderKind, Workspace
 from ostler.runner.workspaces.policy import Policy
@@ -77,6 +78,10 @@ def tree_hash(folder: Path) -> str:
 def content_of(folder: Path) -> str:
     """What a folder holds beside `.git`: names, kinds, modes, links and content."""
     return subprocess.run(["sh", "-c", _LIST], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+LOOPBACK = AddressRules.reading(("127.0.0.1",))
+"""Rules for servers that tests run themselves."""
 
 
 @asynccontextmanager

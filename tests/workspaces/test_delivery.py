@@ -30,7 +30,7 @@ from ostler.runner.workspaces.model import Credential, EmptySource, GitSource, O
 from ostler.runner.workspaces.policy import Policy
 from ostler.runner.workspaces.service import Workspaces
 from tests.workspaces.forge import TOKEN, State, running_forge
-from tests.workspaces.places import content_of, contents, git, inside, make_forged, opened, order
+from tests.workspaces.places import LOOPBACK, content_of, contents, git, inside, make_forged, opened, order
 
 _TEXT = CommitText(
     message="Mend the project\n\nIt was broken.", author_name="Ann <x>\n", author_email="ann@example.com"
@@ -76,7 +76,7 @@ class Shop:
 @pytest.fixture
 async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
     bare = make_forged(tmp_path)
-    policy = Policy(protocols=("http",), hosts=("127.0.0.1",))
+    policy = Policy(protocols=("http",), hosts=("127.0.0.1",), addresses=LOOPBACK)
     with running_forge(tmp_path / "forge") as (url, state):
         async with opened(tmp_path / "state", policy=policy) as service:
             source = GitSource(url=f"{url}/team/project.git", branch="main", credential=Credential(token=TOKEN))

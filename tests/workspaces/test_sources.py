@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ostler.base.addresses import AddressRules
 from ostler.base.errors import (
     InvalidRequest,
     RepositoryFailed,
@@ -13,7 +14,9 @@ from ostler.base.errors import (
     SettingsError,
     Unprocessable,
 )
+from ostler.runner.workspaces.house import Options
 from ostler.runner.workspaces.model import Credential, EmptySource, FolderSource, GitSource, Order
+from ostler.runner.workspaces.policy import Policy
 from ostler.runner.workspaces.service import Workspaces
 from ostler.runner.workspaces.unpacking import UnpackLimits
 from tests.serving import wait_until
@@ -125,7 +128,8 @@ async def test_a_remote_by_ssh_is_offered_the_given_key_and_no_other(tmp_path: P
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >> {said}\nfor last; do :; done\nexec sh -c "$last"\n')
     program.chmod(0o755)
     environ = {"PATH": f"{program.parent}:{os.environ['PATH']}", "SSH_AUTH_SOCK": "/the/agent/of/the/user"}
-    service = await Workspaces.open(tmp_path / "state", environ=environ)
+    options = Options(policy=Policy(addresses=AddressRules.reading(("host.example",))))
+    service = await Workspaces.open(tmp_path / "state", environ=environ, options=options)
     key = Credential(ssh_key_file=str(tmp_path / "a key"), ssh_known_hosts_file="/hosts")
     for credential in (None, key):
         source = GitSource(url=f"ssh://me@host.example{project}", branch="main", credential=credential)

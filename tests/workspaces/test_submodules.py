@@ -18,7 +18,7 @@ from ostler.runner.workspaces.policy import Policy
 from ostler.runner.workspaces.service import Workspaces
 from ostler.runner.workspaces.submodules import absolute_url
 from tests.workspaces.conftest import Ground
-from tests.workspaces.places import git, inside, make_repository, opened, order, summary
+from tests.workspaces.places import LOOPBACK, git, inside, make_repository, opened, order, summary
 
 
 def _plain(folder: Path, **files: str) -> Path:
@@ -231,7 +231,7 @@ async def test_a_credential_is_shown_to_its_own_host_only(tmp_path: Path) -> Non
         git(project, "commit", "-qam", "two")
         for each in (library, project):
             git(each, "update-server-info")
-        policy = Policy(protocols=("http",))
+        policy = Policy(protocols=("http",), addresses=LOOPBACK)
         source = GitSource(url=f"{own}/project/.git", branch="main", credential=Credential(token="secret"))
         async with opened(tmp_path / "state", policy=policy) as service:
             made = await service.create(Order(source=source))

@@ -149,6 +149,13 @@ class RepositoryRefused(OstlerError):
     template = "The repository '{url}' cannot be used: {reason}"
 
 
+class AddressRefused(OstlerError):
+    """The rules of this server do not allow that address of the network."""
+
+    code, status, title = "address_refused", 422, "Address refused"
+    template = "{field}: the address '{address}' cannot be used: {reason}"
+
+
 class RepositoryFailed(OstlerError):
     """A repository could not be fetched."""
 

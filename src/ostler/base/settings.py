@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from ostler.base import signing
+from ostler.base.addresses import AddressRules
 from ostler.base.errors import SettingsError
 from ostler.wire.sessions import MOST_INSTRUCTIONS
 from ostler.wire.workspaces import SnapshotProvider
@@ -122,6 +124,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tuple[str, ...],
         _about("Folders of this machine below which repositories, folders and the `cwd` of sessions may lie."),
     ] = ()
+    allowed_addresses: Annotated[
+        tuple[str, ...],
+        _about("Hosts, addresses and networks that may be called although they are not public, such as 127.0.0.1."),
+    ] = ()
+    webhook_secret: Annotated[
+        str | None, _about("What webhooks are signed with: whsec_ and the base64 of 24 to 64 bytes.")
+    ] = None
     repository_hosts: Annotated[
         tuple[str, ...], _about("Hosts that repositories may come from; patterns such as *.example.com.")
     ] = ("*",)
@@ -268,6 +277,7 @@ def _checked(settings: Settings) -> Settings:
             reason="other machines can reach this address and there is no token. "
             "Give one with --token, or accept the risk with --no-token --allow-open-network.",
         )
+    _check_addresses(settings)
     for name, agent in (settings.agents or {}).items():
         _check_agent(name, agent)
     if (size := len(settings.default_instructions.encode())) > MOST_INSTRUCTIONS:
@@ -276,6 +286,14 @@ def _checked(settings: Settings) -> Settings:
     if "*" in settings.cors_origins and settings.effective_token() is None:
         raise SettingsError(name="cors_origins", value="*", reason="needs a token; give one with --token.")
     return settings
+
+
+def _check_addresses(settings: Settings) -> None:
+    AddressRules.reading(settings.allowed_addresses)
+    try:
+        signing.key(settings.webhook_secret)
+    except ValueError as error:
+        raise SettingsError(name="webhook_secret", value="***", reason=f"{error}.") from error
 
 
 def _check_agent(name: str, agent: AgentSetting) -> None:

@@ -18,7 +18,8 @@ def _option(field: msgspec.structs.FieldInfo, text: str) -> click.Option:
     if field.default is False:
         return click.Option([flag, field.name], is_flag=True, default=None, help=text)
     if isinstance(field.default, tuple):
-        return click.Option([flag.removesuffix("s"), field.name], multiple=True, help=f"{text} Repeatable.")
+        one = flag.removesuffix("es") if flag.endswith("sses") else flag.removesuffix("s")
+        return click.Option([one, field.name], multiple=True, help=f"{text} Repeatable.")
     shown = None if field.default in (None, msgspec.NODEFAULT) else str(field.default)
     return click.Option([flag, field.name], metavar="VALUE", help=f"{text} Default: {shown}." if shown else text)
 

@@ -28,7 +28,7 @@ from ostler.runner.workspaces.model import (
     Source,
     UploadSource,
 )
-from ostler.runner.workspaces.policy import Policy, allowed, allowed_folder, checked_commit, checked_ref
+from ostler.runner.workspaces.policy import Policy, allowed_folder, checked_commit, checked_ref, reachable
 from ostler.runner.workspaces.searching import Query, search
 from ostler.runner.workspaces.service import Workspaces
 from ostler.wire import workspaces as wire
@@ -279,7 +279,7 @@ def _told(value: object, kind: type[W]) -> W:
 def _check_repo(repo: wire.Repo, policy: Policy) -> None:
     match repo.mode:
         case "git":
-            allowed(repo.url or "", policy)
+            reachable(repo.url or "", policy)
             if repo.branch is not None:
                 checked_ref(repo.branch, field="repo.branch")
             if repo.commit is not None:

@@ -100,6 +100,10 @@ class TaskWebhook(Request, frozen=True, kw_only=True):
     event: Literal["session.completed", "session.failed", "session.ended"]
     """The last one is told however it ended."""
     url: str
+    """Public, or one of the server's `allowed_addresses`."""
+    secret: str | None = None
+    """What the calls are signed with, whsec_ and the base64 of 24 to 64 bytes; without it, the server's
+    `webhook_secret`. Never shown again."""
 
 
 class CreateTask(Request, frozen=True, kw_only=True, rename="camel"):

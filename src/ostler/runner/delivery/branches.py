@@ -64,7 +64,7 @@ def push(house: House, order: Push, *, sleep: Callable[[float], None] = time.sle
     address = allowed(workspace.url, house.policy)
     commit, left_out = _commit(house, workspace, order)
     house.remember_push(order.workspace, order.branch, commit)
-    pushing = _Pushing(house, address, remote_of(address, order.credential), order, commit)
+    pushing = _Pushing(house, address, remote_of(address, order.credential, house.policy), order, commit)
     _patiently(pushing.run, sleep)
     return PushedBranch(branch=order.branch, commit=commit, url=workspace.url, left_out=left_out)
 

@@ -1,8 +1,10 @@
 """What can be said about a delivery before there is anything to deliver."""
 
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
+from ostler.base.addresses import Unresolved
 from ostler.base.errors import InvalidRequest
 from ostler.runner.workspaces.policy import Address, Policy, allowed, checked_ref
 from ostler.wire.workspaces import Deliver, ForgeKind, Repo
@@ -37,15 +39,18 @@ def forge_kind(address: Address, named: ForgeKind | None, *, field: str = "forge
 
 
 def check_api_url(api_url: str | None, policy: Policy, *, field: str = "api_url") -> None:
-    """Raise unless the server may call this address."""
+    """Raise unless the server may call this address. Blocks."""
     if api_url is None:
         return
+    target = policy.addresses.target(api_url, field)
     parts = urlsplit(api_url)
     host = (parts.hostname or "").lower()
     known = any(fnmatchcase(host, pattern.lower()) for pattern in policy.hosts)
     if parts.scheme not in policy.protocols or parts.username is not None or not host or not known:
         address = f"'{parts.scheme}://{host}' is not an address that this server may call"
         raise refused(field, address, "Ask its operator to allow it with repository_hosts and repository_protocols")
+    with suppress(Unresolved):  # it is looked for again when it is called
+        policy.addresses.resolved(target, field)
 
 
 def refused(field: str, why: str, next_step: str) -> InvalidRequest:

@@ -14,9 +14,10 @@ Sleep = Callable[[float], Awaitable[None]]
 _TRIES = 4
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
-_SECONDS = 30.0
+ANSWER_SECONDS = 30.0
+_ALL_SECONDS = 120.0
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-_ANSWER_BYTES = 8 * 2**20
+ANSWER_BYTES = 8 * 2**20
 
 
 class PullRequestText(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,10 +76,11 @@ class Caller:
     async def call(self, method: str, path: str, *, accept: tuple[int, ...], **more: Any) -> tuple[int, Any]:
         """The status and the decoded answer; raises Passing or DeliveryFailed for other statuses."""
         try:
-            answer = await self._client.request(
-                method, f"{self._base}{path}", headers=self._headers, timeout=_SECONDS, follow_redirects=False, **more
-            )
-        except httpx.HTTPError as error:
+            async with asyncio.timeout(_ALL_SECONDS):
+                answer = await self._client.request(
+                    method, f"{self._base}{path}", headers=self._headers, follow_redirects=False, **more
+                )
+        except (httpx.HTTPError, TimeoutError) as error:
             raise Passing(f"{httpx.URL(self._base).host} cannot be reached ({type(error).__name__}).") from error
         if answer.status_code in _PASSING:
             raise Passing(f"the forge answers {answer.status_code}.", _retry_after(answer))
@@ -99,7 +101,7 @@ def _retry_after(answer: httpx.Response) -> float | None:
 
 def _decoded(answer: httpx.Response) -> Any:
     try:
-        return msgspec.json.decode(answer.content[:_ANSWER_BYTES])
+        return msgspec.json.decode(answer.content)
     except msgspec.DecodeError as error:
         raise DeliveryFailed(what="pull request", reason="the forge's answer is not JSON.") from error
 

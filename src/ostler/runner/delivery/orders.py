@@ -1,14 +1,15 @@
 """Deliveries as the server orders them."""
 
+import asyncio
 import tempfile
 from typing import assert_never
 
-import httpx
 import msgspec
 
+from ostler.base.dialling import checked_client
 from ostler.runner.delivery.branches import CommitText
 from ostler.runner.delivery.checks import check_api_url
-from ostler.runner.delivery.forge import PullRequestText
+from ostler.runner.delivery.forge import ANSWER_BYTES, ANSWER_SECONDS, PullRequestText
 from ostler.runner.delivery.service import (
     BranchOrder,
     PullRequestOrder,
@@ -48,7 +49,7 @@ async def _handed_over(library: Workspaces, policy: Policy, order: wire.Delivery
 
 
 async def _request(library: Workspaces, policy: Policy, order: wire.DeliveryOrder) -> wire.DeliveryResult:
-    check_api_url(order.api_url, policy)
+    await asyncio.to_thread(check_api_url, order.api_url, policy)
     wanted = PullRequestOrder(
         branch=_branch_order(order),
         text=PullRequestText(title=order.title, body=order.body, draft=order.draft),
@@ -56,7 +57,9 @@ async def _request(library: Workspaces, policy: Policy, order: wire.DeliveryOrde
         forge=order.forge,
         api_url=order.api_url,
     )
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with checked_client(
+        policy.addresses, field="api_url", most_bytes=ANSWER_BYTES, seconds=ANSWER_SECONDS
+    ) as client:
         made, pushed = await deliver_pull_request(library, wanted, client)
     return wire.DeliveryResult(
         url=made.url,

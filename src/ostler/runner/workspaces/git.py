@@ -42,6 +42,8 @@ _OFF = {
     "gc.auto": "0",
     "maintenance.auto": "false",
     "http.followRedirects": "false",
+    "http.lowSpeedLimit": "1",
+    "http.lowSpeedTime": "120",
     "init.defaultBranch": "main",
     "advice.detachedHead": "false",
     "safe.directory": "*",
@@ -49,6 +51,7 @@ _OFF = {
 _SETTINGS = tuple(word for name, value in _OFF.items() for word in ("-c", f"{name}={value}"))
 _KEPT = frozenset({"PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"})
 _LAST_LINES = 12
+_LONGEST_LINE = 2**16
 _LONGEST_LINE = 2000
 _USERINFO = re.compile(r"(?<=://)[^/\s@']+@")
 _PERCENT = re.compile(r"(.+?):\s{1,9}(\d{1,3})%")
@@ -147,6 +150,7 @@ class Git:
         stop: Stop | None = None,
         accept: Sequence[int] = (0,),
         file_bytes: int | None = None,
+        seconds: float | None = None,
     ) -> Iterator[IO[bytes]]:
         """The command's output as it comes; raises GitFailed at the end of the block."""
         command = ["git", *_SETTINGS, *_places(repository, files), *arguments]
@@ -163,7 +167,7 @@ class Git:
                 cwd=files or variables["HOME"],
                 start_new_session=True,
             )
-        seconds = REMOTE_SECONDS if progress else LOCAL_SECONDS
+        seconds = seconds or (REMOTE_SECONDS if progress else LOCAL_SECONDS)
         tame(child.pid, cpu_seconds=seconds, file_bytes=file_bytes)
         with child, (stop or current_stop()).watching(child), _deadline(child, seconds):
             listener = _Listener(_pipe(child.stderr), progress)
@@ -230,7 +234,7 @@ class _Listener:
     def _read(self) -> None:
         pending = b""
         while chunk := self._stream.read1(65536):  # type: ignore[attr-defined]  # pipes of Popen are buffered
-            *lines, pending = re.split(rb"[\r\n]", pending + chunk)
+            *lines, pending = re.split(rb"[\r\n]", pending[-_LONGEST_LINE:] + chunk)
             pending = pending[:_LONGEST_LINE]
             for line in lines:
                 self._take(line[:_LONGEST_LINE].decode(errors="replace").strip())

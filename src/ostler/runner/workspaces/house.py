@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from ostler.base.addresses import AddressRules
 from ostler.base.clock import Clock
 from ostler.base.errors import (
     SettingsError,
@@ -61,6 +62,7 @@ from ostler.runner.workspaces.uploads import Uploads
 
 _FOLDERS = ("mirrors", "bases", "workspaces", "snapshots", "records", "uploads", "incoming", "trash", "empty")
 _BEFORE = "before"
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY")
 _MOST_NAMES = 1000
 
 
@@ -79,13 +81,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     zfs_command: tuple[str, ...] = ("zfs",)
 
 
-def options_from(settings: Settings) -> Options:
+def options_from(settings: Settings, environ: Mapping[str, str]) -> Options:
     """What the settings of a server say about workspaces."""
     return Options(
         policy=Policy(
             protocols=settings.repository_protocols,
             hosts=settings.repository_hosts,
             folders=settings.repository_folders,
+            addresses=AddressRules.reading(settings.allowed_addresses),
+            proxied=any(environ.get(name) for name in _PROXIES),
         ),
         providers=settings.snapshot_providers,
         kept_bases=settings.kept_bases,

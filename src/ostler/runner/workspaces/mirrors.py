@@ -19,6 +19,8 @@ from ostler.runner.workspaces.policy import Address, Policy, allowed, checked_co
 from ostler.runner.workspaces.stopping import Stop
 
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+_REFS_SECONDS = 60.0
+_REFS_BYTES = 16 * 2**20
 _HEAD_TOO = "+HEAD:refs/ostler/head"
 _LOCAL = Remote(protocols=("file",))
 _MOST_FILES = 2_000_000
@@ -57,15 +59,23 @@ class Mirrors:
     def refs(self, source: GitSource) -> Refs:
         """What a remote offers, without fetching it."""
         address = allowed(source.url, self._policy)
-        remote = remote_of(address, source.credential)
+        remote = remote_of(address, source.credential, self._policy)
         try:
-            listed = self._git.run("ls-remote", "--symref", "--", address.url, remote=remote)
+            listed = self._listed(address, remote)
         except GitFailed as error:
             raise RepositoryFailed(url=address.url, reason=str(error)) from error
         head = _HEAD.search(listed)
         refs = [ref for line in listed.decode(errors="replace").splitlines() if (ref := _ref(line))]
         default = head[1].decode(errors="replace") if head else None
         return Refs(url=address.url, default_branch=default, refs=tuple(refs))
+
+    def _listed(self, address: Address, remote: Remote) -> bytes:
+        words = ("ls-remote", "--symref", "--", address.url)
+        with self._git.started(*words, remote=remote, seconds=_REFS_SECONDS) as said:
+            listed = said.read(_REFS_BYTES)
+            if said.read(1):
+                raise GitFailed(f"it names more than {_REFS_BYTES} bytes of branches and tags")
+        return listed
 
     def fetch(self, source: GitSource, scope: str, progress: Progress | None, stop: Stop) -> Fetched:
         """Make sure that the wanted commit is here, and say which it is."""
@@ -100,7 +110,7 @@ class Mirrors:
     def _update(self, mirror: Path, address: Address, source: GitSource, progress: Progress | None, stop: Stop) -> None:
         # a head that leads nowhere is no harm, unless it is what was asked for
         wanted = _EVERYTHING if source.branch or source.commit else (*_EVERYTHING, _HEAD_TOO)
-        remote = remote_of(address, source.credential)
+        remote = remote_of(address, source.credential, self._policy)
         fetching = _Fetching(self._git, mirror, address, remote, progress, stop, self._most_bytes)
         fetching.run(wanted)
         if source.commit and len(source.commit) >= 40 and self._commit(mirror, source.commit) is None:

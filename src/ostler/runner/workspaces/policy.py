@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64encode
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, assert_never
@@ -9,7 +10,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
-from ostler.base.errors import InvalidRequest, RepositoryRefused
+from ostler.base.addresses import AddressRules, Target, Unresolved
+from ostler.base.errors import InvalidRequest, RepositoryFailed, RepositoryRefused
 from ostler.runner.workspaces.git import Remote
 from ostler.runner.workspaces.model import Credential
 
@@ -21,6 +23,8 @@ _ODD = re.compile(r"[\x00-\x20\x7f\\]")
 _BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)|^[-./]|[/.]$|^@$")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LONGEST = 4096
+_PORTS = {"https": 443, "http": 80, "ssh": 22}
+_FIELD = "repo.url"
 _CONNECT_SECONDS = 15
 
 
@@ -32,6 +36,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Names, or patterns such as `*.example.com`."""
     folders: tuple[str, ...] = ()
     """Folders of this machine below which repositories and folders may be used; none unless named."""
+    addresses: AddressRules = AddressRules()
+    proxied: bool = False
+    """Whether git goes through a proxy, which then finds the hosts."""
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +47,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     protocol: Protocol
     url: str
     host: str = ""
+    port: int | None = None
     path: str = ""
 
 
@@ -52,7 +60,21 @@ def allowed(url: str, policy: Policy) -> Address:
         raise _refused(url, f"{address.protocol} is not allowed here. Use {' or '.join(policy.protocols)}.")
     elif not any(fnmatchcase(address.host.lower(), pattern.lower()) for pattern in policy.hosts):
         raise _refused(url, f"the host {address.host} is not on the list of allowed hosts.")
+    else:
+        _target(address, policy)
     return address
+
+
+def reachable(url: str, policy: Policy) -> None:
+    """Also find out where the host is; one that nobody knows now may be known later. Blocks."""
+    address = allowed(url, policy)
+    if address.protocol != "file":
+        with suppress(Unresolved):
+            policy.addresses.resolved(_target(address, policy), _FIELD)
+
+
+def _target(address: Address, policy: Policy) -> Target:
+    return policy.addresses.host(address.host, address.port or _PORTS[address.protocol], _FIELD)
 
 
 def allowed_folder(path: str, policy: Policy, *, field: str = "repo.url") -> Path:
@@ -96,12 +118,15 @@ def _split(url: str) -> Address:
             if user is not None:
                 raise _refused(url, "it holds a user or a password. Send the credential apart from the address.")
             _check_host(url, host)
-            return Address(protocol="https" if parts.scheme == "https" else "http", url=url, host=host, path=parts.path)
+            return Address(
+                protocol="https" if parts.scheme == "https" else "http", url=url, host=host, port=port, path=parts.path
+            )
         case "ssh":
             at = f"{host}:{port}" if port else host
             if parts.password is not None:
                 raise _refused(url, "it holds a password. Send the credential apart from the address.")
-            return _ssh(url, user or "git", host, parts.path, f"ssh://{user or 'git'}@{at}{parts.path}")
+            found = _ssh(url, user or "git", host, parts.path, f"ssh://{user or 'git'}@{at}{parts.path}")
+            return msgspec.structs.replace(found, port=port)
         case _:
             raise _refused(url, "only https, ssh and folders of this machine can be repositories.")
 
@@ -148,37 +173,56 @@ def checked_commit(name: str) -> str:
     return name.lower()
 
 
-def remote_of(address: Address, credential: Credential | None) -> Remote:
-    """How to reach a repository: one protocol, and the credential outside of the address and of every argument."""
+def remote_of(address: Address, credential: Credential | None, policy: Policy) -> Remote:
+    """How to reach a repository: one protocol, the place that was checked, the credential in no argument. Blocks."""
     given = credential or Credential()
     match address.protocol:
         case "https" | "http":
-            return _web_remote(address, given)
+            return _web_remote(address, given, _found(address, policy))
         case "ssh":
-            return Remote(protocols=("ssh",), env={"GIT_SSH_COMMAND": _ssh_command(given), "GIT_SSH_VARIANT": "ssh"})
+            command = _ssh_command(given, _found(address, policy))
+            return Remote(protocols=("ssh",), env={"GIT_SSH_COMMAND": command, "GIT_SSH_VARIANT": "ssh"})
         case "file":
             return Remote(protocols=("file",))
         case _:
             assert_never(address.protocol)
 
 
-def _web_remote(address: Address, credential: Credential) -> Remote:
-    if credential.token is None:
-        return Remote(protocols=(address.protocol,))
-    basic = b64encode(f"{credential.user}:{credential.token}".encode()).decode()
-    env = {
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": "http.extraHeader",
-        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
-    }
-    return Remote(protocols=(address.protocol,), env=env, secrets=(credential.token, basic))
+def _found(address: Address, policy: Policy) -> Target:
+    """Where the host is; of one that the operator named, and behind a proxy, nobody here need know."""
+    target = _target(address, policy)
+    try:
+        return policy.addresses.resolved(target, _FIELD)
+    except Unresolved as error:
+        if policy.addresses.is_named(target.host) or (policy.proxied and address.protocol != "ssh"):
+            return target
+        raise RepositoryFailed(url=address.url, reason=f"{error}.") from error
 
 
-def _ssh_command(credential: Credential) -> str:
+def _web_remote(address: Address, credential: Credential, target: Target) -> Remote:
+    settings: list[tuple[str, str]] = []
+    if target.found and target.host not in target.found:
+        places = ",".join(f"[{each}]" if ":" in each else each for each in target.found)
+        settings.append(("http.curloptResolve", f"{target.host}:{target.port}:{places}"))
+    secrets: tuple[str, ...] = ()
+    if credential.token is not None:
+        basic = b64encode(f"{credential.user}:{credential.token}".encode()).decode()
+        settings.append(("http.extraHeader", f"Authorization: Basic {basic}"))
+        secrets = (credential.token, basic)
+    env = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings):
+        env |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return Remote(protocols=(address.protocol,), env=env, secrets=secrets)
+
+
+def _ssh_command(credential: Credential, target: Target) -> str:
     """Only the given key is ever offered: those of the server's own user are nobody else's."""
     key = _quoted(credential.ssh_key_file) if credential.ssh_key_file else "none"
     options = ["-F /dev/null", "-o BatchMode=yes", "-o StrictHostKeyChecking=yes", "-o IdentityAgent=none"]
     options += ["-o IdentitiesOnly=yes", f"-o IdentityFile={key}", f"-o ConnectTimeout={_CONNECT_SECONDS}"]
+    known_as = target.host if target.port == _PORTS["ssh"] else f"[{target.host}]:{target.port}"
+    if target.found:
+        options += [f"-o HostName={target.found[0]}", f"-o HostKeyAlias={_quoted(known_as)}"]
     if credential.ssh_known_hosts_file:
         options.append(f"-o UserKnownHostsFile={_quoted(credential.ssh_known_hosts_file)}")
     return " ".join(["ssh", *options])

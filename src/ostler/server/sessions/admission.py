@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 
 import msgspec
 
+from ostler.base.addresses import AddressRules, Unresolved
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.server.sessions.settings import SessionChange
-from ostler.wire.providers import McpServer, StdioMcpServer
+from ostler.server.store.records import SessionSpec
+from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.sessions import CreateSession
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}", re.ASCII)
@@ -30,6 +33,29 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """What the operator allows beyond the usual."""
 
     allowed_env: tuple[str, ...] = ()
+    addresses: AddressRules = AddressRules()
+
+    async def check_addresses(self, spec: SessionSpec) -> None:
+        """Raise for addresses that may not be called; what the agent itself calls must be found now."""
+        if spec.provider is not None:
+            await self._strictly(spec.provider.base_url, "provider.base_url")
+        for name, server in spec.mcp_servers.items():
+            if isinstance(server, HttpMcpServer):
+                await self._strictly(server.url, f"mcp_servers.{name}.url")
+        for number, webhook in enumerate(spec.task.webhooks if spec.task is not None else ()):
+            await self._loosely(webhook.url, f"webhooks[{number}].url")
+
+    async def _loosely(self, url: str, field: str) -> None:
+        """What the server calls is looked at again at every call."""
+        with suppress(Unresolved):
+            await self.addresses.checked(url, field)
+
+    async def _strictly(self, url: str, field: str) -> None:
+        try:
+            await self.addresses.checked(url, field)
+        except Unresolved as error:
+            hint = "Check the name, or add it to the server's setting allowed_addresses."
+            raise Unprocessable(reason=f"{field}: {error}. {hint}", errors={field: [str(error)]}) from error
 
     def check_env(self, env: Mapping[str, str]) -> None:
         """Raise for variables that no process can have, or that a session may not have."""

@@ -25,5 +25,6 @@ def _secrets(spec: SessionSpec) -> Iterator[str | None]:
         yield spec.workspace.repo.credential.token
     if spec.task is not None:
         yield from (webhook.url for webhook in spec.task.webhooks)
+        yield from (webhook.secret for webhook in spec.task.webhooks)
         delivery = spec.task.delivery
         yield delivery.credential.token if delivery is not None and delivery.credential is not None else None

@@ -191,6 +191,7 @@ class Sessions(Reading):
         )
         agent = await self._runner.validate(agent_spec(new.id, new.agent, new.spec, home=self.home(new.id)))
         spec = new.spec
+        await self._admission.check_addresses(spec)
         if wanted.cwd is not None:
             await self._work.check_folder(wanted.cwd)
         if spec.workspace is not None:
@@ -292,6 +293,7 @@ class Sessions(Reading):
         check_servers(wanted.mcp_servers, names.get("mcp_servers", "mcp_servers"))
         spec = msgspec.structs.replace(live.record.spec, **changed)
         await self._runner.validate(agent_spec(live.id, live.record.agent, spec, home=self.home(live.id)))
+        await self._admission.check_addresses(spec)
         await live.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
         await self.store.write(statements.update_spec, live.id, spec)
         live.record = msgspec.structs.replace(live.record, spec=spec)

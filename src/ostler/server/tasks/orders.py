@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ostler.base import signing
 from ostler.base.errors import InvalidRequest, VersionNotOffered
 from ostler.wire.agents import Agent
 from ostler.wire.providers import Provider
@@ -85,6 +86,11 @@ def _check_webhooks(task: CreateTask) -> None:
         if not webhook.url.startswith(("http://", "https://")):
             errors = {f"webhooks[{number}].url": ["must begin with http:// or https://"]}
             raise InvalidRequest(reason=f"webhooks[{number}].url is not an address.", errors=errors)
+        try:
+            signing.key(webhook.secret)
+        except ValueError as error:
+            field = f"webhooks[{number}].secret"
+            raise InvalidRequest(reason=f"{field} {error}.", errors={field: [str(error)]}) from error
 
 
 def _check_version(wanted: str | None, agent: Agent) -> None:

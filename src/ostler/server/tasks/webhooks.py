@@ -1,9 +1,13 @@
 """Tells others that a session has ended, as its task wished: at least once, also after a crash."""
 
 import asyncio
+import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from ostler.base.errors import OstlerError
+from ostler.base import signing
+from ostler.base.addresses import AddressRules
+from ostler.base.errors import AddressRefused, OstlerError
 from ostler.base.logs import Log
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.sessions.service import Sessions
@@ -15,10 +19,15 @@ from ostler.server.tasks.views import task_session
 from ostler.wire.events import SessionStatus
 from ostler.wire.tasks import TaskWebhook, WebhookCall
 
+if TYPE_CHECKING:
+    import httpx
+
 log = Log(__name__)
 _PAUSES = (0, 1, 2, 5, 15, 60, 300, 900, *([3600] * 24))
 """Seconds before each try: about a day in all, and from the beginning again in a new server."""
 _SECONDS = 10.0
+_ALL_SECONDS = 30.0
+_ANSWER_BYTES = 2**16
 _STOP_SECONDS = 5.0
 _EVENTS: dict[SessionStatus, str] = {"completed": "session.completed", "failed": "session.failed"}
 
@@ -26,8 +35,10 @@ _EVENTS: dict[SessionStatus, str] = {"completed": "session.completed", "failed":
 class Webhooks:
     """Calls addresses beside everything else; the store has a row for each call until it was made."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, rules: AddressRules, secret: str | None) -> None:
         self._store = store
+        self._rules = rules
+        self._secret = secret
         self._calls: set[asyncio.Task[None]] = set()
 
     def tell(self, record: SessionRecord, state: SessionState) -> None:
@@ -59,39 +70,54 @@ class Webhooks:
         webhook = webhooks[number]
         keep_secret(record.spec)
         if webhook.event in {"session.ended", _EVENTS.get(state.status)}:
-            await _call(
-                webhook,
-                WebhookCall(id=f"{record.id}-{number}", event=webhook.event, session=task_session(record, state)),
-            )
+            body = WebhookCall(id=f"{record.id}-{number}", event=webhook.event, session=task_session(record, state))
+            secret = signing.key(webhook.secret or self._secret)
+            await _call(webhook, body, self._rules, secret)
         try:
             await self._store.write(statements.forget_webhook, record.id, number)
         except OstlerError as error:  # it is called once more by the next server
             log.warning("webhook.not_forgotten", session_id=record.id, reason=str(error))
 
 
-async def _call(webhook: TaskWebhook, body: WebhookCall) -> None:
-    """Try until somebody listens; an answer other than 2xx counts as none.
+async def _call(webhook: TaskWebhook, body: WebhookCall, rules: AddressRules, secret: bytes | None) -> None:
+    """Try until somebody listens; an answer other than 2xx counts as none, and what it says is not read.
 
     The address may hold a secret, so it is not logged.
     """
-    import httpx  # noqa: PLC0415 - it would slow every start
+    from ostler.base.dialling import checked_client  # noqa: PLC0415 - it would slow every start
 
-    headers = {
+    session, content = body.session.id, body.encoded()
+    async with checked_client(rules, field="webhooks", most_bytes=_ANSWER_BYTES, seconds=_SECONDS) as client:
+        for pause in _PAUSES:
+            await asyncio.sleep(pause)
+            headers = _headers(webhook, body.id, content, secret)
+            if (reason := await _try(client, webhook.url, content, headers)) is None:
+                return
+            log.warning("webhook.failed", session_id=session, told=webhook.event, reason=reason)
+    log.error("webhook.given_up", session_id=session, told=webhook.event)
+
+
+def _headers(webhook: TaskWebhook, name: str, content: bytes, secret: bytes | None) -> dict[str, str]:
+    common = {
         "content-type": "application/json",
         "user-agent": "ostler",
         "ostler-event": webhook.event,
-        "ostler-delivery": body.id,
+        "ostler-delivery": name,
     }
-    session = body.session.id
-    async with httpx.AsyncClient(trust_env=False, timeout=_SECONDS) as client:
-        for pause in _PAUSES:
-            await asyncio.sleep(pause)
-            try:
-                answer = await client.post(webhook.url, content=body.encoded(), headers=headers)
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                log.warning("webhook.failed", session_id=session, told=webhook.event, reason=type(error).__name__)
-                continue
-            if answer.is_success:
-                return
-            log.warning("webhook.refused", session_id=session, told=webhook.event, status=answer.status_code)
-    log.error("webhook.given_up", session_id=session, told=webhook.event)
+    return common | signing.headers(secret, name, int(time.time()), content)
+
+
+async def _try(client: "httpx.AsyncClient", url: str, content: bytes, headers: dict[str, str]) -> str | None:
+    """Call once; gives why it was in vain."""
+    import httpx  # noqa: PLC0415 - it would slow every start
+
+    try:
+        async with (
+            asyncio.timeout(_ALL_SECONDS),
+            client.stream("POST", url, content=content, headers=headers) as answer,
+        ):
+            return None if answer.is_success else f"it answers {answer.status_code}"
+    except AddressRefused as error:  # the operator may allow it before the next try
+        return str(error)
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+        return type(error).__name__
