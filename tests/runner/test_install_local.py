@@ -13,15 +13,16 @@ import pytest
 
 from ostler.agents.adapter import Credential, Output, Ready
 from ostler.agents.sources import Npm, OnPath
-from ostler.base.errors import AgentNotInstalled, InstallFailed, VersionNotOffered
+from ostler.base.errors import AgentNotInstalled, AgentStartFailed, InstallFailed, VersionNotOffered
 from ostler.runner.install import Installer
 from ostler.runner.local import LocalRunner
+from ostler.runner.tested import newer_hint
 from ostler.wire.agents import Installed, Model
 from ostler.wire.events import LogData
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Prompt
-from tests.runner.installing import SCRIPT, PackedAdapter, begun, installer_in, npm_source, serving
+from tests.runner.installing import SCRIPT, SEARCH, PackedAdapter, begun, installer_in, npm_source, serving, tarball
 from tests.runner.test_local import LIMITS
 from tests.runner.tools import Recorder, TinyTranslator, until
 
@@ -251,3 +252,43 @@ def test_another_version_moves_the_packages_that_share_the_first_ones(tmp_path: 
         with pytest.raises(InstallFailed):
             installer.install("tiny", (source,), version="2.0.0", progress=told.append)
     assert told[0] == "npm installs agent@2.0.0 agent-linux-x64@2.0.0 helper@3.0.0"
+
+
+async def test_an_agent_that_is_too_old_to_start_is_told_with_the_next_step(tmp_path: Path) -> None:
+    script = '#!/bin/sh\n[ "$1" = --version ] && echo "tiny 0.9.1" && exit 0\necho "unknown option" >&2\nexit 1\n'
+    own = program(tmp_path / "bin", "tiny-agent", script)
+    adapter = PackedAdapter(OnPath(program="tiny-agent"), Npm(packages={"tiny": "1.2.3"}, program="x"))
+    async with running(adapter, search=[str(own.parent), *SEARCH]) as runner:
+        with pytest.raises(AgentStartFailed) as caught:
+            await runner.connect(spec_in(tmp_path), Recorder())
+    assert "unknown option" in str(caught.value)
+    assert "0.9.1, older than 1.2.3" in str(caught.value)
+    assert "`ostler agents install tiny --version 1.2.3`" in str(caught.value)
+
+
+@pytest.mark.parametrize(("version", "warns"), [("1.2.3", False), ("1.2.2", False), ("1.3.0", True), (None, False)])
+def test_only_a_newer_version_is_warned_about(version: str | None, warns: bool) -> None:
+    assert (newer_hint("tiny", version, "1.2.3") is not None) == warns
+    assert newer_hint("tiny", version, None) is None
+
+
+def test_a_version_that_lies_differently_is_found_where_its_package_says(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.tgz"
+    manifest = '{"name": "tiny-package", "version": "0.1.0", "bin": {"tiny": "./old/place/tiny"}}'
+    file.write_bytes(tarball({"package/package.json": manifest, "package/old/place/tiny": SCRIPT}))
+    source = Npm(packages={"tiny-package": f"file:{file}"}, program="tiny-package/new/place/tiny")
+    found = installer_in(tmp_path).install("tiny", (source,))
+    assert (found.version, found.path.endswith("tiny-package/old/place/tiny")) == ("0.1.0", True)
+
+
+@pytest.mark.parametrize("told", ['"bin": "../../escape"', '"bin": "nowhere"', '"license": "x"'])
+def test_a_package_without_the_program_leaves_nothing_installed(tmp_path: Path, told: str) -> None:
+    file = tmp_path / "tiny.tgz"
+    manifest = f'{{"name": "tiny-package", "version": "0.1.0", {told}}}'
+    file.write_bytes(tarball({"package/package.json": manifest}))
+    source = Npm(packages={"tiny-package": f"file:{file}"}, program="tiny-package/bin/tiny")
+    installer = installer_in(tmp_path)
+    with pytest.raises(InstallFailed, match="there is no "):
+        installer.install("tiny", (source,))
+    assert installer.current("tiny") is None
+    assert not [path for path in (tmp_path / "agents" / "tiny").rglob("*") if path.name == "package.json"]

@@ -32,9 +32,10 @@ from ostler.runner.logins import login_hint
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.places import LocalWorkspaces
 from ostler.runner.pool import Pool
+from ostler.runner.tested import newer_hint, start_hint, tested_version
 from ostler.runner.versions import Versions
 from ostler.wire.agents import Agent, Installed
-from ostler.wire.events import LogData
+from ostler.wire.events import LogData, NoticeData
 from ostler.wire.running import AgentSpec, Draft, KeptProcess
 
 
@@ -175,9 +176,31 @@ class LocalRunner:
             started_at=SystemClock().now(),
         )
         connection = self._connection(adapter, kept, self._keepers.of(spec), sink)
-        await connection.open(self._nursery, launch, self._environ)
+        try:
+            await connection.open(self._nursery, launch, self._environ)
+        except AgentStartFailed as error:
+            raise await self._explained(adapter, installation, error) from error
         self._remember_offer(adapter, connection)
+        await self._mention_newer(adapter, installation, connection, sink)
         return connection
+
+    async def _explained(
+        self, adapter: Adapter, installation: Installation, error: AgentStartFailed
+    ) -> AgentStartFailed:
+        """The same, with what can be done if another version is why."""
+        tested = tested_version(adapter.sources)
+        version = await self._versions.of(installation) if tested is not None else None
+        hint = start_hint(adapter.info.id, version, tested)
+        return AgentStartFailed(**{**error.fields, "reason": f"{error.fields['reason']}{hint}"})
+
+    async def _mention_newer(
+        self, adapter: Adapter, installation: Installation, connection: AgentConnection, sink: Sink
+    ) -> None:
+        version = (connection.ready.agent_version if connection.ready else None) or installation.version
+        warning = newer_hint(adapter.info.id, version, tested_version(adapter.sources))
+        if warning is not None:
+            data = NoticeData(severity="warning", message=warning, code="untested_version")
+            await sink.deliver([Draft("notice", data, source="daemon", synthetic=True)], 0)
 
     def _connection(self, adapter: Adapter, kept: Kept, folder: Path, sink: Sink) -> AgentConnection:
         connection = AgentConnection(

@@ -32,6 +32,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Package(msgspec.Struct, frozen=True):
     version: str
+    bin: str | dict[str, str] | None = None
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -79,7 +80,7 @@ class Packages:
         environ = {"PATH": path, "npm_config_cache": str(content.with_name("cache"))}
         box.run(content.parent, *node.npm, "install", *_FLAGS, "--prefix", str(content), *wanted, lock=lock, **environ)
         modules = content / "node_modules"
-        program = the_program(modules, self._source.program.format(platform=self._platform))
+        program = self._program_in(modules)
         return self._version_in(modules), program, (node.program,) if self._source.needs_node else ()
 
     def pins(self, version: str | None) -> dict[str, str]:
@@ -89,6 +90,21 @@ class Packages:
             name: version if version is not None and pin == pinned else pin
             for name, pin in self._source.packages.items()
         }
+
+    def _program_in(self, modules: Path) -> Path:
+        """Where the tested version has it, or where the package itself says: other versions lie differently."""
+        try:
+            return the_program(modules, self._source.program.format(platform=self._platform))
+        except SourceFailed as error:
+            package = modules / self.main
+            try:
+                told = msgspec.json.decode((package / "package.json").read_bytes(), type=_Package).bin
+            except (OSError, msgspec.MsgspecError):
+                raise error from None
+            named = next(iter(told.values()), None) if isinstance(told, dict) else told
+            if named is None or not (package / named).resolve().is_relative_to(package.resolve()):
+                raise
+            return the_program(package, named.removeprefix("./"))
 
     def _version_in(self, modules: Path) -> str:
         try:
