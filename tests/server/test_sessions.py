@@ -96,9 +96,9 @@ def test_lists_are_paged_filtered_and_newest_first(api: httpx.Client) -> None:
     Talk(api, labels={"batch": "other"})
     api.post(f"/sessions/{ids[0]}/stop")
     first = api.get("/sessions", params={"label": "batch=list-test", "per_page": 2}).json()
-    assert ([item["id"] for item in first["items"]], first["total"], first["next_page"]) == (ids[:-3:-1], 5, 2)
+    assert ([item["id"] for item in first["items"]], first["total"], first["nextPage"]) == (ids[:-3:-1], 5, 2)
     last = api.get("/sessions", params={"label": "batch=list-test", "perPage": 2, "page": 3}).json()
-    assert ([item["id"] for item in last["items"]], "next_page" in last) == ([ids[0]], False)
+    assert ([item["id"] for item in last["items"]], "nextPage" in last) == ([ids[0]], False)
     stopped = api.get("/sessions", params={"label": "batch=list-test", "status": "stopped,failed"}).json()
     assert [item["id"] for item in stopped["items"]] == [ids[0]]
     assert api.get("/sessions", params={"agent": "nobody"}).json()["total"] == 0

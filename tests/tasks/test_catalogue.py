@@ -13,7 +13,7 @@ from tests.workspaces.places import git, make_repository
 
 def test_the_agents_say_what_they_are_set_with(api: httpx.Client) -> None:
     (mock,) = [agent for agent in api.get("/agents").json()["items"] if agent["type"] == "mock"]
-    schema = api.get(mock["settings_schema_ref"].removeprefix("/api/v1")).json()
+    schema = api.get(mock["settingsSchemaRef"].removeprefix("/api/v1")).json()
     assert "model" in schema["properties"]
 
 

@@ -56,6 +56,11 @@ def test_a_task_pushes_a_branch_to_a_local_bare_remote(api: httpx.Client, bare: 
     session = done(api, task(_WORK, bare, delivery={"mode": "branch", "targetBranch": "agent/work"}))["id"]
     (delivery,) = events(api, session, "delivery.completed")
     assert delivery["data"]["branch"] == "agent/work"
+    lines = [line["message"] for line in api.get(f"/sessions/{session}/logs").json()["logs"]]
+    assert any(line.startswith("delivered as branch agent/work") for line in lines)
+    flat = api.get(f"/sessions/{session}/events?format=flat").json()["events"]
+    (told,) = [line for line in flat if line["type"] == "delivery"]
+    assert (told["branch"], told["commit"]) == ("agent/work", delivery["data"]["commit"])
     assert git(bare, "rev-parse", "agent/work") == delivery["data"]["commit"]
     assert git(bare, "rev-parse", "agent/work^") == before == git(bare, "rev-parse", "main")
     assert git(bare, "show", "agent/work:new.txt") == "hello"
@@ -79,6 +84,9 @@ def test_a_task_opens_a_pull_request_and_tells_no_secret(shop: Shop) -> None:
     session = done(shop.api, shop.task(_WORK, **wanted))["id"]
     (delivery,) = events(shop.api, session, "delivery.completed")
     assert delivery["data"]["url"] == "https://github.example/team/project/pull/1"
+    lines = [line["message"] for line in shop.api.get(f"/sessions/{session}/logs").json()["logs"]]
+    told = f"delivered as pr of branch {delivery['data']['branch']}: {delivery['data']['url']}"
+    assert told in lines
     assert [(pull["title"], pull["target"]) for pull in shop.state.pulls] == [("Mend it", "main")]
     assert git(shop.bare, "show", f"{delivery['data']['branch']}:new.txt") == "hello"
     assert TOKEN not in shop.everything_said(session)

@@ -37,7 +37,7 @@ def test_a_new_task_is_queued_and_says_where_to_look(api: httpx.Client, reposito
     assert (answer.status_code, created["status"]) == (201, "queued")
     place = f"/api/v1/sessions/{created['id']}"
     shown = {name: created["links"][name] for name in ("self", "events", "logs")}
-    assert shown == {"self": place, "events": f"{place}/events", "logs": f"{place}/logs"}
+    assert shown == {"self": place, "events": f"{place}/events?format=flat", "logs": f"{place}/logs"}
     assert answer.headers["location"] == place
 
 

@@ -84,7 +84,7 @@ class Agent(Wire, frozen=True, kw_only=True):
     """Each capability as the conformance suite found it; empty for an agent that only the settings know."""
     modes: tuple[Mode, ...]
     models: tuple[Model, ...]
-    settings_schema_ref: str
+    settings_schema_ref: str = msgspec.field(name="settingsSchemaRef")
     credentials_available: tuple[str, ...]
     credential_names: tuple[str, ...] = ()
     """Variables that hand it what it logs in with, the usual one first."""

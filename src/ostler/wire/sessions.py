@@ -140,7 +140,7 @@ class Session(Wire, frozen=True, kw_only=True):
     """How the result was handed over last."""
 
 
-class Page(Wire, Generic[T], frozen=True, kw_only=True):
+class Page(Wire, Generic[T], frozen=True, kw_only=True, rename="camel"):
     """One page of a collection."""
 
     items: tuple[T, ...]

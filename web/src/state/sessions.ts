@@ -116,10 +116,10 @@ function forget(gone: ReadonlySet<string>): void {
 async function* pages() {
   const first = await api.sessions({ page: 1, per_page: 100 });
   yield first;
-  for (let page = first.next_page && 1; page && page * PER_PAGE <= MOST;) {
+  for (let page = first.nextPage && 1; page && page * PER_PAGE <= MOST;) {
     const list = await api.sessions({ page, per_page: PER_PAGE });
     yield list;
-    page = list.next_page ?? null;
+    page = list.nextPage ?? null;
   }
 }
 

@@ -27,7 +27,7 @@ def links_of(session_id: str) -> TaskLinks:
     place = f"/api/v1/sessions/{session_id}"
     return TaskLinks(
         self=place,
-        events=f"{place}/events",
+        events=f"{place}/events?format=flat",
         logs=f"{place}/logs",
         workspace=f"{place}/workspace",
         diff=f"{place}/diff",
