@@ -71,7 +71,8 @@ CREATE INDEX turns_by_place ON turns (session, json_extract(CAST(turn AS TEXT), 
 CREATE INDEX turns_by_id ON turns (session, json_extract(CAST(turn AS TEXT), '$.turn_id'));
 CREATE INDEX turns_branching ON turns (session, number) WHERE json_extract(CAST(turn AS TEXT), '$.after') IS NOT NULL;
 """
-NAMES = ("items", "lines", "artifacts")
+KEYS = {"items": "first", "lines": "sequence", "artifacts": "path"}
+"""The tables, each with the column that tells the rows of one session apart."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -124,13 +125,23 @@ def _rewind(connection: sqlite3.Connection, session_id: str, sequence: int) -> N
     connection.execute("DELETE FROM artifacts WHERE session = ? AND sequence > ?", (session_id, sequence))
 
 
+def clear_some(connection: sqlite3.Connection, session_id: str, limit: int) -> bool:
+    """Remove a few rows of a deleted session; False when there were none left."""
+    for name, key in KEYS.items():
+        some = f"SELECT {key} FROM {name} WHERE session = ?1 LIMIT ?2"  # noqa: S608  fixed names
+        query = f"DELETE FROM {name} WHERE session = ?1 AND {key} IN ({some})"  # noqa: S608  fixed names
+        if connection.execute(query, (session_id, limit)).rowcount:
+            return True
+    return False
+
+
 ReadEvents = Callable[[sqlite3.Connection, str], Iterator[tuple[int, bytes]]]
 """All events of a session, each with its sequence."""
 
 
 def rebuild(connection: sqlite3.Connection, read_events: ReadEvents) -> None:
     """Write the outline of every session anew, from its log."""
-    for name in NAMES:
+    for name in KEYS:
         connection.execute(f"DELETE FROM {name}")  # noqa: S608  fixed names
     for (session_id,) in connection.execute("SELECT id FROM sessions").fetchall():
         for mark in _marks(read_events(connection, session_id)):

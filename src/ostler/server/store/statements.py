@@ -133,13 +133,15 @@ def delete_session(connection: sqlite3.Connection, session_id: str, deleted_at: 
         "INSERT OR IGNORE INTO deleted_sessions SELECT id, project, key, ? FROM sessions WHERE id = ?",
         (deleted_at, session_id),
     )
-    for table in ("turns", "asks", "snapshots", "webhooks", *outline.NAMES):
+    for table in ("turns", "asks", "snapshots", "webhooks"):
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))  # noqa: S608  fixed names
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
 
 
 def clear_some_events(connection: sqlite3.Connection, session_id: str) -> bool:
-    """Remove a few chunks of a deleted session; False when there were none left."""
+    """Remove a few chunks, or rows of the outline, of a deleted session; False when there were none left."""
+    if outline.clear_some(connection, session_id, _CLEARED_AT_ONCE):
+        return True
     some = "SELECT position FROM chunks WHERE session = ? LIMIT ?"
     gone = connection.execute(f"DELETE FROM chunks WHERE position IN ({some})", (session_id, _CLEARED_AT_ONCE))  # noqa: S608  fixed words
     return gone.rowcount > 0
