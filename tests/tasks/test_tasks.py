@@ -73,6 +73,7 @@ def test_the_full_body_of_the_specification_is_taken(api: httpx.Client, reposito
         "commit": "",
         "delivery": "patch",
         "targetBranch": "main",
+        "delivered": {"mode": "patch", "url": found["vcs"]["delivered"]["url"]},
     }
     assert found["workspace"]["host"] == "local"
     notices = [event["data"]["code"] for event in events(api, found["id"], "notice")]
