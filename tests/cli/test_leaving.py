@@ -48,6 +48,8 @@ def test_a_session_that_was_not_named_is_named_before_it_is_ended(tmp_path: Path
         client.sessions.create("mock", title="Feed").start("mock: wait 600")
         person.process.send_signal(signal.SIGINT)
         assert "2 agents at work: mock (Feed), mock (Muck out)." in person.expect("Ctrl-C again ends them.")
+        person.process.send_signal(signal.SIGINT)
+        assert person.end() == 0
 
 
 def test_ctrl_c_with_nobody_at_work_stops_at_once(tmp_path: Path) -> None:
