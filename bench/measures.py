@@ -229,6 +229,27 @@ def stalled(server: Server, scale: Scale) -> Figures:
             return {"stalled.lost": float(stream.received().lost(scale.stalled))}
 
 
+def stalled_readers(server: Server, scale: Scale) -> Figures:
+    """What clients cost that want a long turn from its beginning and read nothing, and who else has to wait."""
+    server.start()
+    with ExitStack() as stack:
+        http = stack.enter_context(server.http(timeout=120.0))
+        session = server.create(http)
+        server.send_prompt(http, session, f"emit {scale.stalled}")
+        server.wait_until_produced(http, session)
+        before = server.memory().resident
+        health = stack.enter_context(server.http(timeout=120.0))
+        seconds = []
+        for number in range(500):
+            if number < scale.deaf:
+                stack.enter_context(server.stream(session, receive_buffer=1 << 12))
+            begin = time.perf_counter()
+            health.call("GET", server.health_path)
+            seconds.append(time.perf_counter() - begin)
+        grown = max(0.0, server.memory().resident - before)
+        return {"deaf.rss": grown, "deaf.health": p99(seconds) * 1e3}
+
+
 def crash(server: Server, scale: Scale) -> Figures:
     """Of the events a client has seen, how many are gone after kill -9 in the middle of a turn and a restart."""
     server.start()
@@ -259,6 +280,7 @@ MEASURES: dict[str, Callable[[Server, Scale], Figures]] = {
     "read": read,
     "delete": delete,
     "stalled": stalled,
+    "stalled-readers": stalled_readers,
     "crash": crash,
     "sleeping": sleeping,
     "steady": steady,

@@ -238,7 +238,8 @@ class Ostler(Server):
     @property
     def env(self) -> dict[str, str]:
         path = f"{self.home / 'agents'}:{os.defpath}"
-        return {"HOME": str(self.home), "PATH": path, "OSTLER_STATE_DIR": str(self.home / "state"), **self._settings}
+        state = {"OSTLER_STATE_DIR": str(self.home / "state"), "OSTLER_MAX_STREAMS_PER_CLIENT": "10000"}
+        return {"HOME": str(self.home), "PATH": path, **state, **self._settings}
 
     @property
     def health_path(self) -> str:

@@ -24,6 +24,7 @@ class Scale:
     reads: int
     deletes: int
     stalled: int
+    deaf: int
     sleeping: int
     wakes: int
     files: tuple[int, ...]
@@ -45,6 +46,7 @@ FULL = Scale(
     reads=30,
     deletes=10,
     stalled=50_000,
+    deaf=100,
     sleeping=5000,
     wakes=100,
     files=(10_000, 100_000),
@@ -65,6 +67,7 @@ QUICK = Scale(
     reads=15,
     deletes=5,
     stalled=50_000,
+    deaf=100,
     sleeping=5000,
     wakes=40,
     files=(10_000,),

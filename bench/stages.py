@@ -19,7 +19,7 @@ from ostler.base.settings import load_settings
 from ostler.client import Client
 from ostler.runner.connection import AgentConnection
 from ostler.runner.process import Process
-from ostler.server.api import sse
+from ostler.server.api.cursor import Cursor
 from ostler.server.api.gate import Gate
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log import SessionLog
@@ -61,7 +61,7 @@ def instrument() -> None:
     mark(Writer, "_commit", "commit begins")
     mark(Writer, "_commit", "commit done", after=True)
     mark(SessionLog, "_settled", "event loop knows")
-    mark(sse.Cursor, "_read", "bytes for the client", after=True)
+    mark(Cursor, "_read", "bytes for the client", after=True)
     mark(AgentConnection, "prompt", "prompt written to the agent", after=True)
     mark(Process, "_on_report", "agent has answered")
 

@@ -57,6 +57,8 @@ ROWS = (
     Row("delete.ms", "delete a session with a live agent", "ms", Aim("at_most", 100)),
     Row("delete.left", "agents alive after that", "count", Aim("at_most", 0)),
     Row("stalled.lost", "lost by a client that stalls for 50,000 events", "count", Aim("at_most", 0)),
+    Row("deaf.rss", "memory for 100 clients that want those and read none (RSS)", "bytes", Aim("at_most", 20 * 2**20)),
+    Row("deaf.health", "a health check meanwhile, p99", "ms", Aim("at_most", 50)),
     Row("crash.seen", "events seen before kill -9", "count"),
     Row("crash.lost", "of these, gone after the restart", "count", Aim("at_most", 0)),
     Row("sleeping.start", "cold start with 5,000 sleeping sessions", "ms", Aim("at_most", 1500)),

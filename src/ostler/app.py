@@ -24,6 +24,7 @@ from ostler.base.addresses import AddressRules
 from ostler.base.clock import SystemClock
 from ostler.base.errors import OstlerError, SettingsError
 from ostler.base.logs import Log, configure_logs, never_log
+from ostler.base.memory import give_large_blocks_back
 from ostler.base.private import close_state
 from ostler.base.settings import Settings
 from ostler.runner.connection import Limits
@@ -39,7 +40,9 @@ from ostler.runner.setups import Setups
 from ostler.runner.workspaces.house import options_from
 from ostler.runner.workspaces.service import Workspaces
 from ostler.server.api.app import build_app
+from ostler.server.api.http_protocol import limited
 from ostler.server.api.services import Counters, Services
+from ostler.server.api.stream_limit import OpenStreams
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.service import Sessions
 from ostler.server.store import queries
@@ -63,6 +66,7 @@ def serve(settings: Settings) -> int:
     """Run a server until it is told to stop; returns the exit code."""
     configure_logs(level=settings.log_level, form=settings.log_format)
     never_log(settings.token, settings.webhook_secret)
+    give_large_blocks_back()
     try:
         _arm_failpoint(os.environ.get("OSTLER_FAILPOINT"))
         uvloop.run(_serve(settings))
@@ -230,7 +234,7 @@ async def _assemble(
         workspaces=workspaces,
         uploads=uploads,
         clock=clock,
-        counters=Counters(),
+        counters=Counters(streams=OpenStreams(settings.max_streams_per_client)),
     )
 
 
@@ -259,7 +263,7 @@ class _Server(uvicorn.Server):
 async def _answer_requests(services: Services, listener: socket.socket) -> None:
     config = uvicorn.Config(
         build_app(services),
-        http="httptools",
+        http=limited(services.settings),
         ws="websockets-sansio",
         ws_max_size=services.settings.max_body_bytes,
         lifespan="off",
@@ -268,7 +272,7 @@ async def _answer_requests(services: Services, listener: socket.socket) -> None:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        timeout_keep_alive=75,
+        timeout_keep_alive=services.settings.keep_alive_seconds,
         timeout_graceful_shutdown=1,
     )
     server = _Server(config)

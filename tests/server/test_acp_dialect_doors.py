@@ -57,7 +57,7 @@ def test_batches_other_types_and_broken_messages_are_refused(server: RunningServ
 
 def test_a_stream_needs_a_connection_and_a_client_that_takes_streams(server: RunningServer, api: httpx.Client) -> None:
     url, stream = f"{server.url}/acp", {"accept": "text/event-stream"}
-    assert_problem(httpx.get(url, headers=hello(server)), "not_acceptable")
+    assert_problem(httpx.get(url, headers={**hello(server), "accept": "application/json"}), "not_acceptable")
     assert_problem(httpx.get(url, headers=stream), "invalid_request", field="Acp-Connection-Id")
     assert_problem(httpx.get(url, headers={**stream, "acp-connection-id": "nobody"}), "not_found")
     unknown = {**stream, **hello(server), "acp-session-id": "nobody"}

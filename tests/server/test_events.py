@@ -181,3 +181,50 @@ def dechunked(received: bytes) -> list[bytes]:
         body += rest[:length]
         rest = rest[length + 2 :]
     return bytes(body).split(b"\n")
+
+
+def test_the_stream_of_a_turn_ends_with_the_turn_whatever_clients_write(api: httpx.Client) -> None:
+    talk = Talk(api)
+    seen = []
+    message, headers = {"message": "mock: wait 60"}, {"accept": "text/event-stream"}
+    with api.stream("POST", f"/sessions/{talk.id}/messages", json=message, headers=headers) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data: "):
+                seen.append(json.loads(line[6:])["type"])
+            if seen[-1:] == ["turn.started"]:
+                api.patch(f"/sessions/{talk.id}", json={"labels": {"type": "session.ended", "x": '"turn.ended"'}})
+            if seen[-1:] == ["session.info"]:
+                talk.post("/interrupt")
+    assert "session.info" in seen
+    assert seen[-1] == "turn.ended"
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_stream"),
+    [
+        ("text/event-stream", True),
+        ("text/event-stream, application/json", True),
+        ("application/json;q=0.1, text/event-stream;q=1", True),
+        ("TEXT/Event-Stream", True),
+        ("application/json;q=1, text/event-stream;q=0.1", False),
+        ("text/event-stream;q=0", False),
+        ("*/*", False),
+        ("text/html", False),
+        ("application/json, */*", False),
+        ("x/text/event-stream", False),
+    ],
+)
+@pytest.mark.parametrize("path", ["/sessions/{id}/events", "/events"])
+def test_the_form_that_a_client_takes_best_is_given(api: httpx.Client, path: str, accept: str, is_stream: bool) -> None:
+    talk = Talk(api)
+    with api.stream("GET", path.format(id=talk.id), headers={"accept": accept}) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream") == is_stream
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 17, "9007199254740993", "-1", "1.5", "½", "٣", "0x1"])
+@pytest.mark.parametrize("path", ["/sessions/{id}/events/sse", "/events?stream=1"])
+def test_the_number_of_no_event_is_refused(api: httpx.Client, path: str, number: str) -> None:
+    talk = Talk(api)
+    answer = api.get(path.format(id=talk.id), headers={b"last-event-id": number.encode()})
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["Last-Event-ID"])
+    assert "Traceback" not in answer.text

@@ -33,7 +33,7 @@ class DaemonApi:
 
     def feed(self, event: AnyEvent | UnknownEvent) -> list[Any]:
         stored = StoredEvent(event.sequence, msgspec.json.encode(event))
-        shown = daemon_event(stored, session_id=SUBJECT.session_id, key=SUBJECT.key)
+        shown = daemon_event(stored, key=SUBJECT.key)
         return [] if shown is None else [json.loads(shown)]
 
 

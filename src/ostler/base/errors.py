@@ -306,6 +306,22 @@ class TooLarge(OstlerError):
     template = "The body is larger than {limit} bytes. Send less, or raise the setting `{setting}`."
 
 
+class TooManyStreams(OstlerError):
+    """A client has as many event streams open as it may."""
+
+    code, status, title = "too_many_streams", 429, "Too many streams"
+    template = (
+        "The client {client} has {limit} event streams open. Close one, or raise the setting `max_streams_per_client`."
+    )
+
+
+class HeadersTooLarge(OstlerError):
+    """The request line and headers are longer or more than the server takes."""
+
+    code, status, title = "headers_too_large", 431, "Headers too large"
+    template = "The request has more than {limit} {what} in its headers. Send less, or raise the setting `{setting}`."
+
+
 class UnsupportedMedia(OstlerError):
     """The body's content type is not one the operation reads."""
 

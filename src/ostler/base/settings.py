@@ -98,9 +98,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     request_timeout_seconds: Annotated[float, Meta(gt=0, description="Time a request's body may take to arrive.")] = (
         60.0
     )
+    max_header_bytes: Annotated[
+        int, Meta(ge=1024, description="Longest request line and headers of a request together.")
+    ] = 64 * 2**10
+    max_headers: Annotated[int, Meta(ge=10, description="Most headers of a request.")] = 200
+    header_timeout_seconds: Annotated[
+        float, Meta(gt=0, description="Time a connection may take to send its first, or next, request's headers.")
+    ] = 20.0
+    keep_alive_seconds: Annotated[
+        int, Meta(ge=1, description="Time a connection may wait for its next request before it is closed.")
+    ] = 75
     heartbeat_seconds: Annotated[float, Meta(gt=0, description="Pause between comments on a quiet event stream.")] = (
         15.0
     )
+    max_streams_per_client: Annotated[
+        int, Meta(ge=1, description="Event streams that one client, known by its address, may have open.")
+    ] = 1000
     stream_buffer_bytes: Annotated[
         int,
         Meta(ge=4096, description="Newest events of a live session kept in memory; older ones come from the store."),

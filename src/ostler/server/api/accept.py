@@ -1,8 +1,26 @@
 """Which of the forms an operation can answer in a client takes best."""
 
 from collections.abc import Sequence
+from typing import Any
+
+from litestar import Request
 
 from ostler.base.errors import NotAcceptable
+
+JSON, SSE = "application/json", "text/event-stream"
+
+
+def form_for(request: Request[Any, Any, Any], *offered: str) -> str:
+    """The offered media type that this request takes best; refused if it takes none."""
+    return preferred(",".join(request.headers.getall("accept", ())) or None, offered)
+
+
+def wants_stream(request: Request[Any, Any, Any]) -> bool:
+    """Whether an event stream is taken better than a document, which everybody else gets."""
+    try:
+        return form_for(request, JSON, SSE) == SSE
+    except NotAcceptable:
+        return False
 
 
 def preferred(accept: str | None, offered: Sequence[str]) -> str:

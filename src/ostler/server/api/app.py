@@ -67,7 +67,7 @@ def build_openapi() -> dict[str, Any]:
 
 def build_app(services: Services) -> App:
     """The application for a running server."""
-    inner = Streams(cast(App, _litestar(services)))
+    inner = Streams(cast(App, _litestar(services)), services)
     posts = Idempotency(inner, services.sessions.store)
     return Gate(Ui(inner), posts, services.settings, services.counters)
 

@@ -1,7 +1,6 @@
 """The gate in front of every request: who may call, from where, with how large a body, and how long it may take."""
 
 import asyncio
-import contextlib
 import hmac
 import re
 from typing import Any
@@ -12,7 +11,7 @@ from ostler.base.failpoints import failpoint
 from ostler.base.settings import Settings
 from ostler.server.api.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.cors import Cors
-from ostler.server.api.problems import error_body, problem_headers
+from ostler.server.api.problems import error_body, refuse
 from ostler.server.api.services import Counters
 from ostler.server.api.ui import wanted_file
 
@@ -27,7 +26,6 @@ _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SLOWEST_UPLOAD = 64 * 1024
 """Bytes a second; a large body that arrives at least this fast gets the time it needs."""
-_LINGER_SECONDS = 2.0
 
 
 class Gate:
@@ -202,26 +200,3 @@ def _snake_case_query(scope: Scope) -> None:
     names = {name: _CAMEL.sub(lambda found: f"_{found[1].lower()}", name) for name, _, _ in pairs}
     scope["ostler.query_names"] = {snake: name for name, snake in names.items()}
     scope["query_string"] = "&".join(names[name] + equals + value for name, equals, value in pairs).encode("latin-1")
-
-
-async def refuse(scope: Scope, send: Send, error: OstlerError, *, unread: Receive | None = None) -> None:
-    """Answer with a problem without asking the application.
-
-    What the client still sends is read and dropped for a while: closing at once would reset the connection, and the
-    client could lose the answer.
-    """
-    media_type, body = error_body(error, scope["path"])
-    told = {"content-type": media_type, "content-length": str(len(body)), **problem_headers(error)}
-    headers = [(name.encode(), value.encode()) for name, value in told.items()]
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": unread is not None})
-    if unread is not None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LINGER_SECONDS):
-                await _read_to_end(unread)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _read_to_end(receive: Receive) -> None:
-    while (await receive()).get("more_body", False):
-        pass

@@ -9,7 +9,7 @@ from typing import Any
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import IdempotencyConflict, InvalidRequest
 from ostler.server.api.asgi import App, Message, Receive, Scope, Send
-from ostler.server.api.gate import refuse
+from ostler.server.api.problems import refuse
 from ostler.server.api.services import DEFAULT_PROJECT
 from ostler.server.store import queries, statements
 from ostler.server.store.claims import begin_claims

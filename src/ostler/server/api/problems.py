@@ -1,5 +1,7 @@
 """Every error becomes one RFC 7807 document, whatever raised it."""
 
+import asyncio
+import contextlib
 import re
 from typing import Any
 
@@ -18,11 +20,13 @@ from ostler.base.errors import (
 )
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
+from ostler.server.api.asgi import Receive, Scope, Send
 from ostler.server.api.validation import faults_of, spelled
 from ostler.server.dialects.ai_sdk.bodies import Status, TurnResponse
 from ostler.wire.problems import Problem
 
 log = Log(__name__)
+_LINGER_SECONDS = 2.0
 PROBLEM_JSON = "application/problem+json"
 _DETAIL_FIELDS = ("exit_code", "signal", "stderr", "outcome")
 _BODY = "data"
@@ -66,10 +70,33 @@ def problem_headers(error: OstlerError) -> dict[str, str]:
             return {"www-authenticate": 'Bearer realm="ostler", ApiKey realm="ostler"'}
         case 408 | 413:  # the rest of the body is not read
             return {"connection": "close"}
-        case 503:
-            return {"retry-after": "1"}
+        case 429 | 503:
+            return {"retry-after": str(error.fields.get("retry_after", 1))}
         case _:
             return {}
+
+
+async def refuse(scope: Scope, send: Send, error: OstlerError, *, unread: Receive | None = None) -> None:
+    """Answer with a problem without asking the application.
+
+    What the client still sends is read and dropped for a while: closing at once would reset the connection, and the
+    client could lose the answer.
+    """
+    media_type, body = error_body(error, scope["path"])
+    told = {"content-type": media_type, "content-length": str(len(body)), **problem_headers(error)}
+    headers = [(name.encode(), value.encode()) for name, value in told.items()]
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": unread is not None})
+    if unread is not None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_SECONDS):
+                await _read_to_end(unread)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _read_to_end(receive: Receive) -> None:
+    while (await receive()).get("more_body", False):
+        pass
 
 
 def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

@@ -1,4 +1,4 @@
-"""Which events of a log a client wants to see; decided on the stored bytes, since most are not wanted."""
+"""Which events of a log a client wants to see; only as much of them is decoded as that needs."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -13,7 +13,10 @@ from ostler.wire.events import EVENTS
 Keep = Callable[[bytes], bool]
 Types = Annotated[str | None, Parameter(description="Only events of these types, separated by commas.")]
 Folded = Annotated[bool, Parameter(description="Leave out the deltas of items that the page also has complete.")]
-_TYPE = b'{"type":"'
+
+
+class _Typed(msgspec.Struct):
+    type: str
 
 
 class _Item(msgspec.Struct):
@@ -29,6 +32,7 @@ class _Peek(msgspec.Struct):
     data: _Data
 
 
+_typed = msgspec.json.Decoder(_Typed)
 _peek = msgspec.json.Decoder(_Peek)
 
 
@@ -41,14 +45,7 @@ def kept_types(types: str | None) -> Keep | None:
         if name not in EVENTS:
             reason = f"'{name[:50]}' is not a type of event"
             raise InvalidRequest(reason=f"types: {reason}.", errors={"types": [reason]})
-    names = frozenset(name.encode() for name in wanted)
-    return lambda encoded: _type_of(encoded) in names
-
-
-def _type_of(encoded: bytes) -> bytes:
-    """The type of an encoded event, with or without the head of a stream's message before it."""
-    start = encoded.find(_TYPE, 0, 64) + len(_TYPE)
-    return encoded[start : encoded.find(b'"', start)]
+    return lambda body: _typed.decode(body).type in wanted
 
 
 def folded(events: list[StoredEvent]) -> list[StoredEvent]:
@@ -56,10 +53,10 @@ def folded(events: list[StoredEvent]) -> list[StoredEvent]:
     kept: list[StoredEvent] = []
     complete: set[str] = set()
     for event in reversed(events):
-        kind = _type_of(event.body)
-        if kind == b"item.delta" and _item_id(event.body) in complete:
+        kind = _typed.decode(event.body).type
+        if kind == "item.delta" and _item_id(event.body) in complete:
             continue
-        if kind == b"item.completed":
+        if kind == "item.completed":
             complete.add(_item_id(event.body))
         kept.append(event)
     return kept[::-1]

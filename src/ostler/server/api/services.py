@@ -6,6 +6,7 @@ from ostler.base.clock import Clock
 from ostler.base.settings import Settings
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
+from ostler.server.api.stream_limit import OpenStreams
 from ostler.server.sessions.service import Sessions
 from ostler.server.tasks.uploads import Uploads
 
@@ -24,9 +25,9 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     counters: "Counters"
 
 
-class Counters(msgspec.Struct):
+class Counters(msgspec.Struct, kw_only=True):
     """Numbers that only grow or say what is going on now."""
 
     requests: int = 0
-    open_streams: int = 0
+    streams: OpenStreams
     stopping: bool = False

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log import unframed
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import StoredEvent
 
-_READ_BYTES = 256 * 1024
+_READ_BYTES = 32 * 1024
 _PAGE = 1000
 _HEARTBEAT = b": still here\n\n"
-_DATA = b"\ndata: "
 
 
 class Follower:
@@ -35,15 +35,11 @@ class Follower:
         feed = self.live.log.feed
         frames = None if self._raw else feed.after(self.offset, _READ_BYTES)
         if frames is not None:
-            found = [StoredEvent(number, _unframed(frame)) for number, frame in enumerate(frames, self.offset + 1)]
+            found = [StoredEvent(number, unframed(frame)) for number, frame in enumerate(frames, self.offset + 1)]
         else:
             found = await self._sessions.events(self.live.id, self.offset, _PAGE, raw=self._raw)
         self.offset = found[-1].number if found else feed.last  # a deleted session has nothing to read
         return found
-
-
-def _unframed(frame: bytes) -> bytes:
-    return frame[frame.index(_DATA) + len(_DATA) : -2]
 
 
 class Rendering:

@@ -17,6 +17,8 @@ from ostler.wire.sessions import Message
 _PAGE = 5000
 _FEW = 100
 _NO_NUMBER = 2**53
+PAGE_BYTES = 256 * 1024
+"""What is read from the store at a time, but for an event that is larger."""
 _LONGEST = 48_000
 _LONGEST_PART = 4000
 _BEFORE = "This conversation began earlier, and you have no memory of it. What was said and done so far:"
@@ -25,7 +27,7 @@ _AFTER = "End of what happened earlier. Go on from there; the next message is ne
 
 async def pages(store: Store, session_id: str, offset: int) -> AsyncIterator[list[StoredEvent]]:
     """The whole log after the offset, page by page."""
-    while page := await store.read(queries.session_events, session_id, offset, _PAGE, False):
+    while page := await store.read(queries.session_events, session_id, offset, _PAGE, False, PAGE_BYTES):
         yield page
         offset = page[-1].number
 

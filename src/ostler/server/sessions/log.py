@@ -24,6 +24,7 @@ _TURN_EVENTS = frozenset({"turn.started", "turn.ended"})
 _ASK_EVENTS = frozenset({"permission.requested", "permission.resolved", "question.requested", "question.resolved"})
 _STATEFUL = frozenset(CHANGES)
 _encoder = msgspec.json.Encoder()
+_DATA = b"\ndata: "
 
 
 class ProjectFeed:
@@ -44,6 +45,11 @@ class ProjectFeed:
 def frame(number: int, event: bytes) -> bytes:
     """An encoded event as one message of an event stream."""
     return b"id: %d\ndata: %b\n\n" % (number, event)
+
+
+def unframed(message: bytes) -> bytes:
+    """The encoded event in a message that `frame` made."""
+    return message[message.index(_DATA) + len(_DATA) : -2]
 
 
 class SessionLog:

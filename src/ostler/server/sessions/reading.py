@@ -1,8 +1,9 @@
 """What can be read of a session's log; each of these costs as much as it answers, however long the log is."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 
-from ostler.server.sessions.history import messages_of, pages
+from ostler.server.sessions.history import PAGE_BYTES, messages_of, pages
 from ostler.server.store import queries
 from ostler.server.store.records import SessionRecord, StoredEvent
 from ostler.server.store.store import Store
@@ -11,6 +12,8 @@ from ostler.wire.sessions import Ask, Message, Turn
 from ostler.wire.workspaces import Snapshot
 
 _PAGE = 200
+_PAGES_AT_ONCE = 2
+"""Pages of events that are read and not yet taken by who asked: however many ask, no more of them are in memory."""
 
 
 class Reading:
@@ -18,6 +21,7 @@ class Reading:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._pages = asyncio.Semaphore(_PAGES_AT_ONCE)
 
     async def messages(self, session_id: str, offset: int, limit: int) -> tuple[list[Message], bool]:
         """A part of the folded transcript, and whether there is more of it."""
@@ -41,13 +45,19 @@ class Reading:
         """The whole log after the offset, page by page."""
         return pages(self.store, session_id, offset)
 
-    async def events(self, session_id: str, offset: int, limit: int, *, raw: bool = False) -> list[StoredEvent]:
-        """Stored events after the offset."""
-        return await self.store.read(queries.session_events, session_id, offset, limit, raw)
+    async def events(
+        self, session_id: str, offset: int, limit: int, *, raw: bool = False, max_bytes: int = PAGE_BYTES
+    ) -> list[StoredEvent]:
+        """Stored events after the offset; fewer than `limit` of them if they are large."""
+        async with self._pages:
+            return await self.store.read(queries.session_events, session_id, offset, limit, raw, max_bytes)
 
-    async def project_events(self, project: str, offset: int, limit: int) -> list[StoredEvent]:
-        """Stored events of all sessions after a position."""
-        return await self.store.read(queries.project_events, project, offset, limit)
+    async def project_events(
+        self, project: str, offset: int, limit: int, *, max_bytes: int = PAGE_BYTES
+    ) -> list[StoredEvent]:
+        """Stored events of all sessions after a position; fewer than `limit` of them if they are large."""
+        async with self._pages:
+            return await self.store.read(queries.project_events, project, offset, limit, max_bytes)
 
     async def lines(self, session_id: str, limit: int) -> list[StoredEvent]:
         """The newest events that a log tells in a line."""

@@ -133,14 +133,14 @@ def count_by_status(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def session_events(
-    connection: sqlite3.Connection, session_id: str, offset: int, limit: int, raw: bool
+    connection: sqlite3.Connection, session_id: str, offset: int, limit: int, raw: bool, max_bytes: int
 ) -> list[StoredEvent]:
-    """Events with a sequence above the offset, in order."""
+    """Events with a sequence above the offset, in order; the one that reaches max_bytes is the last."""
     rows = connection.execute(
         "SELECT first, session, packing, body, raw FROM chunks WHERE session = ? AND last > ? ORDER BY last",
         (session_id, offset),
     )
-    return _unpacked(rows, offset, limit, raw=raw)
+    return _unpacked(rows, offset, limit, max_bytes, raw=raw)
 
 
 def every_plain_event(connection: sqlite3.Connection, session_id: str) -> Iterator[tuple[int, bytes]]:
@@ -150,27 +150,32 @@ def every_plain_event(connection: sqlite3.Connection, session_id: str) -> Iterat
         yield from enumerate(body.split(b"\n"), first)
 
 
-def project_events(connection: sqlite3.Connection, project: str, offset: int, limit: int) -> list[StoredEvent]:
-    """Events of all sessions with a position above the offset, in the order they were committed."""
+def project_events(
+    connection: sqlite3.Connection, project: str, offset: int, limit: int, max_bytes: int
+) -> list[StoredEvent]:
+    """Events of all sessions with a position above the offset, in the order they were committed; bounded alike."""
     rows = connection.execute(
         "SELECT position - (last - first), session, packing, body, raw "
         "FROM chunks JOIN sessions ON sessions.id = chunks.session "
         "WHERE position > ? AND project = ? ORDER BY position",
         (offset, project),
     )
-    return _unpacked(rows, offset, limit, raw=False)
+    return _unpacked(rows, offset, limit, max_bytes, raw=False)
 
 
-def _unpacked(rows: sqlite3.Cursor, offset: int, limit: int, *, raw: bool) -> list[StoredEvent]:
+def _unpacked(rows: sqlite3.Cursor, offset: int, limit: int, max_bytes: int, *, raw: bool) -> list[StoredEvent]:
     events: list[StoredEvent] = []
+    size = 0
     for first, session, packing, body, frames in rows:
         lines, raws = unpack(session, packing, body, frames)
         skip = max(0, offset + 1 - first)
         numbered = zip(range(first + skip, first + len(lines)), lines[skip:], raws[skip:], strict=True)
-        events.extend(StoredEvent(number, line, (raw and frame) or None) for number, line, frame in numbered)
-        if len(events) >= limit:
-            break
-    return events[:limit]
+        for number, line, frame in numbered:
+            events.append(StoredEvent(number, line, (raw and frame) or None))
+            size += len(line) + (len(frame or b"") if raw else 0)
+            if size >= max_bytes or len(events) >= limit:
+                return events
+    return events
 
 
 def newest_session(connection: sqlite3.Connection) -> str | None:

@@ -7,8 +7,8 @@ from litestar import MediaType, Request, Response, WebSocket, delete, get, post,
 from litestar.datastructures import State
 from litestar.params import Parameter
 
-from ostler.base.errors import InvalidRequest, NotAcceptable, NotFound, NotSupported, UnsupportedMedia
-from ostler.server.api.routes.events import wants_stream
+from ostler.base.errors import InvalidRequest, NotFound, NotSupported, UnsupportedMedia
+from ostler.server.api.accept import SSE, form_for
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
 from ostler.server.api.validation import ANY_QUERY
@@ -119,14 +119,13 @@ def _client(request: Request[Any, Any, Any], clients: HttpClients) -> HttpClient
 @get("/acp", operation_id="acp.stream", tags=_TAGS, opt={ANY_QUERY: True})
 async def acp_stream(request: Request[Any, Any, Any], services: Services, project: str, state: State) -> Response[Any]:
     """What the server has to say to a client, about one session or about everything else."""
-    if not wants_stream(request):
-        raise NotAcceptable(given=request.headers.get("accept", ""), possible="text/event-stream")
+    form_for(request, SSE)
     client = _client(request, _clients(state, services))
     if (wanted := request.headers.get(_SESSION)) is None:
         feed = Feed(last=0, limit_bytes=0)
-        return EventStream(SessionStream(client, None), feed, services.counters, holds=client)
+        return EventStream(SessionStream(client, None), feed, services, holds=client)
     live = await services.sessions.live(project, wanted)
-    return EventStream(SessionStream(client, live.id), live.log.feed, services.counters, holds=(client, live))
+    return EventStream(SessionStream(client, live.id), live.log.feed, services, holds=(client, live))
 
 
 @delete("/acp", operation_id="acp.leave", tags=_TAGS, status_code=202)

@@ -4,7 +4,7 @@ import functools
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Response, post
+from litestar import Request, Response, post
 from litestar.params import Parameter
 
 from ostler.base.errors import InvalidRequest
@@ -22,6 +22,7 @@ from ostler.server.sessions.feed import Feed
 async def run_agent(
     services: Services,
     project: str,
+    request: Request[Any, Any, Any],
     data: RunAgentInput,
     agent: Annotated[str | None, Parameter(description="The agent of a new thread.")] = None,
 ) -> Response[Any]:
@@ -29,15 +30,16 @@ async def run_agent(
     if not is_key(data.thread_id):
         reason = "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : -"
         raise InvalidRequest(reason=f"threadId '{data.thread_id[:150]}' {reason}.", errors={"threadId": [reason]})
+    services.counters.streams.admit(request)
     headers = {RECEIPT_HEADER.decode(): msgspec.json.encode({"runId": data.run_id}).decode()}
     chosen = functools.partial(_agent, services, agent or forwarded(data.forwarded_props).agent)
     try:
         run = await begin_run(services.sessions, project, data, chosen)
     except RunRefused as refused:
         nothing = Feed(last=0, limit_bytes=0)
-        return EventStream(ShortStream(refused), nothing, services.counters, holds=None, headers=headers)
+        return EventStream(ShortStream(refused), nothing, services, holds=None, headers=headers)
     stream = RunStream(services.sessions, run, data, services.settings.heartbeat_seconds)
-    return EventStream(stream, run.live.log.feed, services.counters, holds=run.live, headers=headers)
+    return EventStream(stream, run.live.log.feed, services, holds=run.live, headers=headers)
 
 
 async def _agent(services: Services, named: str | None, current: str | None) -> str:

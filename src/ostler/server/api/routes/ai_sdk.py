@@ -7,7 +7,7 @@ from litestar import Request, Response, Router, get, post
 from litestar.params import HeaderParameter, Parameter, QueryParameter
 
 from ostler.base.errors import SessionNotFound
-from ostler.server.api.accept import preferred
+from ostler.server.api.accept import JSON, SSE, form_for
 from ostler.server.api.idempotency import RECEIPT_HEADER
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
@@ -23,9 +23,8 @@ from ostler.server.dialects.formats import subject_of
 from ostler.wire.sessions import Interrupted
 
 _TAGS = ["chat"]
-_JSON, _SSE = "application/json", "text/event-stream"
 _HEADERS = {
-    "content-type": _SSE,
+    "content-type": SSE,
     "x-vercel-ai-ui-message-stream": "v1",
     "cache-control": "no-cache",
     "connection": "keep-alive",
@@ -61,10 +60,12 @@ async def send(
 ) -> Response[Any]:
     """Run one turn of a chat: a UI Message Stream with `Accept: text/event-stream`, else one JSON answer."""
     wanted = turn_request(data, await request.json())
-    form = preferred(request.headers.get("accept"), (_SSE, _JSON) if wanted.is_stock else (_JSON, _SSE))
-    version = _version(sdk, sdk_header) if form == _SSE else SAFE.version
+    form = form_for(request, *((SSE, JSON) if wanted.is_stock else (JSON, SSE)))
+    version = _version(sdk, sdk_header) if form == SSE else SAFE.version
+    if form == SSE:
+        services.counters.streams.admit(request)
     handed = await _chat(services, project).hand_over(wanted, version)
-    if form == _SSE:
+    if form == SSE:
         return _stream(services, handed, version)
     return _answer(await whole_turn(services.sessions, handed))
 
@@ -79,7 +80,7 @@ async def load(
     sdk_header: SdkHeader = SAFE.version,
 ) -> ChatHistory:
     """The conversation of a session, as `useChat` takes it for its first messages."""
-    preferred(request.headers.get("accept"), (_JSON,))
+    form_for(request, JSON)
     chat, key = _chat(services, project), checked_key(data.session_id, "session_id")
     record = await chat.current(key)
     if record is None:
@@ -93,7 +94,7 @@ async def invoke(
     services: Services, project: str, request: Request[Any, Any, Any], data: InvokeRequest
 ) -> Response[TurnResponse]:
     """Run one prompt in a session that is gone with the answer."""
-    preferred(request.headers.get("accept"), (_JSON,))
+    form_for(request, JSON)
     wanted = invoke_request(data, await request.json())
     handed = await _chat(services, project).hand_over(wanted, SAFE.version)
     return _answer(await invoked(services.sessions, handed))
@@ -110,6 +111,7 @@ async def stock_chat(
 ) -> Response[Any]:
     """Run one turn of a chat, always as a UI Message Stream; what `useChat` posts to."""
     version = _version(sdk, sdk_header)
+    services.counters.streams.admit(request)
     handed = await _chat(services, project).hand_over(turn_request(data, await request.json()), version)
     return _stream(services, handed, version)
 
@@ -148,7 +150,7 @@ def _stream(services: Services, handed: Handed, version: Version) -> EventStream
     chunks = TurnChunks(follower, turn, heartbeat=services.settings.heartbeat_seconds)
     receipt = {RECEIPT_HEADER.decode(): msgspec.json.encode(handed.receipt).decode()}
     headers = {**_HEADERS, **_session_header(handed), **receipt}
-    return EventStream(chunks, live.log.feed, services.counters, holds=live, headers=headers, farewell=b"")
+    return EventStream(chunks, live.log.feed, services, holds=live, headers=headers, farewell=b"")
 
 
 def _session_header(handed: Handed) -> dict[str, str]:

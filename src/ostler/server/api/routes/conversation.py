@@ -6,11 +6,13 @@ import msgspec
 from litestar import Request, Response, delete, get, post
 from litestar.params import Parameter
 
+from ostler.server.api.accept import wants_stream
 from ostler.server.api.idempotency import RECEIPT_HEADER
-from ostler.server.api.routes.events import session_stream, wants_stream
+from ostler.server.api.routes.events import turn_stream
 from ostler.server.api.services import Services
 from ostler.server.dialects.conversation import turns_left_behind
-from ostler.wire.sessions import MessageList, PromptReceipt, Queue, SendMessage, TurnList
+from ostler.server.dialects.turns import PromptTurn
+from ostler.wire.sessions import MessageList, Queue, SendMessage, TurnList
 
 _TAGS = ["conversation"]
 
@@ -21,30 +23,15 @@ async def send_message(
 ) -> Response[Any]:
     """Send a prompt; with `Accept: text/event-stream` the answer is the stream of its turn."""
     live = await services.sessions.live(project, session)
+    is_streamed = wants_stream(request)
+    if is_streamed:
+        services.counters.streams.admit(request)
     before = live.log.last
     receipt = await services.sessions.send(live, data)
-    if not wants_stream(request):
+    if not is_streamed:
         return Response(receipt, status_code=202)
     headers = {RECEIPT_HEADER.decode(): msgspec.json.encode(receipt).decode()}
-    return session_stream(services, live, offset=before, headers=headers, until=_ends_turn(receipt))
-
-
-def _ends_turn(receipt: PromptReceipt) -> Any:
-    """Whether bytes of the stream hold the end of the turn that this prompt started or, once queued, will start."""
-    turn_mark = f'"turn_id":"{receipt.turn_id}"'.encode() if receipt.turn_id else None
-    prompt_mark = f'"item_id":"itm_{receipt.prompt_id}"'.encode()
-    begun = receipt.turn_id is not None
-
-    def ended(chunk: bytes) -> bool:
-        nonlocal begun
-        if not begun and prompt_mark not in chunk:
-            return b'"type":"session.ended"' in chunk
-        tail = chunk if begun else chunk[chunk.index(prompt_mark) :]
-        begun = True
-        ends = [line for line in tail.split(b"\n") if b'"type":"turn.ended"' in line]
-        return any(turn_mark is None or turn_mark in line for line in ends) or b'"type":"session.ended"' in tail
-
-    return ended
+    return turn_stream(services, live, PromptTurn(receipt, after=before), offset=before, headers=headers)
 
 
 @get("/sessions/{session:str}/messages", operation_id="sessions.messages", tags=_TAGS)

@@ -120,9 +120,15 @@ async def send_message(session: str, services: Services, project: str, data: Dae
 
 @post("/sessions/{session:str}/messages/stream", operation_id="daemon.send-and-stream", tags=_TAGS, status_code=200)
 async def send_and_stream(
-    session: str, services: Services, project: str, data: DaemonMessage, include_raw: IncludeRaw = False
+    session: str,
+    services: Services,
+    project: str,
+    request: Request[Any, Any, Any],
+    data: DaemonMessage,
+    include_raw: IncludeRaw = False,
 ) -> Response[Any]:
     """Send a prompt and stream the events of its turn until that ends."""
+    services.counters.streams.admit(request)
     live = await services.sessions.live(project, session)
     before = live.log.last
     receipt = await services.sessions.send(live, translation.prompt(data))
@@ -140,11 +146,11 @@ def _stream(
     turn: PromptTurn | None = None,
     headers: dict[str, str] | None = None,
 ) -> EventStream:
-    stream = DaemonStream(live.id, live.record.key, turn)
+    stream = DaemonStream(live.record.key, turn)
     follower = Follower(services.sessions, live, offset=offset, raw=raw)
     heartbeat = services.settings.heartbeat_seconds
     chunks = Rendering(follower, stream.render, heartbeat=heartbeat, is_over=stream.is_over)
-    return EventStream(chunks, live.log.feed, services.counters, holds=live, headers=headers)
+    return EventStream(chunks, live.log.feed, services, holds=live, headers=headers)
 
 
 @get("/sessions/{session:str}/events", operation_id="daemon.events", tags=_TAGS)

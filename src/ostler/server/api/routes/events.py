@@ -1,7 +1,8 @@
 """Events: pages, streams and logs."""
 
 import functools
-from collections.abc import Callable
+import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -9,27 +10,30 @@ from litestar import MediaType, Request, Response, get
 from litestar.params import Parameter
 
 from ostler.base.errors import InvalidRequest
-from ostler.server.api.project_lines import FlatChunks, ProjectFormat, flat_lines, wants_flat
+from ostler.server.api.accept import wants_stream
+from ostler.server.api.cursor import Cursor, only, with_raw
+from ostler.server.api.project_lines import ProjectFormat, flat_line, wants_flat
 from ostler.server.api.projected import FormatName, find_format, projected_page, projected_stream
 from ostler.server.api.selection import Folded, Keep, Types, folded, kept_types
 from ostler.server.api.services import Services
-from ostler.server.api.sse import Cursor, EventStream, with_raw
+from ostler.server.api.sse import EventStream
 from ostler.server.dialects.flat.projection import log_line_of
+from ostler.server.dialects.following import Follower, Rendering
+from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log import frame
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import decode_event
 from ostler.wire.sessions import LogLine, LogList
 
 _TAGS = ["events"]
 _MAX_SEQUENCE = 2**53
+_NUMBER = re.compile(r"[0-9]{1,16}")
 Offset = Annotated[int, Parameter(ge=0, le=_MAX_SEQUENCE, description="Return events with a sequence above this.")]
 Limit = Annotated[int, Parameter(ge=1, le=10_000)]
+PAGE_BYTES = 8 * 2**20
+"""A page that is larger ends with the event that made it so."""
 IncludeRaw = Annotated[bool, Parameter(description="Add the agent's native frame as `raw`.")]
-
-
-def wants_stream(request: Request[Any, Any, Any]) -> bool:
-    """Whether the client asked for an event stream."""
-    return "text/event-stream" in request.headers.get("accept", "")
 
 
 def resume_from(request: Request[Any, Any, Any], offset: int) -> int:
@@ -37,7 +41,7 @@ def resume_from(request: Request[Any, Any, Any], offset: int) -> int:
     header = request.headers.get("last-event-id", "").strip()
     if not header:
         return offset
-    if not header.isdecimal() or int(header) > _MAX_SEQUENCE:
+    if not _NUMBER.fullmatch(header) or int(header) > _MAX_SEQUENCE:
         reason = f"'{header[:50]}' is not the number of an event"
         raise InvalidRequest(reason=f"Last-Event-ID {reason}.", errors={"Last-Event-ID": [reason]})
     return int(header)
@@ -49,15 +53,33 @@ def session_stream(
     *,
     offset: int,
     raw: bool = False,
-    headers: dict[str, str] | None = None,
-    until: Callable[[bytes], bool] | None = None,
     keep: Keep | None = None,
 ) -> EventStream:
     """A stream of one session's events after the offset."""
     source = functools.partial(services.sessions.events, live.id, raw=raw)
     heartbeat = services.settings.heartbeat_seconds
-    cursor = Cursor(live.log.feed, source, offset=offset, heartbeat=heartbeat, from_memory=not raw, keep=keep)
-    return EventStream(cursor, live.log.feed, services.counters, holds=live, headers=headers, until=until)
+    cursor = Cursor(live.log.feed, source, offset=offset, heartbeat=heartbeat, from_memory=not raw, show=only(keep))
+    return EventStream(cursor, live.log.feed, services, holds=live)
+
+
+def turn_stream(
+    services: Services, live: LiveSession, turn: PromptTurn, *, offset: int, headers: dict[str, str]
+) -> EventStream:
+    """A stream of one session's events after the offset that ends with a turn."""
+
+    def render(events: Sequence[StoredEvent]) -> bytes:
+        written = []
+        for stored in events:
+            if turn.is_over:
+                break
+            turn.feed(decode_event(stored.body))
+            written.append(frame(stored.number, stored.body))
+        return b"".join(written)
+
+    follower = Follower(services.sessions, live, offset=offset)
+    heartbeat = services.settings.heartbeat_seconds
+    chunks = Rendering(follower, render, heartbeat=heartbeat, is_over=lambda: turn.is_over)
+    return EventStream(chunks, live.log.feed, services, holds=live, headers=headers)
 
 
 @get("/sessions/{session:str}/events", operation_id="events.list", tags=_TAGS)
@@ -76,7 +98,8 @@ async def list_events(
 ) -> Response[Any]:
     """A page of events, or a stream with `Accept: text/event-stream` or `stream=1`.
 
-    `limit` counts the events looked at, also where `types` or `fold` leave some out; `next_offset` leads to the rest.
+    `limit` counts the events looked at, also where `types` or `fold` leave some out. A page of large events ends
+    sooner; `has_more` says so, and `next_offset` leads to the rest.
     """
     keep = kept_types(types)
     projection = find_format(form, alone=not (keep or fold or include_raw))
@@ -89,13 +112,13 @@ async def list_events(
     record = await services.sessions.find(project, session)
     if projection is not None:
         return await projected_page(services, record, projection, offset=offset, limit=limit)
-    found = await services.sessions.events(record.id, offset, limit + 1, raw=include_raw)
-    return _page(found, limit, offset=offset, keep=keep, fold=fold)
+    found = await services.sessions.events(record.id, offset, limit, raw=include_raw, max_bytes=PAGE_BYTES)
+    return _page(found, record.last_sequence, offset=offset, keep=keep, fold=fold)
 
 
 def _page(
-    found: list[StoredEvent],
-    limit: int,
+    seen: list[StoredEvent],
+    newest: int,
     *,
     offset: int,
     keep: Keep | None = None,
@@ -103,13 +126,12 @@ def _page(
     shown: list[bytes] | None = None,
 ) -> Response[bytes]:
     """Join stored bytes, or what is shown instead of them, to a page; only what must be folded is decoded."""
-    seen = found[:limit]
     if shown is None:
         chosen = folded(seen) if fold else seen
         shown = [with_raw(event) for event in chosen if keep is None or keep(event.body)]
     events = b",".join(shown)
-    more = b"true" if len(found) > limit else b"false"
     last = seen[-1].number if seen else offset
+    more = b"true" if seen and last < newest else b"false"
     body = b'{"events":[%b],"has_more":%b,"next_offset":%d}' % (events, more, last)
     return Response(body, media_type=MediaType.JSON)
 
@@ -151,17 +173,17 @@ async def project_events(
     """Events of all sessions in the order they became durable; a stream without offset starts now."""
     keep = kept_types(types)
     is_flat = wants_flat(form, alone=keep is None)
-    if not stream and not wants_stream(request):
-        found = await services.sessions.project_events(project, offset or 0, limit + 1)
-        shown = [line for event in found[:limit] for line in flat_lines(event)] if is_flat else None
-        return _page(found, limit, offset=offset or 0, keep=keep, shown=shown)
     feed = services.sessions.project_feed.feed
+    if not stream and not wants_stream(request):
+        found = await services.sessions.project_events(project, offset or 0, limit, max_bytes=PAGE_BYTES)
+        shown = [line for event in found if (line := flat_line(event.body)) is not None] if is_flat else None
+        return _page(found, feed.last, offset=offset or 0, keep=keep, shown=shown)
     source = functools.partial(services.sessions.project_events, project)
     start = resume_from(request, feed.last if offset is None else offset)
     heartbeat = services.settings.heartbeat_seconds
-    cursor = Cursor(feed, source, offset=start, heartbeat=heartbeat, from_memory=True, keep=keep)
-    chunks = FlatChunks(cursor) if is_flat else cursor
-    return EventStream(chunks, feed, services.counters, holds=services)
+    show = flat_line if is_flat else only(keep)
+    cursor = Cursor(feed, source, offset=start, heartbeat=heartbeat, from_memory=True, show=show)
+    return EventStream(cursor, feed, services, holds=services)
 
 
 @get("/sessions/{session:str}/logs", operation_id="events.logs", tags=_TAGS)

@@ -66,7 +66,7 @@ async def metrics(services: Services) -> str:
         "# TYPE ostler_requests_total counter",
         f"ostler_requests_total {services.counters.requests}",
         "# TYPE ostler_open_streams gauge",
-        f"ostler_open_streams {services.counters.open_streams}",
+        f"ostler_open_streams {services.counters.streams.total}",
         "# TYPE ostler_events_total counter",
         f"ostler_events_total {position}",
         "# TYPE ostler_store_read_bytes_total counter",

@@ -105,7 +105,7 @@ async def stream_execution(
     stream = WorkflowStream(live, quiet_until=wanted, past=past, turn_count=start.turns)
     follower = Follower(services.sessions, live, offset=start.offset)
     chunks = Rendering(follower, stream.render, heartbeat=services.settings.heartbeat_seconds, is_over=stream.is_over)
-    return EventStream(chunks, live.log.feed, services.counters, holds=live)
+    return EventStream(chunks, live.log.feed, services, holds=live)
 
 
 @post("/{execution:str}/signal", status_code=200, operation_id="workflows.signal", tags=_TAGS)

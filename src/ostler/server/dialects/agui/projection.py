@@ -262,6 +262,7 @@ class AguiProjection:
         found = [
             message for kind, text in self._speech.rest(item) for message in self._say(item.item_id, kind, text, role)
         ]
+        self._speech.forget(item.item_id)
         return [*found, *(self._close() if self._open is not None and self._open[1] == item.item_id else [])]
 
     def _finished_call(self, item: Item) -> list[Json]:

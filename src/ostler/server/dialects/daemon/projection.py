@@ -29,18 +29,26 @@ EVENT_TYPES = frozenset(
         "agent.unparsed",
     }
 )
-_TYPES = tuple(b'{"type":"%b"' % kind.encode() for kind in sorted(EVENT_TYPES))
+_MOST_BYTES = 8 * 2**20
+_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_text = msgspec.json.Decoder(str)
 
 
-def daemon_event(stored: StoredEvent, *, session_id: str, key: str) -> bytes | None:
+def daemon_event(stored: StoredEvent, *, key: str) -> bytes | None:
     """One event for a client of the daemon API; None if its specification has no such event."""
-    retell = next((found for mark, found in _RETOLD.items() if stored.body.startswith(mark)), None)
-    body = retell(decode_event(stored.body)) if retell is not None else stored.body
-    if body is None or not body.startswith(_TYPES):
+    fields = _decoder.decode(stored.body)
+    kind = _text.decode(fields["type"])
+    if (retell := _RETOLD.get(kind)) is not None:
+        retold = retell(decode_event(stored.body))
+        if retold is None:
+            return None
+        fields = _decoder.decode(retold)
+    elif kind not in EVENT_TYPES:
         return None
-    # the envelope's session_id stands before everything an agent could have written
-    renamed = body.replace(b'"session_id":"%b"' % session_id.encode(), b'"session_id":"%b"' % key.encode(), 1)
-    return renamed if stored.raw is None else b'%b,"raw":%b}' % (renamed[:-1], stored.raw)
+    fields["session_id"] = msgspec.Raw(msgspec.json.encode(key))
+    if stored.raw is not None:
+        fields["raw"] = msgspec.Raw(stored.raw)
+    return msgspec.json.encode(fields)
 
 
 def _as_status(event: AnyEvent | UnknownEvent) -> bytes | None:
@@ -71,9 +79,9 @@ def _native(event: ItemDelta) -> dict[str, str]:
     return {"native_item_id": event.data.native_item_id} if event.data.native_item_id else {}
 
 
-_RETOLD: dict[bytes, Callable[[AnyEvent | UnknownEvent], bytes | None]] = {
-    b'{"type":"item.delta"': _with_plain_delta,
-    b'{"type":"session.rewound"': _as_status,
+_RETOLD: dict[str, Callable[[AnyEvent | UnknownEvent], bytes | None]] = {
+    "item.delta": _with_plain_delta,
+    "session.rewound": _as_status,
 }
 """Events that the daemon API words in another way."""
 
@@ -81,8 +89,7 @@ _RETOLD: dict[bytes, Callable[[AnyEvent | UnknownEvent], bytes | None]] = {
 class DaemonStream:
     """The log as an event stream of the daemon API; all of it, or only one turn."""
 
-    def __init__(self, session_id: str, key: str, turn: PromptTurn | None) -> None:
-        self._session_id = session_id
+    def __init__(self, key: str, turn: PromptTurn | None) -> None:
         self._key = key
         self._turn = turn
 
@@ -100,19 +107,21 @@ class DaemonStream:
                 return
             if self._turn is not None:
                 self._turn.feed(decode_event(event.body))
-            if (body := daemon_event(event, session_id=self._session_id, key=self._key)) is not None:
+            if (body := daemon_event(event, key=self._key)) is not None:
                 yield event, body
 
 
 async def daemon_page(
     sessions: Sessions, record: SessionRecord, *, offset: int, limit: int, raw: bool
 ) -> tuple[list[bytes], bool]:
-    """A page of events, full if the log has enough of them, and whether there are more."""
+    """A page of events, full if the log has enough of them and they are not large, and whether there are more."""
     found: list[bytes] = []
     while stored := await sessions.events(record.id, offset, limit + 1, raw=raw):
         offset = stored[-1].number
-        shown = (daemon_event(event, session_id=record.id, key=record.key) for event in stored)
+        shown = (daemon_event(event, key=record.key) for event in stored)
         found += [body for body in shown if body is not None]
         if len(found) > limit:
             return found[:limit], True
+        if sum(map(len, found)) >= _MOST_BYTES:
+            return found, offset < record.last_sequence
     return found, False

@@ -1,0 +1,147 @@
+"""Clients that stop reading cost little, whatever they were about to read, and lose nothing."""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.server.http_helpers import assert_problem
+from tests.server.talk import Talk
+from tests.serving import RunningServer, running_server, wait_until
+
+LARGE = 1_500_000
+READERS = 60
+KIB_EACH = 64
+STREAMS = {
+    "log": "/api/v1/sessions/{id}/events/sse",
+    "log with raw frames": "/api/v1/sessions/{id}/events/sse?include_raw=true",
+    "some types": "/api/v1/sessions/{id}/events/sse?types=item.completed",
+    "project": "/api/v1/events?stream=1&offset=0",
+    "ui": "/api/v1/sessions/{id}/events/sse?format=ui",
+    "agui": "/api/v1/sessions/{id}/events/sse?format=agui",
+    "acp": "/api/v1/sessions/{id}/events/sse?format=acp",
+    "flat": "/api/v1/sessions/{id}/events/sse?format=flat",
+    "workflow": "/api/v1/sessions/{id}/events/sse?format=workflow",
+    "daemon": "/v1/sessions/{id}/events/sse",
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server with one session of large events."""
+    with running_server(tmp_path_factory.mktemp("slow") / "state", "--heartbeat-seconds", "0.5") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def talk(server: RunningServer) -> Talk:
+    """A session in which a tool gave out a lot, twice."""
+    talk = Talk(httpx.Client(base_url=f"{server.url}/api/v1", timeout=60))
+    for letter in "xy":
+        talk.turn(f"mock: tool read {{}} -> {letter * LARGE}")
+    return talk
+
+
+def deaf(server: RunningServer, path: str, body: bytes = b"") -> socket.socket:
+    """A client that asks for a stream, and takes only the first few bytes of it."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.settimeout(60)
+    client.connect(("127.0.0.1", server.port))
+    method = "POST" if body else "GET"
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nAccept: text/event-stream\r\n"
+    more = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
+    client.sendall(f"{head}{more}\r\n".encode() + body)
+    assert client.recv(12) == b"HTTP/1.1 200"
+    return client
+
+
+def resident_kib(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+
+
+def is_at_rest(server: RunningServer) -> bool:
+    """Whether the server has used no processor time for a while."""
+    process = Path(f"/proc/{server.process.pid}/stat")
+    before = process.read_text().split()[13:15]
+    for _ in range(3):
+        assert httpx.get(f"{server.url}/healthz", timeout=60).status_code == 200
+    after = process.read_text().split()[13:15]
+    return sum(map(int, after)) - sum(map(int, before)) <= 2
+
+
+def rest_of(client: socket.socket) -> bytes:
+    """All that comes until nothing happens any more, which the server says."""
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    received = bytearray()
+    while not received.endswith(b": still here\n\n\r\n"):
+        received += client.recv(1 << 20)
+    return bytes(received)
+
+
+@pytest.mark.parametrize("path", STREAMS.values(), ids=STREAMS)
+def test_readers_that_take_nothing_cost_little(server: RunningServer, talk: Talk, path: str) -> None:
+    with ExitStack() as stack:
+        before = resident_kib(server.process.pid)
+        for _ in range(READERS):
+            stack.enter_context(deaf(server, path.format(id=talk.id)))
+        wait_until(lambda: is_at_rest(server), what="the server did not come to rest")
+        grown = resident_kib(server.process.pid) - before
+    # beside what each may hold there is what all share, and what few of them read at the same time
+    assert grown < READERS * KIB_EACH + 6 * LARGE // 1024
+
+
+@pytest.mark.parametrize("name", ["log", "log with raw frames", "some types", "project", "ui", "daemon"])
+def test_readers_that_took_nothing_for_long_lose_nothing(server: RunningServer, talk: Talk, name: str) -> None:
+    """So many that the first have to put away what they were given."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(deaf(server, STREAMS[name].format(id=talk.id))) for _ in range(5)]
+        wait_until(lambda: is_at_rest(server), what="the server did not come to rest")
+        texts = {without_chunks(rest_of(client)) for client in clients}
+    (text,) = texts
+    assert b"x" * LARGE in text
+    assert b"y" * LARGE in text
+    for line in text.splitlines():
+        if line.startswith(b"data: "):
+            json.loads(line[6:])
+
+
+def without_chunks(answer: bytes) -> bytes:
+    """The body of a chunked answer without the comments that keep it alive."""
+    rest = answer[answer.index(b"\r\n\r\n") + 4 :]
+    body = bytearray()
+    at = 0
+    while at < len(rest):
+        end = rest.index(b"\r\n", at)
+        size = int(rest[at:end], 16)
+        body += rest[end + 2 : end + 2 + size]
+        at = end + 2 + size + 2
+    return bytes(body).replace(b": still here\n\n", b"")
+
+
+def test_a_client_has_only_so_many_streams(state_dir: Path) -> None:
+    with (
+        running_server(state_dir, "--max-streams-per-client", "3") as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        talk = Talk(api)
+        path = f"/api/v1/sessions/{talk.id}/events/sse"
+        with ExitStack() as stack:
+            for _ in range(3):
+                stack.enter_context(deaf(server, path))
+            refused = api.get(f"/sessions/{talk.id}/events/sse")
+            assert "max_streams_per_client" in assert_problem(refused, "too_many_streams")["detail"]
+            assert refused.headers["retry-after"] == "1"
+            sent = talk.api.post(
+                f"/sessions/{talk.id}/messages", json={"message": "hi"}, headers={"accept": "text/event-stream"}
+            )
+            assert_problem(sent, "too_many_streams")
+            assert talk.get()["turn_count"] == 0
+            assert talk.get("/events")["events"]
+        wait_until(lambda: "ostler_open_streams 0" in api.get("/metrics").text, what="streams were still counted")
+        stack.enter_context(deaf(server, path)).close()
