@@ -272,6 +272,7 @@ async def _answer_requests(services: Services, listener: socket.socket) -> None:
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        headers=[("cross-origin-resource-policy", "same-origin")],
         timeout_keep_alive=services.settings.keep_alive_seconds,
         timeout_graceful_shutdown=1,
     )

@@ -188,3 +188,76 @@ def test_a_server_for_other_machines_answers_to_any_name(state_dir: Path, argume
         headers = {"host": "ostler.example", "authorization": "Bearer t"}
         answer = httpx.get(f"http://127.0.0.1:{server.port}/api/v1/version", headers=headers)
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize(
+    ("path", "mode", "dest"),
+    [
+        ("/api/v1/version", "no-cors", "image"),
+        ("/api/v1/git/refs?url=https://example.com", "navigate", "document"),
+        ("/assets/index.js", "no-cors", "script"),
+        ("/", "navigate", "iframe"),
+        ("/healthz", "no-cors", "image"),
+    ],
+)
+def test_a_foreign_page_cannot_ask_without_saying_who_it_is(
+    server: RunningServer, path: str, mode: str, dest: str, site: str
+) -> None:
+    headers = {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+    found = assert_problem(httpx.get(server.url + path, headers=headers), "foreign_origin")
+    assert "Sec-Fetch-Site" in found["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "site", "mode", "dest"),
+    [
+        ("/", "cross-site", "navigate", "document"),
+        ("/sessions/x", "cross-site", "navigate", "document"),
+        ("/api/v1/version", "same-origin", "cors", "empty"),
+        ("/api/v1/version", "none", "navigate", "document"),
+    ],
+)
+def test_a_visit_and_the_servers_own_page_are_welcome(
+    server: RunningServer, path: str, site: str, mode: str, dest: str
+) -> None:
+    headers = {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest, "accept": "text/html,*/*"}
+    assert httpx.get(server.url + path, headers=headers).status_code == 200
+
+
+def test_an_allowed_page_may_ask_from_another_site(guest: httpx.Client) -> None:
+    headers = {"origin": PAGE, "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}
+    assert guest.get("/healthz", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/version", "/api/v1/nowhere", "/healthz"])
+def test_no_answer_can_be_put_into_a_foreign_page(server: RunningServer, path: str) -> None:
+    assert httpx.get(server.url + path).headers["cross-origin-resource-policy"] == "same-origin"
+
+
+def test_wrong_tokens_are_refused_for_a_while_when_they_are_many(state_dir: Path) -> None:
+    with (
+        running_server(state_dir, "--token", "right", "--max-wrong-tokens", "8") as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as client,
+    ):
+        wrong, right = _authorization("Bearer wrong"), _authorization("Bearer right")
+        for _ in range(8):
+            assert_problem(client.get("/version", headers=wrong), "token_invalid")
+        for headers in (wrong, right):  # it might be the next guess
+            refused = client.get("/version", headers=headers)
+            assert_problem(refused, "too_many_wrong_tokens")
+            assert 1 <= int(refused.headers["retry-after"]) <= 60
+        assert_problem(client.get("/version"), "token_invalid")
+        assert client.get("/healthz").status_code == 200
+
+
+def test_a_right_token_is_not_locked_out_by_a_neighbour(state_dir: Path) -> None:
+    with (
+        running_server(state_dir, "--token", "right", "--max-wrong-tokens", "8") as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as client,
+    ):
+        wrong, right = _authorization("Bearer wrong"), _authorization("Bearer right")
+        assert client.get("/version", headers=right).status_code == 200
+        statuses = [client.get("/version", headers=wrong).status_code for _ in range(12)]
+        assert statuses == [401] * 8 + [429] * 4
+        assert client.get("/version", headers=right).status_code == 200

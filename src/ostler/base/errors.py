@@ -306,6 +306,16 @@ class TooLarge(OstlerError):
     template = "The body is larger than {limit} bytes. Send less, or raise the setting `{setting}`."
 
 
+class TooManyWrongTokens(OstlerError):
+    """An address has sent wrong tokens too often."""
+
+    code, status, title = "too_many_wrong_tokens", 429, "Too many wrong tokens"
+    template = (
+        "More than {limit} wrong tokens came from this address within a minute. "
+        "Try again in {retry_after} seconds with the token given to `ostler serve --token`."
+    )
+
+
 class TooManyStreams(OstlerError):
     """A client has as many event streams open as it may."""
 

@@ -53,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     allow_open_network: Annotated[
         bool, _about("Permit listening without a token on an address other machines can reach.")
     ] = False
+    max_wrong_tokens: Annotated[int, Meta(ge=1, description="Wrong tokens that one address may send in a minute.")] = 50
     allowed_hosts: Annotated[
         tuple[str, ...], _about("More names this server answers to, beside loopback and `host`.")
     ] = ()

@@ -13,7 +13,9 @@ from ostler.server.api.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.cors import Cors
 from ostler.server.api.problems import error_body, refuse
 from ostler.server.api.services import Counters
+from ostler.server.api.stream_limit import client_of
 from ostler.server.api.ui import wanted_file
+from ostler.server.api.wrong_tokens import WrongTokens
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _OPEN = frozenset({"/healthz", "/readyz", "/api/v1/healthz", "/api/v1/readyz"})
@@ -22,6 +24,8 @@ _UPLOADS = re.compile(
 )
 _TICKET = re.compile(r"/api/v1/uploads/upt_[A-Za-z0-9_-]{43}")
 """An address that is its own permission; whether it was given out is for the application to say."""
+_OWN_SITES = frozenset({"same-origin", "none"})
+"""What browsers say of requests of our own page, and of addresses that somebody typed."""
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SLOWEST_UPLOAD = 64 * 1024
@@ -38,6 +42,7 @@ class Gate:
         self._counters = counters
         self._cors = Cors(settings)
         self._token = (settings.effective_token() or "").encode()
+        self._wrong_tokens = WrongTokens(settings.max_wrong_tokens)
         self._hosts = _LOOPBACK | {settings.host.lower(), *map(str.lower, settings.allowed_hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,6 +55,7 @@ class Gate:
         if self._cors.allows(origin):
             send = self._cors.announced(send, origin)
         if (error := self._refusal(scope)) is not None:
+            await asyncio.sleep(error.fields.get("delay", 0))
             await refuse(scope, send, error, unread=receive)
         elif self._is_preflight(scope):
             await self._cors.answer_preflight(send)
@@ -61,7 +67,7 @@ class Gate:
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         try:
-            self._check_sender(headers)
+            self._check_sender(scope, headers)
             self._check_access(scope, headers)
         except OstlerError as error:
             await _refuse_socket(scope, send, error)
@@ -71,7 +77,7 @@ class Gate:
     def _refusal(self, scope: Scope) -> OstlerError | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         try:
-            self._check_sender(headers)
+            self._check_sender(scope, headers)
             if not self._is_preflight(scope):
                 self._check_access(scope, headers)
                 self._check_length(scope, headers.get(b"content-length", ""))
@@ -85,11 +91,14 @@ class Gate:
             return False
         return self._cors.allows(_header(scope, b"origin"))
 
-    def _check_sender(self, headers: dict[bytes, str]) -> None:
+    def _check_sender(self, scope: Scope, headers: dict[bytes, str]) -> None:
         host = headers.get(b"host", "")
         self._check_host(host)
         if origin := headers.get(b"origin"):
             self._check_origin(origin, host)
+        elif (site := headers.get(b"sec-fetch-site", "none")) not in _OWN_SITES and not _is_visit(scope, headers):
+            hint = "Allow the origin of the page that asks with --cors-origin if it is yours."
+            raise ForeignHost(header="Sec-Fetch-Site", value=site[:50], hint=hint)
 
     def _check_host(self, host: str) -> None:
         """A page on another site can make a browser call 127.0.0.1 under its own name; such names are refused."""
@@ -106,14 +115,16 @@ class Gate:
         if self._counters.stopping:
             raise Stopping
         if self._token and not (scope.get("method") == "PUT" and _TICKET.fullmatch(scope["path"])):
-            self._check_token(headers.get(b"authorization"))
+            self._check_token(headers.get(b"authorization"), client_of(scope))
 
-    def _check_token(self, header: str | None) -> None:
+    def _check_token(self, header: str | None, client: str) -> None:
         scheme, _, given = (header or "").partition(" ")
         if scheme.lower() not in {"bearer", "apikey"}:
             raise Unauthorized(reason="This server needs a token.")
+        self._wrong_tokens.check(client)
         if not hmac.compare_digest(given.strip().encode("latin-1"), self._token):
-            raise Unauthorized(reason="The token is wrong.")
+            raise self._wrong_tokens.was_wrong(client)
+        self._wrong_tokens.was_right(client)
 
     def _check_length(self, scope: Scope, length: str) -> None:
         setting, limit = self._limit_of(scope)
@@ -144,6 +155,12 @@ class Gate:
         except (TooLarge, RequestTimeout) as error:
             if not begun:
                 await refuse(scope, send, error, unread=receive)
+
+
+def _is_visit(scope: Scope, headers: dict[bytes, str]) -> bool:
+    """Whether somebody follows a link to our page; an image or a frame of another page does not."""
+    is_navigation = headers.get(b"sec-fetch-mode") == "navigate" and headers.get(b"sec-fetch-dest") == "document"
+    return is_navigation and wanted_file(scope) is not None
 
 
 async def _refuse_socket(scope: Scope, send: Send, error: OstlerError) -> None:
