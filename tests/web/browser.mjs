@@ -24,7 +24,8 @@ export async function startServer(folder, { port = 0, args = [], env: more = {} 
   mkdirSync(home, { recursive: true });
   const command = ["-m", "ostler", "serve", "--port", String(port), "--state-dir", join(folder, "state"), "--interrupt-grace-seconds", "3", ...args];
   const kept = Object.fromEntries(["PATH", "LANG", "PYTHONPATH"].flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
-  const env = { ...kept, HOME: home, PYTHONUNBUFFERED: "1", ...more };
+  const allowed = { OSTLER_REPOSITORY_FOLDERS: folder, OSTLER_ALLOWED_ADDRESSES: "127.0.0.1" };
+  const env = { ...kept, HOME: home, PYTHONUNBUFFERED: "1", ...allowed, ...more };
   const log = join(folder, "server.log");
   const output = openSync(log, "a"); // a pipe would be kept open by what the server leaves behind when it is killed
   const before = statSync(log).size;
