@@ -142,6 +142,7 @@ def _runner(settings: Settings, workspaces: LocalWorkspaces) -> LocalRunner:
         interrupt_grace=settings.interrupt_grace_seconds,
         stop_grace=settings.stop_grace_seconds,
         max_frame_bytes=settings.max_frame_bytes,
+        max_item_length=settings.max_item_length,
         patience=settings.orphan_timeout_seconds,
     )
     environ = dict(os.environ)

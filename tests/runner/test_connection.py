@@ -31,7 +31,12 @@ from ostler.wire.running import AgentExit, AgentSpec, Draft, PermissionAnswer, P
 from tests.runner.tools import HERE, PATIENCE, Leash, Recorder, TinyAdapter, until
 
 LIMITS = Limits(
-    start_timeout=PATIENCE, turn_timeout=0, interrupt_grace=PATIENCE, stop_grace=2, max_frame_bytes=8 * 2**20
+    start_timeout=PATIENCE,
+    turn_timeout=0,
+    interrupt_grace=PATIENCE,
+    stop_grace=2,
+    max_frame_bytes=8 * 2**20,
+    max_item_length=2**30,
 )
 ENVIRON = {"PATH": os.defpath, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC", "SECRET": "of the server"}
 

@@ -172,7 +172,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 600.0
     max_frame_bytes: Annotated[
         int, Meta(ge=65536, description="Longest message taken from an agent; a longer one becomes agent.unparsed.")
-    ] = 64 * 2**20
+    ] = 16 * 2**20
+    max_item_length: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            description="Longest text kept of one message or one command's output, in characters; what is cut is told.",
+        ),
+    ] = 8 * 2**20
     kept_bases: Annotated[int, Meta(ge=0, description="Base trees kept although no workspace uses them.")] = 8
     max_unpacked_bytes: Annotated[
         int, Meta(ge=1024, description="Largest content of an archive or a commit that becomes a workspace.")

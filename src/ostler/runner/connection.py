@@ -47,6 +47,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     interrupt_grace: float
     stop_grace: float
     max_frame_bytes: int
+    max_item_length: int = 8 * 2**20
     patience: float = 0.0
     """How long an agent works on when its server is gone."""
 
@@ -78,6 +79,7 @@ class AgentConnection:
             translator,
             start=kept.spec.start,
             max_frame_bytes=kept.max_frame_bytes,
+            max_item_length=kept.max_item_length,
             counts=counts,
             framing=kept.framing,
             resume=kept.spec.resume,

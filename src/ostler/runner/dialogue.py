@@ -11,6 +11,7 @@ import msgspec
 
 from ostler.agents.adapter import Output, Ready, Send, StartFailed, Translator, TurnDone, Unreadable
 from ostler.base.logs import Log
+from ostler.runner.cutting import Cutter
 from ostler.runner.frames import FRAMINGS, Overlong
 from ostler.runner.guard import TurnGuard
 from ostler.runner.logins import asks_for_login, hidden, hidden_text, waits_for_login
@@ -41,6 +42,7 @@ class Dialogue:
         *,
         start: int,
         max_frame_bytes: int,
+        max_item_length: int = 8 * 2**20,
         counts: Counts,
         framing: str = "lines",
         resume: str | None = None,
@@ -56,6 +58,7 @@ class Dialogue:
         self._counts = counts
         self._failures = 0
         self.guard = TurnGuard()
+        self._cutter = Cutter(max_item_length)
         self.steps = 0
         """Frames and calls so far; what comes of one step is delivered together."""
         self.known = 0
@@ -199,11 +202,11 @@ class Dialogue:
         match output:
             case Draft():
                 output.raw = frame
-                self.log(*self.guard.take(self._explained(output)))
+                self.log(*self._cutter.cut(self.guard.take(self._explained(output))))
             case Send(frame=data):
                 self._sends.append(data)
             case TurnDone():
-                self.log(*self.guard.done(self.forced_end or output, frame))
+                self.log(*self._cutter.cut(self.guard.done(self.forced_end or output, frame)))
             case Ready():
                 self._on_ready(output)
             case StartFailed(reason=reason):

@@ -79,6 +79,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     spec: AgentSpec
     framing: str
     max_frame_bytes: int
+    max_item_length: int = 8 * 2**20
     started_at: str
 
 

@@ -173,6 +173,7 @@ class LocalRunner:
             spec=spec,
             framing=launch.framing,
             max_frame_bytes=self._limits.max_frame_bytes,
+            max_item_length=self._limits.max_item_length,
             started_at=SystemClock().now(),
         )
         connection = self._connection(adapter, kept, self._keepers.of(spec), sink)
