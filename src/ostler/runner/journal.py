@@ -147,7 +147,10 @@ def read_calls(folder: Path) -> list[Entry]:
         start = end + _LENGTH.size
         if start + length > len(data):
             break
-        entries.append(_entries.decode(data[start : start + length]))
+        try:
+            entries.append(_entries.decode(data[start : start + length]))
+        except msgspec.DecodeError:
+            break  # a power cut may keep a file's length and lose its last bytes, which are zeros then
         end = start + length
     if end < len(data):
         os.truncate(folder / CALLS, end)
