@@ -88,3 +88,10 @@ def test_an_alias_answers_like_its_operation(server: RunningServer, name: str) -
 def test_only_health_is_open_to_everyone() -> None:
     open_ones = {str(found) for found in operations() if found.about.get("security") == []}
     assert open_ones == {"system.health", "system.ready"}
+
+
+@pytest.mark.parametrize("path", sorted(set(DOCUMENT["paths"]) - {"/mcp"}))
+def test_options_names_every_method_of_a_path(server: RunningServer, path: str) -> None:
+    answer = httpx.options(f"{server.url}{re.sub(r'{[^}]+}', 'nobody', path)}")
+    described = {method.upper() for method in DOCUMENT["paths"][path]}
+    assert set(answer.headers["allow"].split(", ")) - {"OPTIONS", "HEAD"} == described

@@ -41,7 +41,7 @@ from ostler.server.api.routes import (
 from ostler.server.api.services import DEFAULT_PROJECT, Services
 from ostler.server.api.sse import Streams
 from ostler.server.api.ui import Ui
-from ostler.server.api.validation import refuse_unknown_query
+from ostler.server.api.validation import before_handling
 from ostler.server.api.views import API
 
 
@@ -115,7 +115,7 @@ def _litestar(services: Services | None) -> Litestar:
             *system.HANDLERS,
         ],
         request_class=TolerantRequest,
-        before_request=refuse_unknown_query,
+        before_request=before_handling,
         dependencies={
             "services": Provide(_services, sync_to_thread=False),
             "project": Provide(_project, sync_to_thread=False),

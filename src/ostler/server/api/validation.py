@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import msgspec
-from litestar import Request
+from litestar import Request, Response
 from litestar.handlers import BaseRouteHandler
 from litestar.params import HeaderParameter
 
@@ -22,8 +22,19 @@ ANY_QUERY = "any_query"
 """The option of a handler whose clients may add to the query what they like."""
 
 
-def refuse_unknown_query(request: Request[Any, Any, Any]) -> None:
-    """A filter that nobody knows would be ignored in silence, so it is refused; runs before every handler."""
+def before_handling(request: Request[Any, Any, Any]) -> Response[None] | None:
+    """Runs before every handler; what it gives is the answer."""
+    if request.method == "OPTIONS":  # Litestar's own answer forgets methods that another router adds to the path
+        template = request.scope["path_template"]
+        same = [route for route in request.app.routes if route.path_format == template]
+        methods = {str(method) for route in same for method in route.methods or ()}
+        return Response(None, status_code=204, headers={"Allow": ", ".join(sorted(methods))})
+    _refuse_unknown_query(request)
+    return None
+
+
+def _refuse_unknown_query(request: Request[Any, Any, Any]) -> None:
+    """A filter that nobody knows would be ignored in silence, so it is refused."""
     if request.method != "GET" or request.route_handler.opt.get(ANY_QUERY):
         return
     known = {asked for asked, _ in _query_names(request.route_handler, request.path_params)}
