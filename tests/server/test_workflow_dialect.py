@@ -223,16 +223,22 @@ def test_a_bad_execution_is_refused_and_not_created(acme: httpx.Client, body: An
     assert acme.get(ALL).json()["total"] == before
 
 
-def test_what_the_agent_cannot_be_told_is_refused_by_name_and_all_at_once(acme: httpx.Client) -> None:
-    before = acme.get(ALL).json()["total"]
-    config = {"maxTurns": -5, "maxTokens": 16384, "temperature": 0.7, "thinking": "enormous"}
-    task = {"userPrompt": "mock: say Hi", "model": {"provider": "acme", "modelId": "mock"}, "tools": ["read"]}
+def test_what_the_agent_cannot_be_told_is_named_in_a_notice(acme: httpx.Client, api: httpx.Client) -> None:
+    config = {"maxTurns": 25, "maxTokens": 16384, "temperature": 0.7}
+    task = {"userPrompt": "mock: say Hi", "model": {"provider": "acme", "modelId": "mock-small"}, "tools": ["read"]}
     answer = acme.post(ALL, json={"kind": "agent", "input": {**task, "config": config}})
-    assert set(assert_problem(answer, "unprocessable")["errors"]) == {
-        "input.tools",
-        "input.model.provider",
-        *(f"input.config.{name}" for name in config),
-    }
+    assert answer.status_code == 201, answer.text
+    events = api.get(f"/sessions/{answer.json()['id']}/events", params={"types": "notice"}).json()["events"]
+    (notice,) = [event["data"] for event in events if event["data"]["code"] == "settings_without_effect"]
+    named = ["input.tools", "input.model.provider", *(f"input.config.{name}" for name in config)]
+    assert notice["message"] == f"Without effect: {', '.join(named)}. Agent 'mock' decides this by itself."
+
+
+def test_limits_that_cannot_be_are_refused_all_at_once(acme: httpx.Client) -> None:
+    before = acme.get(ALL).json()["total"]
+    config = {"maxTurns": -5, "maxTokens": 0, "temperature": 7}
+    answer = acme.post(ALL, json={"kind": "agent", "input": {"userPrompt": "mock: say Hi", "config": config}})
+    assert set(assert_problem(answer, "invalid_request")["errors"]) == {f"input.config.{name}" for name in config}
     assert acme.get(ALL).json()["total"] == before
 
 

@@ -24,6 +24,7 @@ from ostler.server.dialects.workflow.bodies import (
 )
 from ostler.server.dialects.workflow.status import state_word
 from ostler.server.dialects.workflow.stream import WorkflowStream
+from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
 from ostler.server.store.records import SessionFilter, SessionRecord
 from ostler.wire.sessions import SendMessage
@@ -51,6 +52,9 @@ async def create_execution(org: str, services: Services, project: str, data: Cre
     agent = await find_agent(services, data.input.agent or services.settings.default_agent)
     wanted = translation.create_session(org, data, agent)
     begun = await begin(services.sessions, project, wanted, translation.first_prompt(data))
+    if untold := translation.without_effect(data.input, agent):
+        text = f"Without effect: {', '.join(untold)}. Agent '{agent.id}' decides this by itself."
+        await begun.live.note([drafts.warning(text, "settings_without_effect")])
     return _view(begun.live)
 
 

@@ -1,6 +1,6 @@
 """What clients of workflow executions send and get."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -18,11 +18,11 @@ class ModelChoice(Request, frozen=True, kw_only=True, rename="camel"):
 
 
 class ExecutionConfig(Request, frozen=True, kw_only=True, rename="camel"):
-    """How the agent should work; what its agent cannot be told is refused."""
+    """How the agent should work; a notice in the log names what it cannot be told."""
 
-    max_turns: int | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
+    max_turns: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
     thinking: str | None = None
     permission_mode: PermissionMode = "default"
 

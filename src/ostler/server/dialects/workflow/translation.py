@@ -51,12 +51,11 @@ def create_session(org: str, wanted: CreateExecution, agent: Agent) -> CreateSes
     task = wanted.input
     if not task.user_prompt.strip():
         raise refused("input.userPrompt", "must not be empty")
-    _refuse_what_no_agent_obeys(task, agent)
     return CreateSession(
         agent=agent.id,
         model=_model(task.model, agent),
         instructions=task.system_prompt or None,
-        variant=task.config.thinking,
+        variant=_effort(task.config.thinking, agent),
         permission_mode=task.config.permission_mode,
         cwd=task.working_directory,
         labels={} if org == DEFAULT_ORG else {ORG_LABEL: org},
@@ -70,28 +69,34 @@ def _model(wanted: ModelChoice | None, agent: Agent) -> str | None:
     return named if any(model.id == named for model in agent.models) else wanted.model_id
 
 
-def _refuse_what_no_agent_obeys(task: ExecutionInput, agent: Agent) -> None:
-    """A limit that nobody keeps is worse than none: all that the agent cannot be told is refused at once."""
+def without_effect(task: ExecutionInput, agent: Agent) -> tuple[str, ...]:
+    """What was asked for and the agent cannot be told, by the client's names."""
     config, model = task.config, task.model
-    variants = {variant for known in agent.models for variant in known.variants}
     provider = model.provider if model is not None and _model(model, agent) == model.model_id else None
-    own_affair = f"cannot be set for agent '{agent.id}', which decides it by itself; leave it out"
     given = {
         "input.tools": task.tools or None,
         "input.model.provider": provider,
         "input.config.maxTurns": config.max_turns,
         "input.config.maxTokens": config.max_tokens,
         "input.config.temperature": config.temperature,
+        "input.config.thinking": None if _variants(agent) else config.thinking,
     }
-    errors = {field: [own_affair] for field, value in given.items() if value is not None}
-    if config.thinking is not None and config.thinking not in variants:
-        offered = ", ".join(sorted(variants)) or "none"
-        errors["input.config.thinking"] = [
-            f"'{config.thinking[:50]}' is not one that agent '{agent.id}' has ({offered})"
-        ]
-    if errors:
-        told = "; ".join(f"{field} {reasons[0]}" for field, reasons in errors.items())
-        raise Unprocessable(reason=f"{told}.", errors=errors)
+    return tuple(field for field, value in given.items() if value is not None)
+
+
+def _effort(thinking: str | None, agent: Agent) -> str | None:
+    """How hard to think, if the agent can be told."""
+    offered = _variants(agent)
+    if thinking is None or not offered:
+        return None
+    if thinking not in offered:
+        reason = f"'{thinking[:50]}' is not one that agent '{agent.id}' has ({', '.join(sorted(offered))})"
+        raise Unprocessable(reason=f"input.config.thinking: {reason}.", errors={"input.config.thinking": [reason]})
+    return thinking
+
+
+def _variants(agent: Agent) -> set[str]:
+    return {variant for model in agent.models for variant in model.variants}
 
 
 def first_prompt(wanted: CreateExecution) -> SendMessage:
