@@ -7,7 +7,7 @@ let input = "";
 for await (const piece of process.stdin) input += piece;
 const { url, threadId, prompts, payload } = JSON.parse(input);
 
-const agent = new HttpAgent({ url: `${url}/agui?agent=mock`, threadId });
+const agent = new HttpAgent({ url: `${url}/agui`, threadId });
 const heard = [];
 const runs = [];
 
