@@ -118,3 +118,16 @@ def test_a_chat_goes_on_from_where_the_session_was_rewound_to(
         ("assistant", "three"),
     ]
     api.delete(f"/sessions/{session}")
+
+
+def test_a_file_that_was_written_again_is_an_artifact_of_its_earlier_turn_after_a_rewind(
+    tasks_client: httpx.Client, repository: Path
+) -> None:
+    session = new_session(tasks_client, repository)
+    for text in ("one", "two"):
+        say(tasks_client, session, f"mock: write plan.md {text}")
+    before = tasks_client.get(f"/sessions/{session}/artifacts").json()["artifacts"]
+    assert tasks_client.post(f"/sessions/{session}/rewind", json={"turn": 1}).status_code == 200
+    after = tasks_client.get(f"/sessions/{session}/artifacts").json()["artifacts"]
+    assert [found["path"] for found in before] == [found["path"] for found in after] == ["plan.md"]
+    tasks_client.delete(f"/sessions/{session}")

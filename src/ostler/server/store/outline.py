@@ -61,17 +61,19 @@ CREATE TABLE lines (
 ) WITHOUT ROWID;
 CREATE TABLE artifacts (
     session TEXT NOT NULL,
-    path TEXT NOT NULL,
     sequence INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    is_newest INTEGER NOT NULL,
     body BLOB NOT NULL,
-    PRIMARY KEY (session, path)
+    PRIMARY KEY (session, sequence)
 ) WITHOUT ROWID;
-CREATE INDEX artifacts_by_age ON artifacts (session, sequence);
+CREATE INDEX artifacts_by_path ON artifacts (session, path, sequence);
+CREATE INDEX artifacts_newest ON artifacts (session, sequence) WHERE is_newest;
 CREATE INDEX turns_by_place ON turns (session, json_extract(CAST(turn AS TEXT), '$.first_sequence'));
 CREATE INDEX turns_by_id ON turns (session, json_extract(CAST(turn AS TEXT), '$.turn_id'));
 CREATE INDEX turns_branching ON turns (session, number) WHERE json_extract(CAST(turn AS TEXT), '$.after') IS NOT NULL;
 """
-KEYS = {"items": "first", "lines": "sequence", "artifacts": "path"}
+KEYS = {"items": "first", "lines": "sequence", "artifacts": "sequence"}
 """The tables, each with the column that tells the rows of one session apart."""
 
 
@@ -95,8 +97,7 @@ def write(connection: sqlite3.Connection, session_id: str, mark: Mark) -> None:
     if mark.type in _ITEMS:
         _put_item(connection, session_id, mark)
     elif mark.type == "artifact.created":
-        row = (session_id, mark.data.path, mark.sequence, mark.body)
-        connection.execute("INSERT OR REPLACE INTO artifacts VALUES (?, ?, ?, ?)", row)
+        _put_artifact(connection, session_id, mark)
     else:
         connection.execute("INSERT INTO lines VALUES (?, ?, ?)", (session_id, mark.sequence, mark.body))
     if mark.type == "session.rewound":
@@ -119,10 +120,24 @@ def _put_item(connection: sqlite3.Connection, session_id: str, mark: Mark) -> No
         )
 
 
+def _put_artifact(connection: sqlite3.Connection, session_id: str, mark: Mark) -> None:
+    """Earlier references to the same file are kept: a rewind brings the last of them back."""
+    place = (session_id, mark.data.path)
+    connection.execute("UPDATE artifacts SET is_newest = 0 WHERE session = ? AND path = ? AND is_newest", place)
+    row = (session_id, mark.sequence, mark.data.path, 1, mark.body)
+    connection.execute("INSERT INTO artifacts VALUES (?, ?, ?, ?, ?)", row)
+
+
 def _rewind(connection: sqlite3.Connection, session_id: str, sequence: int) -> None:
     """What comes after the sequence stays in the log and leaves the conversation."""
     connection.execute("UPDATE items SET number = NULL WHERE session = ? AND first > ?", (session_id, sequence))
-    connection.execute("DELETE FROM artifacts WHERE session = ? AND sequence > ?", (session_id, sequence))
+    undone = "DELETE FROM artifacts WHERE session = ? AND sequence > ? RETURNING path"
+    for path in {path for (path,) in connection.execute(undone, (session_id, sequence)).fetchall()}:
+        connection.execute(
+            "UPDATE artifacts SET is_newest = 1 WHERE session = ?1 AND sequence = "
+            "(SELECT max(sequence) FROM artifacts WHERE session = ?1 AND path = ?2)",
+            (session_id, path),
+        )
 
 
 def clear_some(connection: sqlite3.Connection, session_id: str, limit: int) -> bool:

@@ -277,7 +277,7 @@ def newest_lines(connection: sqlite3.Connection, session_id: str, limit: int) ->
 
 def newest_artifacts(connection: sqlite3.Connection, session_id: str, limit: int) -> list[StoredEvent]:
     """The newest reference to each file, in the order of their last change."""
-    query = "SELECT sequence, body FROM artifacts WHERE session = ? ORDER BY sequence DESC LIMIT ?"
+    query = "SELECT sequence, body FROM artifacts WHERE session = ? AND is_newest ORDER BY sequence DESC LIMIT ?"
     return [StoredEvent(number, body) for number, body in connection.execute(query, (session_id, limit))][::-1]
 
 
