@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 
 import httpx
@@ -86,6 +87,18 @@ def test_the_server_answers_to_its_own_names(guest: httpx.Client, host: str) -> 
 )
 def test_a_foreign_host_name_is_refused_so_that_no_site_can_rebind_its_own(guest: httpx.Client, host: str) -> None:
     assert "Host" in assert_problem(guest.get("/healthz", headers={"host": host}), "foreign_origin")["detail"]
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin", "Authorization"])
+def test_who_asks_is_said_once(guest: httpx.Client, name: str) -> None:
+    connection = HTTPConnection(guest.base_url.host, guest.base_url.port, timeout=60)
+    connection.putrequest("GET", "/healthz", skip_host=name == "Host")
+    for value in ("127.0.0.1", "localhost"):
+        connection.putheader(name, value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert (answer.status, f"The header {name} is there twice" in answer.read().decode()) == (400, True)
+    connection.close()
 
 
 @pytest.mark.parametrize(

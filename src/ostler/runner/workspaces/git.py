@@ -51,7 +51,6 @@ _OFF = {
 _SETTINGS = tuple(word for name, value in _OFF.items() for word in ("-c", f"{name}={value}"))
 _KEPT = frozenset({"PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"})
 _LAST_LINES = 12
-_LONGEST_LINE = 2**16
 _LONGEST_LINE = 2000
 _USERINFO = re.compile(r"(?<=://)[^/\s@']+@")
 _PERCENT = re.compile(r"(.+?):\s{1,9}(\d{1,3})%")

@@ -6,7 +6,15 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from ostler.base.errors import ForeignHost, OstlerError, RequestTimeout, Stopping, TooLarge, Unauthorized
+from ostler.base.errors import (
+    ForeignHost,
+    InvalidRequest,
+    OstlerError,
+    RequestTimeout,
+    Stopping,
+    TooLarge,
+    Unauthorized,
+)
 from ostler.base.failpoints import failpoint
 from ostler.base.settings import Settings
 from ostler.server.api.asgi import App, Message, Receive, Scope, Send
@@ -17,6 +25,7 @@ from ostler.server.api.stream_limit import client_of
 from ostler.server.api.ui import wanted_file
 from ostler.server.api.wrong_tokens import WrongTokens
 
+_ONCE = frozenset({b"host", b"origin", b"authorization"})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _OPEN = frozenset({"/healthz", "/readyz", "/api/v1/healthz", "/api/v1/readyz"})
 _UPLOADS = re.compile(
@@ -65,8 +74,8 @@ class Gate:
             await self._with_body(scope, receive, send)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         try:
+            headers = _headers(scope)
             self._check_sender(scope, headers)
             self._check_access(scope, headers)
         except OstlerError as error:
@@ -75,8 +84,8 @@ class Gate:
             await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> OstlerError | None:
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         try:
+            headers = _headers(scope)
             self._check_sender(scope, headers)
             if not self._is_preflight(scope):
                 self._check_access(scope, headers)
@@ -169,6 +178,16 @@ async def _refuse_socket(scope: Scope, send: Send, error: OstlerError) -> None:
     headers = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
     await send({"type": "websocket.http.response.start", "status": error.status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": body})
+
+
+def _headers(scope: Scope) -> dict[bytes, str]:
+    """The headers by name; one that decides who may ask is never there twice."""
+    headers: dict[bytes, str] = {}
+    for name, value in scope["headers"]:
+        if name in _ONCE and name in headers:
+            raise InvalidRequest(reason=f"The header {name.decode().title()} is there twice. Send it once.")
+        headers[name] = value.decode("latin-1")
+    return headers
 
 
 def _header(scope: Scope, wanted: bytes) -> str:
