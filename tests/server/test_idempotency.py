@@ -193,3 +193,16 @@ def test_a_repeated_streaming_prompt_gets_the_receipt_and_does_not_wait_for_the_
 def _events(stream: httpx.Response) -> list[dict[str, Any]]:
     lines = [line.removeprefix("data: ") for line in stream.iter_lines() if line.startswith("data: ")]
     return [json.loads(line) for line in lines]
+
+
+def test_what_happened_is_told_though_the_disk_did_not_take_the_answer(tmp_path: Path) -> None:
+    body, key = {"agent": "mock"}, _new_key()
+    env = {"OSTLER_FAILPOINT": "commit.before:error:2"}  # the session is written, the answer is not
+    with (
+        running_server(tmp_path / "state", env=env) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        first, again = (api.post("/sessions", json=body, headers=key) for _ in range(2))
+        assert first.status_code == 201, first.text
+        _assert_replayed(first, again)
+        assert api.get("/sessions").json()["total"] == 1

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ostler.base.clock import steady_seconds
-from ostler.base.errors import IdempotencyConflict, InvalidRequest
+from ostler.base.errors import IdempotencyConflict, InvalidRequest, StoreUnavailable
+from ostler.base.logs import Log
 from ostler.server.api.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.problems import refuse
 from ostler.server.api.services import DEFAULT_PROJECT
@@ -16,8 +17,10 @@ from ostler.server.store.claims import begin_claims
 from ostler.server.store.records import StoredResponse
 from ostler.server.store.store import Store
 
+log = Log(__name__)
 Headers = list[tuple[bytes, bytes]]
 _MAX_KEY = 255
+_MAX_UNWRITTEN = 1000
 RECEIPT_HEADER = b"ostler-receipt"
 _KEPT_HEADERS = frozenset({b"content-type", b"location"})
 
@@ -29,6 +32,8 @@ class Idempotency:
         self._app = app
         self._store = store
         self._running: dict[tuple[str, str], asyncio.Event] = {}
+        self._unwritten: dict[tuple[str, str], StoredResponse] = {}
+        """Answers that a full disk did not take: they are known as long as this server lives."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass everything on but POSTs with a key."""
@@ -51,7 +56,7 @@ class Idempotency:
             await running.wait()
         running = self._running[place] = asyncio.Event()
         try:
-            if (known := await self._store.read(queries.find_response, *place)) is not None:
+            if (known := await self._known(place)) is not None:
                 await _replay(scope, send, known, fingerprint, key)
                 return
             begin_claims(f"{place[0]} {key} {fingerprint}")
@@ -64,8 +69,20 @@ class Idempotency:
         self, place: tuple[str, str], fingerprint: str, status: int, headers: Headers, body: bytes
     ) -> None:
         response = StoredResponse(fingerprint=fingerprint, status=status, headers=headers, body=body)
-        await self._store.write(statements.insert_response, *place, response, steady_seconds())
+        try:
+            await self._store.write(statements.insert_response, *place, response, steady_seconds())
+        except StoreUnavailable as error:  # what it tells of has happened, so the client must hear it
+            log.error("idempotency.not_written", reason=str(error))
+            self._keep_unwritten(place, response)
         self._release(place, self._running[place])  # a stream may go on for long; repetitions need not wait for it
+
+    def _keep_unwritten(self, place: tuple[str, str], response: StoredResponse) -> None:
+        self._unwritten[place] = response
+        while len(self._unwritten) > _MAX_UNWRITTEN:
+            del self._unwritten[next(iter(self._unwritten))]
+
+    async def _known(self, place: tuple[str, str]) -> StoredResponse | None:
+        return self._unwritten.get(place) or await self._store.read(queries.find_response, *place)
 
     def _release(self, place: tuple[str, str], running: asyncio.Event) -> None:
         if self._running.get(place) is running:
