@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from jsonschema_rs import Draft202012Validator
 
 from ostler.server.dialects.daemon.projection import EVENT_TYPES
 from tests.server.http_helpers import assert_problem
@@ -70,6 +71,18 @@ def test_a_session_is_created_prompted_and_read(daemon: httpx.Client) -> None:
     assert texts(events) == "Hello there."
     assert {event["session_id"] for event in events} == {session}
     assert {event["type"] for event in events} <= EVENT_TYPES
+
+
+def test_a_page_of_events_is_what_the_document_says(server: RunningServer, v1: httpx.Client) -> None:
+    session = create(v1, permissionMode="default")
+    work = ["think Hm.", 'tool search {"query": "tea"} -> 3 results', "fail-tool search {} -> no", "run echo ran"]
+    send(v1, session, "\n".join(f"mock: {each}" for each in (*work, "write notes.md # Notes", "say Done.")))
+    events_until(v1, session, "turn.ended")
+    document = httpx.get(f"{server.url}/api/v1/openapi.json", timeout=60).json()
+    page = v1.get(f"/sessions/{session}/events", params={"includeRaw": "true"}).json()
+    schema = {"$ref": "#/components/schemas/DaemonEventPage", "components": document["components"]}
+    assert [fault.message for fault in Draft202012Validator(schema).iter_errors(page)] == []
+    assert "item.delta" in {event["type"] for event in page["events"]}
 
 
 def test_a_page_of_events_says_whether_there_is_more(daemon: httpx.Client) -> None:

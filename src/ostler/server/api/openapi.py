@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ostler.server.api.openapi_doors import BODIES, HEADERS, Alias, add_aliases, mcp_path, message_schemas
+from ostler.server.dialects.daemon.projection import EVENT_TYPES
 from ostler.wire.events import AnyEvent
 from ostler.wire.problems import Problem
 from ostler.wire.sessions import EventPage, Page, PromptReceipt, Session
@@ -112,7 +113,7 @@ def _schemas(found: Document) -> Document:
     schemas["EventPage"] = _event_page()
     schemas["UiMessageChunk"] = _ui_message_chunk()
     schemas["WorkflowMessage"] = _workflow_message()
-    schemas["DaemonEventPage"] = _event_page("DaemonEventPage", "hasMore")
+    schemas |= _daemon_schemas(event["discriminator"]["mapping"], schemas)
     schemas |= message_schemas()
     return dict(sorted(schemas.items()))
 
@@ -148,13 +149,32 @@ def _workflow_message() -> Document:
     }
 
 
-def _event_page(title: str = "EventPage", more: str = "has_more") -> Document:
+def _daemon_schemas(events: dict[str, str], schemas: Document) -> Document:
+    """Events as the daemon API tells them: fewer of them, and deltas of plain text."""
+    plain = {"item_id": {"type": "string"}, "native_item_id": {"type": "string"}, "delta": {"type": "string"}}
+    data = {"type": "object", "properties": plain, "required": ["item_id", "delta"]}
+    delta = schemas["ItemDelta"] | {"title": "DaemonItemDelta"}
+    own = {"item.delta": _REF.format(name="DaemonItemDelta")}
+    mapping = {kind: own.get(kind, reference) for kind, reference in events.items() if kind in EVENT_TYPES}
+    return {
+        "DaemonItemDelta": delta | {"properties": delta["properties"] | {"data": data}},
+        "DaemonEvent": {
+            "title": "DaemonEvent",
+            "description": "An event of the daemon API; its type says what `data` holds.",
+            "anyOf": [{"$ref": reference} for reference in mapping.values()],
+            "discriminator": {"propertyName": "type", "mapping": mapping},
+        },
+        "DaemonEventPage": _event_page("DaemonEventPage", "hasMore", "DaemonEvent"),
+    }
+
+
+def _event_page(title: str = "EventPage", more: str = "has_more", event: str = "Event") -> Document:
     return {
         "title": title,
         "description": (EventPage.__doc__ or "").strip(),
         "type": "object",
         "properties": {
-            "events": {"type": "array", "items": _ref("Event")},
+            "events": {"type": "array", "items": _ref(event)},
             more: {"type": "boolean"},
             "next_offset": {"type": "integer", "description": "Where the next page of all sessions' events begins."},
         },
@@ -279,8 +299,8 @@ _ADDITIONS = {
         "204": {"description": "No turn is under way."},
     },
     "daemon.events": {"200": _answer("A page of events.", {_JSON: "DaemonEventPage"})},
-    "daemon.stream": {"200": _answer("A stream of events that stays open.", {_SSE: "Event"})},
-    "daemon.send-and-stream": {"200": _answer("The events of the turn, until it ends.", {_SSE: "Event"})},
+    "daemon.stream": {"200": _answer("A stream of events that stays open.", {_SSE: "DaemonEvent"})},
+    "daemon.send-and-stream": {"200": _answer("The events of the turn, until it ends.", {_SSE: "DaemonEvent"})},
     "workflows.stream": {"200": _answer("Tokens, state and task changes.", {_SSE: "WorkflowMessage"})},
     "acp.send": {
         "200": _answer(
