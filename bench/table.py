@@ -28,7 +28,7 @@ class Row:
 
 
 ROWS = (
-    Row("start.ms", "cold start to first healthy answer", "ms", Aim("at_most", 700)),
+    Row("start.ms", "cold start to first healthy answer", "ms", Aim("at_most", 400)),
     Row("help.ms", "`--help`", "ms", Aim("at_most", 250)),
     Row("idle.pss", "memory, idle", "bytes"),
     Row("idle.rss", "memory, idle (RSS)", "bytes"),
