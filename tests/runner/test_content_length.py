@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ostler.agents.adapter import Installation, Launch
 from ostler.runner.connection import Limits
-from ostler.runner.frames import FRAMINGS, ContentLengthSplitter, Overlong
+from ostler.runner.frames import FRAMINGS, ContentLengthSplitter, Frame, Overlong
 from ostler.runner.local import LocalRunner
 from ostler.wire.events import ItemDeltaData
 from ostler.wire.parts import TextPart
@@ -19,8 +19,8 @@ from ostler.wire.running import AgentSpec, Prompt
 from tests.runner.tools import HERE, PATIENCE, PROGRAMS, Recorder, TinyAdapter, until
 
 
-def split(chunks: list[bytes], limit: int = 1000) -> list[bytes | Overlong]:
-    splitter = ContentLengthSplitter(limit)
+def split(chunks: list[bytes], limit: int = 1000) -> list[Frame]:
+    splitter = ContentLengthSplitter(limit, limit)
     frames = [frame for chunk in chunks for frame in splitter.feed(chunk)]
     return [*frames, *splitter.end()]
 
@@ -46,12 +46,12 @@ def overlong(seen: bytes) -> Overlong:
         (b"Content-Len", [b"Content-Len"]),
     ],
 )
-def test_bodies_and_what_is_none_come_out_in_order(output: bytes, frames: list[bytes | Overlong]) -> None:
+def test_bodies_and_what_is_none_come_out_in_order(output: bytes, frames: list[Frame]) -> None:
     assert split([output]) == frames
 
 
 def test_what_is_too_long_is_reported_once_and_memory_stays_small() -> None:
-    splitter = ContentLengthSplitter(100)
+    splitter = ContentLengthSplitter(100, 100)
     assert splitter.feed(b"Content-Length: 1000101\r\n\r\n" + b"x" * 101) == [overlong(b"x" * 100)]
     assert [frame for _ in range(1000) for frame in splitter.feed(b"x" * 1000)] == []
     assert splitter.feed(b"Content-Length: 4\r\n\r\nnext") == [b"next"]

@@ -171,13 +171,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Seconds, _about("How long agents work on while no server runs; then they are stopped.")
     ] = 600.0
     max_frame_bytes: Annotated[
-        int, Meta(ge=65536, description="Longest message taken from an agent; a longer one becomes agent.unparsed.")
+        int,
+        Meta(
+            ge=65536,
+            description="Longest message taken from an agent once its long texts are cut; a longer one becomes "
+            "agent.unparsed.",
+        ),
     ] = 16 * 2**20
     max_item_length: Annotated[
         int,
         Meta(
             ge=1024,
-            description="Longest text kept of one message or one command's output, in characters; what is cut is told.",
+            description="Longest text kept of one message or one command's output, in characters, or in bytes where it "
+            "comes at once; what is cut is told.",
         ),
     ] = 8 * 2**20
     kept_bases: Annotated[int, Meta(ge=0, description="Base trees kept although no workspace uses them.")] = 8

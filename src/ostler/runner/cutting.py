@@ -5,7 +5,15 @@ from typing import Any
 
 import msgspec
 
-from ostler.wire.events import ItemCompletedData, ItemDeltaData, ItemStartedData, TerminalOutputData, TurnEndedData
+from ostler.runner.trimming import MARK
+from ostler.wire.events import (
+    ItemCompletedData,
+    ItemDeltaData,
+    ItemStartedData,
+    NoticeData,
+    TerminalOutputData,
+    TurnEndedData,
+)
 from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, StatusPart
 from ostler.wire.running import Draft
@@ -24,6 +32,14 @@ class Cutter:
         self._most = max_item_length
         self._grown: dict[str, int] = {}
         """How much each item under way has said, and how much its command has printed."""
+        self._has_marks = False
+        """Whether texts of this turn may say that they lost their middles."""
+
+    def shortened(self, size: int) -> Draft:
+        """The agent's frame was cut before it was read; what tells so."""
+        self._has_marks = True
+        message = f"The agent sent more than is kept: {size} bytes of its long texts were cut (see max_item_length)."
+        return Draft("notice", NoticeData(severity="warning", message=message, code="cut"), "daemon", synthetic=True)
 
     def cut(self, drafts: list[Draft]) -> list[Draft]:
         """The drafts as they are kept."""
@@ -54,6 +70,7 @@ class Cutter:
                 draft.data = ItemCompletedData(item=self._cut_item(item, max(said, printed_by) - self._most))
             case TurnEndedData():
                 self._grown.clear()
+                self._has_marks = False
             case _:
                 pass
         return True
@@ -74,13 +91,19 @@ class Cutter:
         """An item whose long texts have lost their middles, with a part that tells how much."""
         parts: list[ContentPart] = []
         for part in item.content:
-            missing = sum(max(0, len(getattr(part, name, None) or "") - self._most) for name in _LONG_FIELDS)
+            missing = sum(max(0, len(text) - self._most) for text in _texts(part))
             parts.append(_without_middle(part, self._most) if missing else part)
+            if self._has_marks:
+                missing += sum(int(size) for text in _texts(part) for size in MARK.findall(text))
             dropped = max(dropped, missing)
         if dropped <= 0:
             return item
         detail = f"About {dropped} characters are not kept; an item has at most {self._most} (max_item_length)."
         return msgspec.structs.replace(item, content=(*parts, StatusPart(label="cut", detail=detail)))
+
+
+def _texts(part: ContentPart) -> list[str]:
+    return [text for name in _LONG_FIELDS if (text := getattr(part, name, None))]
 
 
 def _shortened(part: ContentPart, room: int, mark: str) -> ContentPart:

@@ -12,7 +12,7 @@ import msgspec
 from ostler.agents.adapter import Output, Ready, Send, StartFailed, Translator, TurnDone, Unreadable
 from ostler.base.logs import Log
 from ostler.runner.cutting import Cutter
-from ostler.runner.frames import FRAMINGS, Overlong
+from ostler.runner.frames import FRAMINGS, Frame, Overlong, Trimmed
 from ostler.runner.guard import TurnGuard
 from ostler.runner.logins import asks_for_login, hidden, hidden_text, waits_for_login
 from ostler.wire.events import AgentUnparsedData, ErrorData, PermissionData, QuestionData, SessionInfoData
@@ -54,7 +54,7 @@ class Dialogue:
         self._start = start
         self._resume = resume
         self._wrap = FRAMINGS[framing].wrap
-        self._splitter = FRAMINGS[framing].splitter(max_frame_bytes)
+        self._splitter = FRAMINGS[framing].splitter(max_frame_bytes, max_item_length)
         self._counts = counts
         self._failures = 0
         self.guard = TurnGuard()
@@ -121,14 +121,21 @@ class Dialogue:
         """The process is gone: what is logged from now on is its last step."""
         self.steps = LAST_STEP
 
-    def _on_frame(self, frame: bytes | Overlong) -> None:
+    def _on_frame(self, frame: Frame) -> None:
         if self.is_locked_out:
             return
         self.steps += 1
         self._counts.frames += 1
         if isinstance(frame, Overlong):
             self._unparsed(f"Frame is longer than {frame.size} bytes", "frame", frame.head, frame.sha256)
-        elif frame.isascii() or _is_utf8(frame):
+        elif isinstance(frame, Trimmed):
+            self.log(self._cutter.shortened(frame.cut))
+            self._on_bytes(frame.frame)
+        else:
+            self._on_bytes(frame)
+
+    def _on_bytes(self, frame: bytes) -> None:
+        if frame.isascii() or _is_utf8(frame):
             self._run(partial(self._translator.feed, frame), frame)
         else:
             self._unparsed("Frame is not valid UTF-8", "frame", frame)

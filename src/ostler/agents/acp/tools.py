@@ -49,8 +49,8 @@ class Call:
         self.title = said.title or self.title
         self.kind = said.kind or self.kind
         self.status = said.status or self.status
-        if bytes(said.raw_input) not in _NO_INPUT:
-            self.input = bytes(said.raw_input)
+        if (told := bytes(said.raw_input)) not in _NO_INPUT:
+            self.input = told
         if said.content is not None:
             self.content = said.content
         if said.locations:
