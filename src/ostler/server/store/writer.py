@@ -46,12 +46,17 @@ class Writer:
         self._connection.close()
 
     def _run(self) -> None:
-        while (first := self._jobs.get()) is not None:
-            group, ended = self._gather(first)
-            outcomes = self._commit(group)
-            self._loop.call_soon_threadsafe(_settle, outcomes)
-            if ended:
-                return
+        while self._write_next():  # what a group held is let go of before the next one is waited for
+            continue
+
+    def _write_next(self) -> bool:
+        """Wait for a group and commit it; False when there will be no more."""
+        first = self._jobs.get()
+        if first is None:
+            return False
+        group, ended = self._gather(first)
+        self._loop.call_soon_threadsafe(_settle, self._commit(group))
+        return not ended
 
     def _gather(self, first: Job) -> tuple[list[Job], bool]:
         group = [first]
