@@ -39,6 +39,11 @@ class SmallDisk:
             for size in (len(_CHUNK), 1):
                 _write_until_full(file, _CHUNK[:size])
 
+    def leave(self, size: int) -> None:
+        """Leave room for so many bytes on a disk that is full."""
+        with self._ballast.open("r+b") as file:
+            file.truncate(self._ballast.stat().st_size - size)
+
     def fill_names(self) -> None:
         """Leave room in files that are there, but none for another file."""
         folder = self.seen_from_here("names")

@@ -15,7 +15,7 @@ import pytest
 
 from ostler.base.errors import StoreUnavailable
 from ostler.runner.journal import Answered, Journal, Opened, read_calls
-from ostler.runner.spool import Spool
+from ostler.runner.spool import MOST_STDERR, Spool
 from ostler.wire.running import PermissionAnswer
 from tests.server.small_disk import SmallDisk
 from tests.server.talk import Talk
@@ -149,6 +149,33 @@ def test_what_was_acknowledged_is_there_after_a_restart_on_a_full_disk(disk: Sma
         assert_whole(talk)
 
 
+def test_the_turn_of_an_agent_that_is_killed_with_its_server_on_a_full_disk_ends_with_an_answer(
+    disk: SmallDisk,
+) -> None:
+    with disk.server() as (server, api):
+        talk = Talk(api)
+        talk.send("mock: stream 60000 words 3000/s")
+        talk.until_type("item.delta")
+        disk.fill()
+        running = keeper_of(disk)
+        wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
+        server.process.kill()
+        server.process.wait(60)
+        os.kill(running["keeper"], signal.SIGKILL)
+    wait_until(lambda: not is_alive(running["pid"]), what="the agent did not die")
+    disk.make_room()
+    with disk.server() as (_, api):
+        talk.api = api
+        ended = talk.until_type("turn.ended")["data"]
+        assert (ended["outcome"], ended["stop_reason"]) == ("interrupted", "keeper_lost")
+        assert [event["data"]["code"] for event in talk.events if event["type"] == "error"] == ["agent_process_exited"]
+        said = words(talk.events)
+        assert said[:-1] == [f"w{number}" for number in range(1, len(said))]
+        assert f"w{len(said)}".startswith(said[-1])
+        assert talk.turn("mock: say after")[-1]["data"]["outcome"] == "completed"
+        assert_whole(talk)
+
+
 def keeper_of(disk: SmallDisk) -> dict[str, int]:
     """The process numbers that the keeper of the only agent noted."""
     (note,) = disk.seen_from_here("keepers").glob("*/running")
@@ -236,3 +263,31 @@ def test_a_spool_holds_what_the_disk_did_not_take_until_it_does(disk: SmallDisk)
     assert (spool.is_stuck, spool.size) == (False, len(said))
     assert (folder / "output").read_bytes() == said
     assert not (folder / "running").exists()
+
+
+def test_a_note_is_whole_or_as_it_was(disk: SmallDisk) -> None:
+    folder = disk.seen_from_here("spool")
+    folder.mkdir()
+    spool = Spool(os.open(folder, os.O_RDONLY))
+    spool.note("running", {"pid": 1})
+    disk.fill()
+    disk.leave(4096)
+    spool.note("running", {"pid": 2, "more": "x" * 10_000})
+    assert json.loads((folder / "running").read_text()) == {"pid": 1}
+    assert not (folder / "running.new").exists()
+
+
+def test_a_loud_agent_on_a_full_disk_costs_no_descriptors(disk: SmallDisk) -> None:
+    folder = disk.seen_from_here("spool")
+    folder.mkdir()
+    spool = Spool(os.open(folder, os.O_RDONLY))
+    spool.add_stderr(b"loud\n" * (MOST_STDERR // 5))
+    disk.fill()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(10):
+        spool.add_stderr(b"louder\n")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    disk.make_room()
+    spool.add_stderr(b"last\n")
+    assert (folder / "stderr").read_bytes().endswith(b"last\n")
+    assert (folder / "stderr").stat().st_size < MOST_STDERR

@@ -7,10 +7,15 @@ The folder of one agent process holds:
 - `running`: who runs, as JSON: pid, keeper, the start times that tell them from later processes, and the boot;
 - `end`: how it ended, as JSON: code or signal, and `ordered` if we wanted it. Without it the keeper was killed.
 The runner adds what it needs to go on after a restart (runner/journal.py).
+
+Output is not synced: what a server has read of it is in its database, and waiting for the disk would slow down every
+word. So a power cut may leave any part of these files, and the next server throws them away, unless `end` says that
+they were `synced`: a keeper without a server does that when its agent ends, since all it has may wait here for long.
 """
 
 import json
 import os
+import stat
 from collections.abc import Sequence
 
 OUTPUT, STDERR, SOCKET, RUNNING, END = "output", "stderr", "socket", "running", "end"
@@ -62,30 +67,54 @@ class Spool:
             return
 
     def _drop_middle(self) -> None:
-        fresh = os.open(STDERR + ".new", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600, dir_fd=self._folder)
         whole = os.open(STDERR, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
-        data = os.pread(whole, self._stderr_size, 0)
-        os.close(whole)
+        try:
+            data = os.pread(whole, self._stderr_size, 0)
+        finally:
+            os.close(whole)
         head = data.rfind(b"\n", 0, KEPT_STDERR) + 1 or KEPT_STDERR
         tail = max(data.find(b"\n", len(data) - KEPT_STDERR) + 1, head)
+        self._replace(STDERR, data[:head] + data[tail:])
         self.dropped_lines += data.count(b"\n", head, tail)
-        self._stderr_size = os.write(fresh, data[:head] + data[tail:])
-        os.rename(STDERR + ".new", STDERR, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self._stderr_size = head + len(data) - tail
         os.close(self._stderr)
-        os.close(fresh)
         self._stderr = os.open(STDERR, _APPEND, 0o600, dir_fd=self._folder)
 
     def note(self, name: str, fields: "dict[str, object]") -> None:
         """Write a small file whole or not at all."""
         try:
-            file = os.open(
-                name + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600, dir_fd=self._folder
-            )
-            os.write(file, json.dumps(fields).encode())
-            os.close(file)
-            os.rename(name + ".new", name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            self._replace(name, json.dumps(fields).encode())
         except OSError:
             return  # a full disk: who looks later finds that the keeper left without a word
+
+    def _replace(self, name: str, data: bytes) -> None:
+        """Put a file in the place of another, or raise and leave nothing of it."""
+        fresh = name + ".new"
+        file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600, dir_fd=self._folder)
+        try:
+            while data:
+                data = data[os.write(file, data) :]
+            os.rename(fresh, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except OSError:
+            os.unlink(fresh, dir_fd=self._folder)
+            raise
+        finally:
+            os.close(file)
+
+    def sync(self) -> bool:
+        """Bring everything in the folder to the disk, past its cache; False if that failed."""
+        try:
+            for name in os.listdir(self._folder):  # noqa: PTH208 - pathlib costs start-up time
+                if stat.S_ISREG(os.stat(name, dir_fd=self._folder, follow_symlinks=False).st_mode):
+                    file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
+                    try:
+                        os.fsync(file)
+                    finally:
+                        os.close(file)
+            os.fsync(self._folder)
+        except OSError:
+            return False
+        return True
 
 
 def boot() -> str:
