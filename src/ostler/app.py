@@ -37,6 +37,7 @@ from ostler.runner.memories import Memories
 from ostler.runner.places import LocalWorkspaces
 from ostler.runner.platforms import this_platform
 from ostler.runner.setups import Setups
+from ostler.runner.spool import boot
 from ostler.runner.workspaces.house import options_from
 from ostler.runner.workspaces.service import Workspaces
 from ostler.server.api.app import build_app
@@ -87,7 +88,7 @@ async def _serve(settings: Settings) -> None:
     listener = _listen(settings)
     _close_state(settings.state_dir)
     minder = Minder(os.environ)
-    store = await Store.open(settings.state_dir / "ostler.db", sync=settings.database_sync)
+    store = await Store.open(settings.state_dir / "ostler.db", sync=settings.database_sync, boot=boot())
     workspaces = await _workspaces(settings)
     runner = _runner(settings, workspaces)
     webhooks = Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)

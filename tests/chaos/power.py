@@ -15,6 +15,8 @@ from tests.serving import OSTLER
 _GOINGDOWN = 0x8004587D
 _WITHOUT_FLUSHING_THE_LOG = 2
 _MEGABYTES = 256
+_BOOT = "/proc/sys/kernel/random/boot_id"
+"""Which start of the machine this is: every time the power comes back it is another one."""
 _PRIVATELY = ("unshare", "--mount", "--propagation", "private", "sh", "-c")
 
 
@@ -31,7 +33,8 @@ class PoweredVictim(Victim):
 
     def __init__(self, folder: Path, *args: str, **more: Any) -> None:
         self.image = folder / "disk.img"
-        mount = (*_PRIVATELY, 'mount -o loop "$0" "$1" && shift && exec "$@"')
+        boot = f"cat /proc/sys/kernel/random/uuid > {folder}/boot && mount --bind {folder}/boot {_BOOT}"
+        mount = (*_PRIVATELY, f'{boot} && mount -o loop "$0" "$1" && shift && exec "$@"')
         program = (*mount, str(self.image), str(folder / "state"), *OSTLER)
         super().__init__(folder, *args, program=program, **more)
         self._others = ours()

@@ -390,6 +390,13 @@ class AgentExited(OstlerError):
     template = "Agent '{agent}' exited with {exit} during a turn. The next prompt starts it again."
 
 
+class AgentLost(OstlerError):
+    """A process of an earlier server cannot be gone on with."""
+
+    code, status, title = "agent_lost", 502, "Agent lost"
+    template = "The agent of this turn was lost: {reason} Send the prompt again to go on."
+
+
 class StoreUnavailable(OstlerError):
     """Nothing can be written now."""
 

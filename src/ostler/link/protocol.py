@@ -91,7 +91,8 @@ class Runner(Protocol):
     async def adopt(self, kept: KeptProcess, sink: Sink, *, known: int) -> Connection:
         """Go on with a process of an earlier server; what came of its steps up to `known` is not delivered again.
 
-        A process that is not ready yet becomes so before its first prompt.
+        Raises AgentLost if that cannot be; the process is to be discarded then. A process that is not ready yet becomes
+        so before its first prompt.
         """
 
     async def discard(self, kept: KeptProcess) -> None:

@@ -10,10 +10,10 @@ import msgspec
 
 from ostler.agents.adapter import Launch, Ready, Translator, TurnDone
 from ostler.base.disk import is_full
-from ostler.base.errors import AgentExited, AgentStartFailed, SessionBusy, StoreUnavailable, TimedOut
+from ostler.base.errors import AgentExited, AgentLost, AgentStartFailed, SessionBusy, StoreUnavailable, TimedOut
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
-from ostler.base.undo import undone_later_by
+from ostler.base.undo import undone_by, undone_later_by
 from ostler.link.protocol import Sink
 from ostler.runner import journal as calls
 from ostler.runner.bells import Bells
@@ -23,6 +23,7 @@ from ostler.runner.journal import Call, Entry, Journal, Kept
 from ostler.runner.logins import hidden_text, is_about_login
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.process import ANSWER_SECONDS, CannotStart, Command, Exit, Process
+from ostler.runner.survey import is_whole
 from ostler.runner.waiting import TurnClock, finished
 from ostler.wire.events import ErrorData, PermissionData, StderrOutput
 from ostler.wire.running import AgentExit, Answer, Draft, Prompt
@@ -174,7 +175,7 @@ class AgentConnection:
         calls.keep(self._folder, self._kept)
 
     async def adopt(self, bells: Bells, *, known: int) -> None:
-        """Go on with a process that an earlier server started; raises AgentStartFailed if it never came up.
+        """Go on with a process that an earlier server started; raises AgentLost if that cannot be.
 
         Everything is told to a fresh translator again, as it happened. What came of the steps up to `known` has been
         delivered before, and what was sent before is not sent again.
@@ -182,11 +183,14 @@ class AgentConnection:
         failpoint("adopt.before")
         self._dialogue.known = known
         process = await Process.attach(self._folder, self._wake.set, bells)
-        entries = calls.read_calls(self._folder)
-        for entry in entries:
-            await self._feed_upto(process, entry.at)
-            self._repeat(process, entry)
-        await self._feed_known(process)
+        with undone_by(lambda: self._release(process)):
+            if process.is_gone and not is_whole(self._folder):
+                raise AgentLost(reason="the machine stopped while it was there.")
+            entries = calls.read_calls(self._folder)
+            for entry in entries:
+                await self._feed_upto(process, entry.at)
+                self._repeat(process, entry)
+            await self._feed_known(process)
         self._clock.catch_up()
         if self._ending is not None:
             self._end_by_force_later(process)
@@ -367,7 +371,10 @@ class AgentConnection:
         """Tell the agent to end its turn; when it has not after the grace, the process is stopped."""
         if self._dialogue.guard.turn_id is None or self._ending is not None or self._process is None:
             return
-        self._noted(calls.Ended(end, overdue))
+        if not self._noted(calls.Ended(end, overdue)):
+            self._ending = end
+            self._stop_for_good(self._process)  # what is not noted cannot be repeated, so nothing may follow it
+            return
         self._end(end, overdue)
         self._end_by_force_later(self._process)
         self._act(self._process)

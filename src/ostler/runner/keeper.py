@@ -180,7 +180,10 @@ class Keeper:
             continue
         code, number = self._exit or (None, None)
         lost = self._spool.dropped_lines
-        self._spool.note(END, {"code": code, "signal": number, "ordered": self._ordered, "dropped_lines": lost})
+        end = {"code": code, "signal": number, "ordered": self._ordered, "dropped_lines": lost}
+        self._spool.note(END, {**end, "synced": self._line is None and self._spool.sync()})
+        if self._line is None:
+            self._spool.sync()
         self._say(event="gone", output=self._spool.size, dropped_lines=lost, ordered=self._ordered)
         deadline = time.monotonic() + GOODBYE_SECONDS
         while self._line is not None and self._line.is_behind and time.monotonic() < deadline:

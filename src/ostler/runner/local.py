@@ -11,6 +11,7 @@ from ostler.agents.adapter import Adapter, Installation, Ready
 from ostler.agents.coverage import coverage_of
 from ostler.base.clock import SystemClock
 from ostler.base.errors import (
+    AgentLost,
     AgentNotInstalled,
     AgentStartFailed,
     InstallFailed,
@@ -232,9 +233,7 @@ class LocalRunner:
         """Go on with a process of an earlier server; a process without a readable start cannot be gone on with."""
         found = self._keepers.read(kept)
         if found is None:
-            raise AgentStartFailed(
-                agent="unknown", reason="nothing is known of its start.", exit_code=None, stderr=None
-            )
+            raise AgentLost(reason="nothing is known of its start.")
         adapter = self._adapter(found.spec.agent)
         connection = self._connection(adapter, found, self._keepers.path(kept.session_id, kept.start), sink)
         await connection.adopt(self._nursery.bells, known=known)

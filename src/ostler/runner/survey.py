@@ -27,6 +27,14 @@ def noted(file: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def is_whole(folder: Path) -> bool:
+    """Whether nothing can be missing in the folder of a process that is gone.
+
+    Its files survive every kill. When the machine itself stopped, any part of them may, unless they had been synced.
+    """
+    return noted(folder / RUNNING).get("boot") == boot() or noted(folder / END).get("synced") is True
+
+
 def survey(keepers: Path) -> list[KeptFolder]:
     """Every process that has a folder here, by session and start."""
     found = sorted(_named(keepers), key=lambda named: (named[0], named[1]))

@@ -1,5 +1,6 @@
 """What an earlier server left: agents that worked on without it, and sessions that were in the middle of something."""
 
+from ostler.base.errors import AgentLost
 from ostler.link.protocol import Connection
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
@@ -23,11 +24,16 @@ def needs_recovery(state: SessionState) -> bool:
 
 
 async def go_on(
-    live: LiveSession, connection: Connection | None, turn: Turn | None, transcript: Transcript, *, lost: bool
+    live: LiveSession,
+    connection: Connection | None,
+    turn: Turn | None,
+    transcript: Transcript,
+    *,
+    lost: AgentLost | None,
 ) -> None:
     """Do what the earlier server would have done next; the transcript begins with the turn that was under way then.
 
-    `lost` says that a process was found but could not be gone on with: then nobody knows what it did.
+    `lost` says why nobody knows what the agent heard and did, unless there is a connection and it has heard.
     """
     if connection is not None:
         await _catch_up(live, connection, turn, transcript)
@@ -54,13 +60,18 @@ async def _catch_up(live: LiveSession, connection: Connection, turn: Turn | None
 
 
 async def _go_on_with_turn(
-    live: LiveSession, connection: Connection | None, turn: Turn | None, transcript: Transcript, *, lost: bool
+    live: LiveSession,
+    connection: Connection | None,
+    turn: Turn | None,
+    transcript: Transcript,
+    *,
+    lost: AgentLost | None,
 ) -> None:
     state, prompt = live.log.state, _prompt_of(turn, transcript)
     if connection is not None and (prompt is None or connection.has_heard(prompt.prompt_id)):
         return
-    if lost or state.asks or _has_answered(transcript):
-        if given_up := _given_up(state, transcript.open_items()):
+    if lost is not None or state.asks or _has_answered(transcript):
+        if given_up := _given_up(state, transcript.open_items(), lost or AgentLost(reason="its process is gone.")):
             await live.log.append(given_up)
     elif prompt is not None:
         live.begin_turn(prompt)  # the agent never heard of it
@@ -97,12 +108,11 @@ def answer_of(ask: Ask) -> Answer:
     return QuestionAnswer(ask_id=ask.ask_id, answers=ask.question.answers if ask.question else None)
 
 
-def _given_up(state: SessionState, open_items: list[Item]) -> list[Draft]:
+def _given_up(state: SessionState, open_items: list[Item], lost: AgentLost) -> list[Draft]:
     """Close a turn honestly when its agent is lost."""
     asks = [drafts.ask_dropped(ask, _REASON) for ask in state.asks]
     if state.turn is None:
         return asks
-    message = "The agent of this turn was lost. Send the prompt again to go on."
-    error = Draft("error", ErrorData(message=message, code=_REASON), source="daemon", synthetic=True)
+    error = Draft("error", ErrorData(message=str(lost), code=_REASON), source="daemon", synthetic=True)
     items = [drafts.item_failed(item) for item in open_items]
     return [*items, *asks, error, drafts.turn_ended(state.turn.turn_id, "interrupted", _REASON)]

@@ -12,6 +12,7 @@ import msgspec
 
 from ostler.base.clock import Clock
 from ostler.base.errors import (
+    AgentLost,
     AskNotFound,
     AskResolved,
     SessionAlreadyExists,
@@ -415,19 +416,23 @@ class Sessions(Reading):
 
     async def _go_on(self, live: LiveSession, kept: KeptProcess | None) -> None:
         turn = live.log.state.turn  # an agent that is adopted may end it at once, and the next one may begin
-        connection = await self._adopt(live, kept) if kept is not None else None
+        lost = AgentLost(reason="the machine stopped while it was there.") if self.store.was_cut else None
+        connection: Connection | None = None
+        if kept is not None:
+            found = await self._adopt(live, kept)
+            lost, connection = (found, None) if isinstance(found, AgentLost) else (lost, found)
         transcript = await transcript_of(self.store, live.id, turn.first_sequence - 1 if turn else live.log.last)
         log.info("session.recovered", session_id=live.id, status=live.log.state.status, adopted=connection is not None)
-        await go_on(live, connection, turn, transcript, lost=kept is not None and connection is None)
+        await go_on(live, connection, turn, transcript, lost=lost)
 
-    async def _adopt(self, live: LiveSession, kept: KeptProcess) -> Connection | None:
+    async def _adopt(self, live: LiveSession, kept: KeptProcess) -> Connection | AgentLost:
         known = await self.store.read(queries.last_step, live.id, kept.start)
         try:
             connection = await live.agent.adopt(kept, known=known)
         except Exception as error:  # whatever is wrong with it: the session can go on with a new process
             log.error("session.not_adopted", session_id=live.id, exc_info=error)
             await self._runner.discard(kept)
-            return None
+            return error if isinstance(error, AgentLost) else AgentLost(reason="it could not be gone on with.")
         for ask_id in unheard(live, connection):
             if (ask := await self.store.read(queries.find_ask, live.id, ask_id)) is not None:
                 await live.tell(answer_of(ask))

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
@@ -39,25 +40,31 @@ class Reads:
 class Store:
     """One open database."""
 
-    def __init__(self, path: Path, writer: Writer, lock: int) -> None:
+    def __init__(self, path: Path, writer: Writer, lock: int, *, was_cut: bool) -> None:
         self._path = path
         self._writer = writer
         self._lock = lock
+        self.was_cut = was_cut
+        """Whether the machine stopped while a server had this database: files beside it may be gone."""
         self._local = threading.local()
         self._reads: list[Reads] = []
         self._readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="ostler-reader")
 
     @classmethod
-    async def open(cls, path: Path, *, sync: Literal["full", "normal"]) -> "Store":
-        """Open or create the database; fails if another server has it or a newer version wrote it."""
+    async def open(cls, path: Path, *, sync: Literal["full", "normal"], boot: str) -> "Store":
+        """Open or create the database; fails if another server has it or a newer version wrote it.
+
+        `boot` is which start of the machine this is.
+        """
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _take_lock(path)
+        was_cut = _take_over(lock, boot)
         with undone_by(lambda: os.close(lock)):
             connection = _connect(path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {sync}")
             migrate(connection, path=str(path))
-        return cls(path, Writer(connection, asyncio.get_running_loop()), lock)
+        return cls(path, Writer(connection, asyncio.get_running_loop()), lock, was_cut=was_cut)
 
     def write(
         self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -105,6 +112,7 @@ class Store:
         """Write what is pending and give the database back."""
         await self._writer.close()
         self._readers.shutdown()
+        os.truncate(self._lock, 0)  # who finds nothing in it knows that we were not cut off
         os.close(self._lock)
 
 
@@ -119,9 +127,16 @@ def _take_lock(path: Path) -> int:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        holder = os.read(descriptor, 32).decode(errors="replace").strip()
+        holder = os.read(descriptor, 32).decode(errors="replace").partition("\n")[0].strip()
         os.close(descriptor)
         raise DatabaseInUse(path=path, holder=f" (process {holder})" if holder else "") from None
-    os.truncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor
+
+
+def _take_over(lock: int, boot: str) -> bool:
+    """Say in the lock who has it, and since which start of the machine; whether its last holder had another one."""
+    _, _, before = os.pread(lock, 100, 0).decode(errors="replace").strip().partition("\n")
+    with suppress(OSError):  # a full disk
+        os.pwrite(lock, f"{os.getpid():<20}\n{boot}\n".encode(), 0)
+        os.fsync(lock)
+    return before not in {"", boot}
