@@ -135,12 +135,23 @@ async def test_a_frame_of_5_megabytes_arrives_whole(tmp_path: Path) -> None:
     assert sink.texts() == ["x" * 5_000_000]
 
 
-async def test_an_overlong_frame_is_recorded_by_its_beginning(tmp_path: Path) -> None:
+async def test_a_long_text_of_an_overlong_frame_loses_its_middle(tmp_path: Path) -> None:
     sink = Recorder()
     async with running(max_frame_bytes=100_000) as runner:
         connection = await runner.connect(spec_in(tmp_path), sink)
         await turn(connection, sink, "line 5000000", "say after", "done completed")
-    seen = (b'{"say": "' + b"x" * 100_000)[:100_000]
+    cut, after = sink.texts()
+    assert 70_000 < len(cut) < 75_000
+    assert "bytes cut here; see max_item_length" in cut
+    assert after == "after"
+
+
+async def test_an_overlong_frame_is_recorded_by_its_beginning(tmp_path: Path) -> None:
+    sink = Recorder()
+    async with running(max_frame_bytes=100_000) as runner:
+        connection = await runner.connect(spec_in(tmp_path), sink)
+        await turn(connection, sink, f"frame {json.dumps({'n': [1] * 50_000})}", "say after", "done completed")
+    seen = (b'{"n": [' + b"1, " * 50_000)[:100_000]
     unparsed = data_of(sink, "agent.unparsed")
     assert unparsed == AgentUnparsedData(
         error="Frame is longer than 100000 bytes", location="frame", raw_hash=hashlib.sha256(seen).hexdigest()

@@ -236,5 +236,5 @@ def test_a_process_that_is_gone_leaves_nothing_open() -> None:
 def test_an_endless_message_does_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard_module, "MOST_COLLECTED_BYTES", 1000)
     *_, closing, _ = run([OPEN, *[delta(text("x" * 90))] * 100, DONE])
-    cut = StatusPart(label="cut", detail="Only the beginning is kept here; the deltas have all of it.")
+    cut = StatusPart(label="cut", detail="Only the beginning is kept here.")
     assert closing == ours(completed(item("completed", text("x" * 90 * 12), cut)))

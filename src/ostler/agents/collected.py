@@ -1,11 +1,14 @@
 """What a message has said so far, in little memory: an agent may talk for hours, and many agents at once."""
 
 import zlib
+from collections import deque
 
 import msgspec
 
 from ostler.wire.parts import ContentPart, ReasoningPart, TextPart
 
+MOST_CHARACTERS = 2**24
+"""More than may be kept of one text (the setting max_item_length): the middle of a longer one is nowhere needed."""
 _FRESH_CHARACTERS = 8192
 
 
@@ -35,15 +38,16 @@ class Collected:
 
 
 class _Run:
-    """Text that comes in pieces; what is older lies deflated."""
+    """Text that comes in pieces; what is older lies deflated, and of very much only the beginning and the end."""
 
-    __slots__ = ("_fresh", "_kind", "_old", "_size")
+    __slots__ = ("_fresh", "_head", "_head_size", "_kind", "_size", "_tail", "_tail_size")
 
     def __init__(self, first: TextPart | ReasoningPart) -> None:
         self._kind = msgspec.structs.replace(first, text="")
         self._fresh: list[str] = []
-        self._size = 0
-        self._old: list[bytes] = []
+        self._size = self._head_size = self._tail_size = 0
+        self._head: list[bytes] = []
+        self._tail: deque[tuple[int, bytes]] = deque()
 
     def goes_on_with(self, part: TextPart | ReasoningPart) -> bool:
         return type(part) is type(self._kind) and _visibility(part) == _visibility(self._kind)
@@ -52,12 +56,23 @@ class _Run:
         self._fresh.append(text)
         self._size += len(text)
         if self._size > _FRESH_CHARACTERS:
-            self._old.append(zlib.compress("".join(self._fresh).encode("utf-8", "surrogatepass"), 1))
+            self._put_away(self._size, zlib.compress("".join(self._fresh).encode("utf-8", "surrogatepass"), 1))
             self._fresh, self._size = [], 0
 
+    def _put_away(self, size: int, old: bytes) -> None:
+        if self._head_size < MOST_CHARACTERS // 2:
+            self._head.append(old)
+            self._head_size += size
+            return
+        self._tail.append((size, old))
+        self._tail_size += size
+        while self._tail_size - self._tail[0][0] >= MOST_CHARACTERS // 2:
+            self._tail_size -= self._tail.popleft()[0]
+
     def whole(self) -> TextPart | ReasoningPart:
-        old = b"".join(map(zlib.decompress, self._old)).decode("utf-8", "surrogatepass")
-        return msgspec.structs.replace(self._kind, text=old + "".join(self._fresh))
+        old = b"".join(map(zlib.decompress, (*self._head, *(piece for _, piece in self._tail))))
+        text = old.decode("utf-8", "surrogatepass") + "".join(self._fresh)
+        return msgspec.structs.replace(self._kind, text=text)
 
 
 def _visibility(part: TextPart | ReasoningPart) -> str | None:

@@ -182,6 +182,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         int,
         Meta(
             ge=1024,
+            le=2**24,
             description="Longest text kept of one message or one command's output, in characters, or in bytes where it "
             "comes at once; what is cut is told.",
         ),

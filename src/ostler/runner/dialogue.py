@@ -79,9 +79,10 @@ class Dialogue:
         return drafts
 
     def log(self, *drafts: Draft) -> None:
-        """Add to what should be logged."""
+        """Add to what should be logged, within bounds."""
+        kept = self._cutter.cut(drafts)
         if self.steps > self.known:
-            self._drafts += drafts
+            self._drafts += kept
 
     def take_sends(self) -> list[bytes]:
         """The frames to send so far, as they are written, once."""
@@ -209,15 +210,15 @@ class Dialogue:
         match output:
             case Draft():
                 output.raw = frame
-                self.log(*self._cutter.cut(self.guard.take(self._explained(output))))
+                self.log(*self.guard.take(self._explained(output)))
             case Send(frame=data):
                 self._sends.append(data)
             case TurnDone():
-                self.log(*self._cutter.cut(self.guard.done(self.forced_end or output, frame)))
+                self.log(*self.guard.done(self.forced_end or output, frame))
             case Ready():
-                self._on_ready(output)
-            case StartFailed(reason=reason):
-                self.start_failure = reason
+                self._on_ready(self._cutter.fitted(output))
+            case StartFailed():
+                self.start_failure = self._cutter.fitted(output).reason
             case _:
                 assert_never(output)
 

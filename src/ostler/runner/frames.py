@@ -40,7 +40,7 @@ class FrameSplitter:
 
     def __init__(self, max_frame_bytes: int, max_text_bytes: int) -> None:
         self._limit = max_frame_bytes
-        self._longest_text = min(max_text_bytes, max_frame_bytes // 2)
+        self._longest_text = min(max_text_bytes, max_frame_bytes - max_frame_bytes // 4)
         self._pieces: list[bytes] = []
         self._held = 0
         self._long: _LongFrame | None = None

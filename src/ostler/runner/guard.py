@@ -23,7 +23,7 @@ from ostler.wire.running import Draft
 
 MOST_COLLECTED_BYTES = 8 * 2**20
 MOST_REMEMBERED_ITEMS = 10_000
-_BYTES_OF_OTHERS = 500  # what a delta costs us that is no text
+_BYTES_OF_OTHERS = 500  # what a delta costs us that is no text, beside its content
 _TOOL_KINDS = frozenset({"tool_call", "tool_result"})
 
 Ask = PermissionData | QuestionData
@@ -46,13 +46,13 @@ class _OpenItem:
     def grow(self, delta: ContentPart) -> None:
         if self._size <= MOST_COLLECTED_BYTES:
             self._said.add(delta)
-            self._size += len(getattr(delta, "text", "")) or _BYTES_OF_OTHERS
+            self._size += len(getattr(delta, "text", "")) or _BYTES_OF_OTHERS + len(msgspec.json.encode(delta))
 
     def content(self) -> tuple[ContentPart, ...]:
         """What it would hold if nothing more came."""
         parts = [*self.item.content, *self._said.whole()]
         if self._size > MOST_COLLECTED_BYTES:
-            parts.append(StatusPart(label="cut", detail="Only the beginning is kept here; the deltas have all of it."))
+            parts.append(StatusPart(label="cut", detail="Only the beginning is kept here."))
         return tuple(parts)
 
 

@@ -20,6 +20,8 @@ from ostler.wire.parts import ToolCallPart, ToolResultPart
 from ostler.wire.running import Draft
 
 _DOCUMENTS = frozenset({".md", ".txt", ".rst", ".html", ".pdf"})
+_MOST_COMPARED = 2**23
+"""How much of what a command printed is remembered, so as not to tell it twice."""
 _FINAL = frozenset({"completed", "failed", "cancelled"})
 _NO_INPUT = frozenset({b"", b"{}", b"null"})
 
@@ -216,11 +218,13 @@ def _told_name(meta: Meta | None) -> str | None:
 def _printed(call: Call, said: ToolCall, *, grows: bool) -> list[Draft]:
     """What a command printed since the last frame: told as such, or seen as growth of the call's content."""
     piece = _terminal_output(said.meta)
-    if not piece and grows and call.kind == "execute" and said.status == "in_progress" and said.content:
+    grows = grows and call.kind == "execute" and len(call.printed) <= _MOST_COMPARED
+    if not piece and grows and said.status == "in_progress" and said.content:
         piece = call.text.removeprefix(call.printed) if call.text.startswith(call.printed) else ""
     if not piece:
         return []
-    call.printed += piece
+    if len(call.printed) <= _MOST_COMPARED:
+        call.printed += piece
     return [Draft("terminal.output", TerminalOutputData(stream="stdout", data=piece, item_id=call.item_id))]
 
 
