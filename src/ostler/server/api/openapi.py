@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from ostler.server.api.openapi_doors import BODIES, HEADERS, Alias, add_aliases, mcp_path, message_schemas
+from ostler.server.api.openapi_doors import BODIES, HEADERS, Alias, add_aliases, message_schemas
+from ostler.server.api.problems import PROBLEM_JSON
 from ostler.server.dialects.daemon.projection import EVENT_TYPES
 from ostler.wire.events import AnyEvent
 from ostler.wire.problems import Problem
@@ -74,11 +75,10 @@ _OPEN = frozenset({"system.health", "system.ready"})
 
 def completed(document: Document, aliases: list[Alias]) -> Document:
     """Make Litestar's document say what is true and read well; changes it in place."""
-    document["paths"]["/mcp"] = mcp_path()
     components = document["components"]
     schemas = components["schemas"] = _schemas(components.get("schemas", {}))
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    problem = {"application/problem+json": {"schema": _ref("Problem")}}
+    problem = {PROBLEM_JSON: {"schema": _ref("Problem")}}
     components["responses"] = {"Problem": {"description": "What went wrong.", "content": problem}}
     document["security"] = [{"token": []}, {}]  # a server without a token asks for none
     for method, operation in _operations(document):
@@ -248,6 +248,10 @@ def _answer(description: str, content: dict[str, str], header: tuple[str, str] |
 
 
 _JSON, _SSE = "application/json", "text/event-stream"
+_NO_MESSAGE = _answer(
+    "What is wrong: with the message, as an answer of JSON-RPC; with the request around it, as a problem.",
+    {_JSON: "JsonRpcMessage", PROBLEM_JSON: "Problem"},
+)
 _PAGE_OR_STREAM = _answer("A page of events, or a stream of them.", {_JSON: "EventPage", _SSE: "Event"})
 _STATUS_ANSWER = {"default": _answer("What went wrong, in `status`.", {_JSON: "TurnResponse"})}
 _ALIASES = {
@@ -309,7 +313,7 @@ _ADDITIONS = {
             ("Acp-Connection-Id", "Names the client from now on."),
         ),
         "202": {"description": "Taken; what there is to say comes on a stream."},
-        "400": _answer("Why it is no message, or no `initialize`.", {_JSON: "JsonRpcMessage"}),
+        "400": _NO_MESSAGE,
     },
     "acp.stream": {"200": _answer("What the server has to say, as it happens.", {_SSE: "JsonRpcMessage"})},
     "acp.leave": {"202": {"description": "The client is forgotten."}},
@@ -317,6 +321,7 @@ _ADDITIONS = {
     "mcp.send": {
         "200": _answer("The answer.", {_JSON: "JsonRpcMessage", _SSE: "JsonRpcMessage"}),
         "202": {"description": "Taken; a notification has no answer."},
+        "default": _NO_MESSAGE,
     },
     "events.list": {"200": _PAGE_OR_STREAM},
     "events.project": {"200": _PAGE_OR_STREAM},

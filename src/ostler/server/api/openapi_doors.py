@@ -66,13 +66,6 @@ BODIES = {"acp.send": "JsonRpcMessage", "mcp.send": "JsonRpcMessage"}
 """The same for bodies."""
 
 
-def mcp_path() -> Document:
-    """What Litestar would say of /mcp, if it could look into another application."""
-    about = "One message of an MCP client (streamable HTTP); every request stands for itself."
-    facts = {"operationId": "mcp.send", "tags": ["mcp"], "description": about, "deprecated": False}
-    return {"post": {**facts, "responses": {}}}
-
-
 def message_schemas() -> dict[str, Document]:
     """Messages whose protocols describe them better than we could."""
     return {"AguiEvent": _agui_event(), "JsonRpcMessage": _json_rpc(), **_run_agent_input()}

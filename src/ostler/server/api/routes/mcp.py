@@ -4,9 +4,12 @@ import asyncio
 from importlib import import_module
 from typing import Any
 
-from litestar import asgi
+from litestar import Request, post
+from litestar.datastructures import State
+from litestar.types import ASGIApp, Receive, Scope, Send
 
-from ostler.server.api.asgi import Receive, Scope, Send
+from ostler.base.errors import NotAcceptable, UnsupportedMedia
+from ostler.server.api.accept import JSON, SSE, form_for
 from ostler.server.api.services import DEFAULT_PROJECT, Services
 from ostler.server.dialects.mcp.tools import Tools
 
@@ -50,12 +53,22 @@ class McpDoor:
             await asyncio.Event().wait()
 
 
-@asgi("/mcp", copy_scope=True)
-async def mcp(scope: Scope, receive: Receive, send: Send) -> None:
-    """One request of an MCP client."""
-    state = scope["litestar_app"].state
-    door: McpDoor = state.setdefault(_STATE, McpDoor(state.services))
-    await door.answer(scope, receive, send)
+@post("/mcp", operation_id="mcp.send", tags=["mcp"], status_code=200)
+async def mcp(request: Request[Any, Any, Any], services: Services, state: State) -> ASGIApp:
+    """One message of an MCP client (streamable HTTP); every request stands for itself."""
+    if request.content_type[0].lower() != JSON:  # the library answers these two without saying what its answer is
+        raise UnsupportedMedia(given=request.content_type[0], possible=JSON)
+    _check_accept(request)
+    door: McpDoor = state.setdefault(_STATE, McpDoor(services))
+    return door.answer
+
+
+def _check_accept(request: Request[Any, Any, Any]) -> None:
+    for form in (JSON, SSE):
+        try:
+            form_for(request, form)
+        except NotAcceptable as error:
+            raise NotAcceptable(given=error.fields["given"], possible=f"{JSON} and {SSE}") from None
 
 
 HANDLERS = (mcp,)
