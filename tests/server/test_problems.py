@@ -325,3 +325,9 @@ def test_all_that_is_wrong_with_a_body_is_told_at_once_under_the_names_of_the_cl
 def test_all_that_is_wrong_with_a_query_is_told_at_once_under_the_names_of_the_client(api: httpx.Client) -> None:
     answer = api.get("/sessions", params={"perPage": "many", "page": "0"})
     assert set(assert_problem(answer, "invalid_request")["errors"]) == {"perPage", "page"}
+
+
+def test_only_what_is_wrong_with_a_camel_case_body_is_told(api: httpx.Client) -> None:
+    body = {"agent": "mock", "prompt": "hi", "keepOpen": True, "project_id": "tea", "runtime": {"memoryMiB": 1}}
+    problem = assert_problem(api.post("/tasks", json=body), "invalid_request")
+    assert sorted(problem["errors"]) == ["agent", "runtime.memoryMiB"]

@@ -81,7 +81,9 @@ def _body_faults(request: Request[Any, Any, Any]) -> Iterator[Fault]:
     parameter = request.route_handler.parsed_fn_signature.parameters.get("data")
     if parameter is None or not isinstance(request, TolerantRequest) or not request.was_read:
         return
-    yield from _walk(request.sent, parameter.annotation, "", request.renamed)
+    kind = request.route_handler.resolve_request_class()  # the request given here is of the application's own class
+    rename = kind.renamed if issubclass(kind, TolerantRequest) else request.renamed
+    yield from _walk(request.sent, parameter.annotation, "", rename)
 
 
 def _walk(value: Any, kind: Any, path: str, rename: Rename) -> Iterator[Fault]:
