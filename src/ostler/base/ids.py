@@ -5,8 +5,10 @@ import re
 import threading
 import time
 
+from ostler.wire.texts import KEY
+
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_KEY = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_KEY = re.compile(KEY)
 
 
 class _Ulids:
@@ -46,4 +48,4 @@ def new_id(prefix: str) -> str:
 
 def is_key(value: str) -> bool:
     """Whether a client may use this as the key of a session."""
-    return value not in {".", ".."} and _KEY.fullmatch(value) is not None
+    return _KEY.fullmatch(value) is not None

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from ostler.wire.struct import Request, Wire
+from ostler.wire.texts import Base64
 
 
 class Part(Wire, frozen=True, kw_only=True, tag_field="type"):
@@ -82,7 +83,7 @@ class TextInput(Request, frozen=True, kw_only=True, tag_field="type", tag="text"
 class ImageInput(Request, frozen=True, kw_only=True, tag_field="type", tag="image"):
     """An image of a prompt: base64 `data`, or a `path` on the server's machine."""
 
-    data: str | None = None
+    data: Base64 | None = None
     path: str | None = None
     mime: str | None = None
 

@@ -1,10 +1,11 @@
 """What a session may bring along for its agent: a model provider and MCP servers."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from ostler.wire.struct import Request
+from ostler.wire.texts import BY_SERVER, Variables, WebAddress
 
 ProviderType = Literal["anthropic", "openai", "gemini"]
 
@@ -13,7 +14,7 @@ class Provider(Request, frozen=True, kw_only=True):
     """Where the agent finds its model: a gateway, a proxy or a local server."""
 
     type: ProviderType
-    base_url: str
+    base_url: WebAddress
     """The root, such as http://host:port; the adapter adds what its agent expects after it."""
     api_key: str | None = None
     """Never shown again."""
@@ -24,7 +25,7 @@ class StdioMcpServer(Request, frozen=True, kw_only=True, tag_field="type", tag="
 
     command: str
     args: tuple[str, ...] = ()
-    env: dict[str, str] = msgspec.field(default_factory=dict)
+    env: Variables = msgspec.field(default_factory=dict)
 
 
 class HttpMcpServer(Request, frozen=True, kw_only=True, tag_field="type", tag="http"):
@@ -35,3 +36,4 @@ class HttpMcpServer(Request, frozen=True, kw_only=True, tag_field="type", tag="h
 
 
 McpServer = StdioMcpServer | HttpMcpServer
+McpServers = Annotated[dict[str, McpServer], BY_SERVER]

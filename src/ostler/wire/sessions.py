@@ -7,8 +7,9 @@ import msgspec
 from ostler.wire.events import PermissionData, PermissionMode, QuestionData, QueueEntry, SessionStatus, TurnOutcome
 from ostler.wire.items import Item
 from ostler.wire.parts import InputPart
-from ostler.wire.providers import McpServer, Provider
+from ostler.wire.providers import McpServers, Provider
 from ostler.wire.struct import Request, Wire
+from ostler.wire.texts import AbsolutePath, Choice, Key, Prompt, Variables
 from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import Repo, Runtime, WorkspaceWish
 
@@ -26,19 +27,19 @@ class CreateSession(Request, frozen=True, kw_only=True):
     """What a new session needs; only the agent is required."""
 
     agent: str
-    key: str | None = None
+    key: Key | None = None
     """Your own id for the session, unique in the project. Creating the same key again returns the same session."""
     title: str | None = None
-    model: str | None = None
-    variant: str | None = None
-    mode: str | None = None
+    model: Choice | None = None
+    variant: Choice | None = None
+    mode: Choice | None = None
     instructions: str | None = None
     """What the agent is told in every turn, added to its own system prompt; at most 64 KiB. Absent for the server's
     setting, empty for none."""
     permission_mode: PermissionMode = "default"
-    env: dict[str, str] = msgspec.field(default_factory=dict)
+    env: Variables = msgspec.field(default_factory=dict)
     """Variables for the agent's process; values are never shown again."""
-    cwd: str | None = None
+    cwd: AbsolutePath | None = None
     """Absolute folder the agent works in, as it is; by default a new empty one."""
     repo: Repo | None = None
     """What a workspace of the session's own begins with; it is isolated and has snapshots. Instead of `cwd`."""
@@ -51,7 +52,7 @@ class CreateSession(Request, frozen=True, kw_only=True):
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     provider: Provider | None = None
     """The model provider to use instead of the agent's own."""
-    mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
+    mcp_servers: McpServers = msgspec.field(default_factory=dict)
     """Tools for the agent, by the server's name."""
     turn_timeout_seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
     """Longest turn; 0 for no limit, absent for the server's setting."""
@@ -153,7 +154,7 @@ class Page(Wire, Generic[T], frozen=True, kw_only=True, rename="camel"):
 class SendMessage(Request, frozen=True, kw_only=True):
     """A prompt: `message` for plain text or `parts` for more, not both."""
 
-    message: str | None = None
+    message: Prompt | None = None
     parts: tuple[InputPart, ...] | None = None
     when_busy: WhenBusy = "queue"
 

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from ostler.wire.events import PermissionMode, SessionStatus
-from ostler.wire.providers import McpServer, ProviderType
+from ostler.wire.providers import McpServers, ProviderType
 from ostler.wire.struct import Request, Wire
+from ostler.wire.texts import Branch, Choice, Prompt, Variables, WebAddress, WebhookSecret
 from ostler.wire.workspaces import (
     Deliver,
     DeliveryMode,
@@ -22,7 +23,7 @@ class TaskProvider(Request, frozen=True, kw_only=True, rename="camel"):
     """Where the agent finds its model."""
 
     type: ProviderType
-    base_url: str
+    base_url: WebAddress
     api_key: str | None = None
     """Never shown again."""
 
@@ -30,17 +31,17 @@ class TaskProvider(Request, frozen=True, kw_only=True, rename="camel"):
 class TaskSettings(Request, frozen=True, kw_only=True, rename="camel"):
     """How the agent should work; the same as for a session."""
 
-    model: str | None = None
-    variant: str | None = None
-    mode: str | None = None
+    model: Choice | None = None
+    variant: Choice | None = None
+    mode: Choice | None = None
     instructions: str | None = None
     """What the agent is told in every turn, added to its own system prompt; at most 64 KiB. Absent for the server's
     setting, empty for none."""
     permission_mode: PermissionMode = "default"
     provider: TaskProvider | None = None
-    env: dict[str, str] = msgspec.field(default_factory=dict)
+    env: Variables = msgspec.field(default_factory=dict)
     """Variables for the agent's process; values are never shown again."""
-    mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
+    mcp_servers: McpServers = msgspec.field(default_factory=dict)
     turn_timeout_seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
     max_tokens: int | None = None
     """Taken, but without effect, which a notice in the log says: no agent has a switch for it."""
@@ -74,7 +75,7 @@ class TaskWorkspace(Request, frozen=True, kw_only=True, rename="camel"):
     """How the workspace should be made."""
 
     snapshot_preference: tuple[SnapshotProvider, ...] = ()
-    execution_host_id: str | None = None
+    execution_host_id: Annotated[str, msgspec.Meta(extra_json_schema={"enum": ["local"]})] | None = None
     setup: str | None = None
     """A shell command that is run in the new workspace before the agent is; its result is kept for the next task."""
 
@@ -83,8 +84,8 @@ class TaskDelivery(Request, frozen=True, kw_only=True, rename="camel"):
     """How the result is handed over at the end of the first turn."""
 
     mode: DeliveryMode
-    target_branch: str | None = None
-    branch: str | None = None
+    target_branch: Branch | None = None
+    branch: Branch | None = None
     title: str | None = None
     body: str | None = None
     message: str | None = None
@@ -99,9 +100,9 @@ class TaskWebhook(Request, frozen=True, kw_only=True):
 
     event: Literal["session.completed", "session.failed", "session.ended"]
     """The last one is told however it ended."""
-    url: str
+    url: WebAddress
     """Public, or one of the server's `allowed_addresses`."""
-    secret: str | None = None
+    secret: WebhookSecret | None = None
     """What the calls are signed with, whsec_ and the base64 of 24 to 64 bytes; without it, the server's
     `webhook_secret`. Never shown again."""
 
@@ -109,7 +110,7 @@ class TaskWebhook(Request, frozen=True, kw_only=True):
 class CreateTask(Request, frozen=True, kw_only=True, rename="camel"):
     """A task: what to do, on what, where, by whom, and how the result is handed over."""
 
-    prompt: str
+    prompt: Prompt
     agent: TaskAgent
     repo: Repo = Repo(mode="none")
     runtime: TaskRuntime = TaskRuntime()

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from ostler.wire.struct import Request, Wire
+from ostler.wire.texts import Branch, Commit, Key
 
 SnapshotProvider = Literal["zfs", "btrfs", "overlay", "overlay-root", "reflink", "git", "copy", "in-place"]
 RepoMode = Literal["git", "upload", "folder", "none"]
@@ -33,9 +34,9 @@ class Repo(Request, frozen=True, kw_only=True):
     mode: RepoMode = "git"
     url: str | None = None
     """Of a git repository: https, ssh, or an absolute path that the server allows."""
-    branch: str | None = None
+    branch: Branch | None = None
     """A branch or a tag; without it, the repository's default branch."""
-    commit: str | None = None
+    commit: Commit | None = None
     upload: str | None = None
     """The token or the id of an upload."""
     path: str | None = None
@@ -313,7 +314,7 @@ class ForkSession(Request, frozen=True, kw_only=True):
     """A new session that begins as this one was at the end of a turn; without a turn, as it is now."""
 
     turn: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    key: str | None = None
+    key: Key | None = None
     title: str | None = None
 
 
@@ -321,9 +322,9 @@ class Deliver(Request, frozen=True, kw_only=True):
     """How the result is handed over."""
 
     mode: DeliveryMode
-    branch: str | None = None
+    branch: Branch | None = None
     """The branch that is pushed; by default one named after the session."""
-    target_branch: str | None = None
+    target_branch: Branch | None = None
     """Of a pull request: where it goes to. Of a branch: the branch that is pushed, if `branch` is absent."""
     title: str | None = None
     body: str | None = None

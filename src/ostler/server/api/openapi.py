@@ -1,17 +1,22 @@
 """What Litestar cannot know about our API: the one error shape, event streams, the token, and words for people."""
 
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, get_args
 
 import msgspec
 
 from ostler.server.api.openapi_doors import BODIES, HEADERS, Alias, add_aliases, message_schemas
 from ostler.server.api.problems import PROBLEM_JSON
+from ostler.server.api.projected import UNIVERSAL
+from ostler.server.dialects import PROJECTIONS
 from ostler.server.dialects.daemon.projection import EVENT_TYPES
-from ostler.wire.events import AnyEvent
+from ostler.server.dialects.workflow.translation import STATE_KEYS
+from ostler.wire.events import EVENTS, AnyEvent, SessionStatus
 from ostler.wire.problems import Problem
 from ostler.wire.sessions import EventPage, Page, PromptReceipt, Session
 from ostler.wire.struct import Request, Wire
+from ostler.wire.texts import KEY
 
 Document = dict[str, Any]
 TITLE = "Ostler"
@@ -37,6 +42,14 @@ TAGS = {
     "agui": "Sessions as threads of AG-UI.",
     "mcp": "The server as an MCP server.",
 }
+
+
+def _several(words: Iterable[str]) -> str:
+    """The pattern of words with commas between them."""
+    one = "|".join(map(re.escape, words))
+    return f"^({one})(,({one}))*$"
+
+
 _REF = "#/components/schemas/{name}"
 _PARAMETERS = {
     "agent": "The agent's id.",
@@ -58,6 +71,26 @@ _PARAMETERS = {
     "kind": "Only executions of this kind; all are of kind `agent`.",
     "offset": "Return what comes after this event.",
 }
+_ID = {"pattern": KEY}
+_LIMITS: dict[str, Document] = {
+    "session": _ID,
+    "chat": _ID,
+    "execution": _ID,
+    "org": {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"},
+    "status": {"pattern": _several(get_args(SessionStatus))},
+    "label": {"pattern": "^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$"},
+    "types": {"pattern": _several(EVENTS)},
+    "format": {"enum": [UNIVERSAL, *PROJECTIONS]},
+    "path": {"pattern": r"^(?!/)(?!(.*/)?\.\.(/|$))(?!.*%(2[eEfF]|5[cC]|00))[^\x00\\]*$"},
+    "text": {"pattern": r"^[^\x00]*$"},
+    "key": {"enum": list(STATE_KEYS)},
+}
+"""What the code says of a parameter in better words than a type could."""
+_LIMITS_OF: dict[str, dict[str, Document]] = {
+    "asks.list": {"status": {}},
+    "events.project": {"format": {"enum": [UNIVERSAL, "flat"]}},
+}
+"""The same where an operation has another parameter of that name."""
 _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -186,8 +219,10 @@ def _describe(operation: Document, schemas: Document) -> None:
     """Words for people: what the operation does, takes and answers."""
     operation["summary"] = operation.pop("description")
     operation.pop("deprecated")
+    own = _LIMITS_OF.get(operation["operationId"], {})
     for parameter in operation.get("parameters", ()):
         _tidy_parameter(parameter)
+        parameter["schema"] |= (_LIMITS | own).get(parameter["name"], {})
     if body := operation.get("requestBody"):
         _tidy_body(body)
     for response in operation["responses"].values():

@@ -92,9 +92,18 @@ def _json_rpc() -> Document:
             "method": {"type": "string"},
             "params": {"type": "object"},
             "result": {"description": "Of an answer."},
-            "error": {"type": "object"},
+            "error": {
+                "type": "object",
+                "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
+                "required": ["code", "message"],
+            },
         },
         "required": ["jsonrpc"],
+        "anyOf": [
+            {"required": ["method"]},
+            {"required": ["id", "result"], "properties": {"id": {"type": ["string", "integer"]}}},
+            {"required": ["id", "error"]},
+        ],
     }
 
 

@@ -13,10 +13,11 @@ from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionSpec
 from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.sessions import CreateSession
+from ostler.wire.texts import CHOICE, SERVER, VARIABLE
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}", re.ASCII)
-_CHOICE = re.compile(r"[A-Za-z0-9_@~][A-Za-z0-9_@~.:/+,=()\[\] -]{0,254}", re.ASCII)
-_SERVER = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.:/+ -]{0,127}", re.ASCII)
+_VARIABLE = re.compile(VARIABLE)
+_CHOICE = re.compile(CHOICE)
+_SERVER = re.compile(SERVER)
 _CHOICES = ("model", "variant", "mode")
 _REFUSED = (
     *("PATH", "HOME", "SHELL", "IFS", "ENV", "TMPDIR", "USER", "LOGNAME", "EDITOR", "VISUAL", "PAGER", "BROWSER"),

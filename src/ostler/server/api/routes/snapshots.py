@@ -19,7 +19,7 @@ _STATE = "`base`, `now` or the id of a snapshot."
 Old = Annotated[str, Parameter(description=f"Where to begin: {_STATE}", max_length=100)]
 New = Annotated[str, Parameter(description=f"Where to end: {_STATE}", max_length=100)]
 OfTurn = Annotated[
-    int | None, Parameter(ge=0, le=1_000_000, description="Only what this turn changed, instead of `old` and `new`.")
+    int | None, Parameter(ge=1, le=1_000_000, description="Only what this turn changed, instead of `old` and `new`.")
 ]
 
 

@@ -7,6 +7,7 @@ import msgspec
 from ostler.base.errors import InvalidRequest
 from ostler.server.sessions.settings import SessionChange
 from ostler.wire.events import PermissionMode
+from ostler.wire.texts import Key
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -102,7 +103,7 @@ def _camel(name: str) -> str:
 class RunAgentInput(msgspec.Struct, frozen=True, kw_only=True):
     """One run: the thread, its messages, and answers to what was asked. These names may be in either spelling."""
 
-    thread_id: str
+    thread_id: Key
     run_id: str
     messages: tuple[AguiMessage, ...] = ()
     context: tuple[ContextEntry, ...] = ()

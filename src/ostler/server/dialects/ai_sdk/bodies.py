@@ -1,9 +1,14 @@
 """What chat clients send and get; read leniently, since clients send back more than we gave them."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from ostler.wire.providers import McpServer, Provider
+import msgspec
+
+from ostler.wire.providers import McpServers, Provider
 from ostler.wire.struct import Request, Wire
+from ostler.wire.texts import AbsolutePath, Choice, Key
+
+_SOME = msgspec.Meta(extra_json_schema={"minItems": 1})
 
 
 class UiApproval(Wire, frozen=True, kw_only=True):
@@ -37,7 +42,7 @@ class Sandbox(Request, frozen=True, kw_only=True):
     """Where the agent works."""
 
     type: Literal["local"] = "local"
-    cwd: str | None = None
+    cwd: AbsolutePath | None = None
     """Absolute folder; by default a new empty one."""
 
 
@@ -46,13 +51,13 @@ class AgentChoice(Request, frozen=True, kw_only=True):
 
     harness: str | None = None
     """The agent's name, such as claude-code."""
-    model: str | None = None
-    variant: str | None = None
-    mode: str | None = None
+    model: Choice | None = None
+    variant: Choice | None = None
+    mode: Choice | None = None
     instructions: str | None = None
     """Said to the agent before the first message."""
     permissions: Literal["default", "plan", "bypass", "ask", "allow"] | None = None
-    tools: dict[str, McpServer] | list[Any] | None = None
+    tools: McpServers | list[Any] | None = None
     """MCP servers by name."""
     sandbox: Literal["local"] | Sandbox | None = None
     provider: Provider | None = None
@@ -67,7 +72,7 @@ class Parameters(Wire, frozen=True, kw_only=True):
 class TurnData(Wire, frozen=True, kw_only=True):
     """The conversation with its inputs and configuration."""
 
-    messages: tuple[UiMessage, ...]
+    messages: Annotated[tuple[UiMessage, ...], _SOME]
     """The last one is the new one."""
     inputs: dict[str, Any] | None = None
     """Named values for this turn, told to the agent; no place for secrets."""
@@ -77,11 +82,11 @@ class TurnData(Wire, frozen=True, kw_only=True):
 class ChatRequest(Wire, frozen=True, kw_only=True):
     """One turn: with `data` the session protocol, with `messages` the body of `useChat`."""
 
-    session_id: str | None = None
+    session_id: Key | None = None
     data: TurnData | None = None
     references: dict[str, Any] | None = None
-    id: str | None = None
-    messages: tuple[UiMessage, ...] | None = None
+    id: Key | None = None
+    messages: Annotated[tuple[UiMessage, ...], _SOME] | None = None
     trigger: str | None = None
     message_id: str | None = None
     agent: AgentChoice | str | None = None
@@ -90,7 +95,7 @@ class ChatRequest(Wire, frozen=True, kw_only=True):
 class LoadSession(Wire, frozen=True, kw_only=True):
     """Which session's history is wanted."""
 
-    session_id: str
+    session_id: Key
 
 
 class InvokeMessage(Wire, frozen=True, kw_only=True):
@@ -103,7 +108,7 @@ class InvokeMessage(Wire, frozen=True, kw_only=True):
 class InvokeInputs(Wire, frozen=True, kw_only=True):
     """The conversation, in plain form; whatever else is here is told to the agent by its name."""
 
-    messages: tuple[InvokeMessage, ...]
+    messages: Annotated[tuple[InvokeMessage, ...], _SOME]
 
 
 class InvokeData(Wire, frozen=True, kw_only=True):

@@ -1,18 +1,25 @@
 """What clients of the daemon API send and get."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
 
 from ostler.wire.agents import Mode
+from ostler.wire.events import PermissionMode
 from ostler.wire.sessions import PermissionReply
 from ostler.wire.struct import Request, Wire
+from ostler.wire.texts import BY_SERVER, AbsolutePath, Choice, Variables
+
+_NotEmpty = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1})]
+_ModeName = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(get_args(PermissionMode))})]
 
 
 class LocalMcp(Request, frozen=True, kw_only=True, rename="camel", tag_field="type", tag="local"):
     """An MCP server that the agent starts as a program."""
 
-    command: str | tuple[str, ...]
+    command: _NotEmpty | Annotated[tuple[_NotEmpty, ...], msgspec.Meta(extra_json_schema={"minItems": 1})]
     args: tuple[str, ...] = ()
-    env: dict[str, str] | None = None
+    env: Variables | None = None
     enabled: bool | None = None
     cwd: str | None = None
     timeout_ms: int | None = None
@@ -36,16 +43,16 @@ class DaemonCreateSession(Request, frozen=True, kw_only=True):
 
     agent: str
     agent_mode: str | None = None
-    permission_mode: str | None = None
-    model: str | None = None
-    variant: str | None = None
+    permission_mode: _ModeName | None = None
+    model: Choice | None = None
+    variant: Choice | None = None
     token: str | None = None
     """What the agent logs in with; never shown again."""
     validate_token: bool | None = None
     agent_version: str | None = None
-    directory: str | None = None
+    directory: AbsolutePath | None = None
     title: str | None = None
-    mcp: dict[str, LocalMcp | RemoteMcp] | None = None
+    mcp: Annotated[dict[str, LocalMcp | RemoteMcp], BY_SERVER] | None = None
     skills: Any = None
 
 

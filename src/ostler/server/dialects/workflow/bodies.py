@@ -6,14 +6,16 @@ import msgspec
 
 from ostler.wire.events import PermissionMode
 from ostler.wire.struct import Request, Wire
+from ostler.wire.texts import AbsolutePath, Choice, Prompt
 
+SIGNALS = ("userMessage", "permissionReply", "questionReply")
 ExecutionStatus = Literal["PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "CANCELLED"]
 
 
 class ModelChoice(Request, frozen=True, kw_only=True, rename="camel"):
     """Which model to use."""
 
-    model_id: str
+    model_id: Choice
     provider: str | None = None
 
 
@@ -30,12 +32,12 @@ class ExecutionConfig(Request, frozen=True, kw_only=True, rename="camel"):
 class ExecutionInput(Request, frozen=True, kw_only=True, rename="camel"):
     """What the agent should do."""
 
-    user_prompt: str
+    user_prompt: Prompt
     system_prompt: str | None = None
     model: ModelChoice | None = None
     tools: tuple[str, ...] = ()
     config: ExecutionConfig = ExecutionConfig()
-    working_directory: str | None = None
+    working_directory: AbsolutePath | None = None
     agent: str | None = None
     """The agent that does it; the server's default one if absent."""
 
@@ -60,7 +62,7 @@ class SignalPayload(Request, frozen=True, kw_only=True, rename="camel"):
 class Signal(Request, frozen=True, kw_only=True):
     """Tell a running execution something."""
 
-    name: str
+    name: Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(SIGNALS)})]
     payload: SignalPayload = SignalPayload()
 
 

@@ -1,0 +1,41 @@
+"""Texts of requests that are not just any text.
+
+The API's document tells clients what fits; what does not is refused by the code, in words that say what to do.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+KEY = r"^(?!\.{1,2}$)[A-Za-z0-9._:-]{1,128}$"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,254}$"
+CHOICE = r"^[A-Za-z0-9_@~][A-Za-z0-9_@~.:/+,=()\[\] -]{0,254}$"
+SERVER = r"^[A-Za-z0-9_@][A-Za-z0-9_@.:/+ -]{0,127}$"
+_NOT_BLANK = r"\S"
+_WEB = r"^https?://"
+_COMMIT = r"^[0-9A-Fa-f]{7,64}$"
+_BRANCH = r"^(?![-./])(?!@$)(?!.*(\.\.|@\{|//|/\.|\.lock(/|$)))(?!.*[/.]$)[^\x00-\x20\x7f~^:?*\[\\]{1,250}$"
+_QUAD, _THREE, _TWO = "[A-Za-z0-9+/]{4}", "[A-Za-z0-9+/]{3}=", "[A-Za-z0-9+/]{2}=="
+_SECRET = rf"^whsec_(({_QUAD}){{8,20}}({_QUAD}|{_THREE}|{_TWO})?|({_QUAD}){{21}}{_TWO})$"
+
+
+def _fitting(pattern: str, **more: object) -> msgspec.Meta:
+    return msgspec.Meta(extra_json_schema={"pattern": pattern, **more})
+
+
+Key = Annotated[str, _fitting(KEY)]
+"""A client's own id of a session."""
+Choice = Annotated[str, _fitting(CHOICE)]
+"""The name of a model, a variant or a mode."""
+Prompt = Annotated[str, _fitting(_NOT_BLANK)]
+WebAddress = Annotated[str, _fitting(_WEB)]
+AbsolutePath = Annotated[str, _fitting("^/")]
+Branch = Annotated[str, _fitting(_BRANCH)]
+Commit = Annotated[str, _fitting(_COMMIT)]
+Base64 = Annotated[str, _fitting(rf"^({_QUAD})*({_THREE}|{_TWO})?$")]
+WebhookSecret = Annotated[str, _fitting(_SECRET)]
+_Value = Annotated[str, _fitting(r"^[^\x00]*$")]
+Variables = Annotated[dict[str, _Value], msgspec.Meta(extra_json_schema={"propertyNames": {"pattern": VARIABLE}})]
+"""Variables of a process."""
+BY_SERVER = msgspec.Meta(extra_json_schema={"propertyNames": {"pattern": SERVER}})
+"""Of a mapping by names of MCP servers."""

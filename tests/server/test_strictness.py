@@ -1,0 +1,83 @@
+"""What is valid by the API's document is not refused as invalid: the document is as strict as the code."""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import httpx
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis import GenerationMode
+
+from tests.server.http_helpers import build_document
+from tests.serving import RunningServer, running_server
+
+BEYOND_A_SCHEMA = {
+    "fields that go together": r"needs `message` or `parts`|`data` or `path`|is for a workspace|exclude each other"
+    r"|must be provided when|cannot be combined with|needs repo\.mode=git|data\.messages is required"
+    r"|needs the ask's id|pull request needs a token|which forge|Acp-(Connection|Session)-Id is missing",
+    "something to say, in one of several places": r"prompt is empty|must not be empty|has no text, image or file",
+    "who spoke last": r"must be from the user|decides no permission|last message must be the user's",
+    "what the agent offers": r"agentMode:|takes none",
+    "what no agent takes": r"skills: are not supported|mcp\.\S*: is not supported|content of type '",
+    "answers to what was never asked": r"JSONRPCResponse\.result",
+    "bytes, which are not characters": r"File name too long|longer than \d+ bytes",
+    "addresses that the server may call": r"is not an address that this server may call",
+    "free words of an application": r"forwardedProps\.\w+: |messages\[\d+\]\.content",
+}
+"""Reasons to refuse a request that a schema cannot say, or not without becoming unreadable."""
+_BEYOND = re.compile("|".join(BEYOND_A_SCHEMA.values()))
+
+api_schema = schemathesis.openapi.from_dict(build_document()).exclude(operation_id_regex=r"\.alias$")
+api_schema.config.generation.update(modes=[GenerationMode.POSITIVE])
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server that only gets valid requests; none of them may lead it out of this machine."""
+    state_dir = tmp_path_factory.mktemp("strict") / "state"
+    with running_server(state_dir, "--repository-host", "127.0.0.1") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[requests.Session]:
+    """Connections that stay open."""
+    with requests.Session() as client:
+        yield client
+
+
+@pytest.fixture
+def session(strict: RunningServer) -> str:
+    """A fresh session; the operation under test may end it."""
+    return str(httpx.post(f"{strict.url}/api/v1/sessions", json={"agent": "mock"}, timeout=60).json()["id"])
+
+
+@api_schema.parametrize()
+@settings(
+    max_examples=10,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_what_is_valid_by_the_document_is_not_refused(
+    case: schemathesis.Case[Any], strict: RunningServer, client: requests.Session, session: str
+) -> None:
+    _name_what_exists(case, {"session": session, "execution": session, "chat": session, "agent": "mock"})
+    wanted = case.as_transport_kwargs(base_url=strict.url)
+    with closing(client.request(**wanted, stream=True, timeout=60)) as answer:
+        assert answer.status_code != 400 or _BEYOND.search(answer.text), answer.text
+
+
+def _name_what_exists(case: schemathesis.Case[Any], known: dict[str, str]) -> None:
+    for place in (case.path_parameters, case.body):
+        if isinstance(place, dict):
+            place |= {name: value for name, value in known.items() if isinstance(place.get(name), str)}
+    match case.body:
+        case {"agent": dict(agent)} if "type" in agent:
+            agent["type"] = "mock"
