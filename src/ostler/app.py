@@ -222,6 +222,7 @@ async def _assemble(
         state_dir=settings.state_dir,
         buffer_bytes=settings.stream_buffer_bytes,
         last_position=await store.read(queries.last_position),
+        max_log_bytes=settings.max_log_bytes,
         idle_seconds=settings.idle_timeout_seconds,
         wrap_up_seconds=settings.wrap_up_seconds,
         default_instructions=settings.default_instructions,

@@ -14,7 +14,7 @@ from ostler.runner import nursery
 from ostler.runner.process import Process
 from ostler.server.sessions.log import SessionLog, frame
 from ostler.server.store import queries
-from ostler.server.store.records import Append
+from ostler.server.store.records import Append, Placed
 from ostler.server.store.writer import Writer
 
 VARIABLE = "OSTLER_CHAOS_BUG"
@@ -29,7 +29,7 @@ def acknowledge_first() -> None:
         time.sleep(_SLOW_DISK)
         return commit(self, group)
 
-    async def at_once(self: SessionLog, append: Append, written: "asyncio.Future[int]") -> None:
+    async def at_once(self: SessionLog, append: Append, written: "asyncio.Future[Placed]") -> None:
         if append.first == 1:  # a session that is not there could not even be shown
             await wait(self, append, written)
             return

@@ -261,6 +261,16 @@ class SessionBusy(OstlerError):
     template = "Session '{session}' is working on turn {turn}. Use when_busy queue, steer or interrupt, or wait."
 
 
+class LogFull(OstlerError):
+    """The events of a session take as much room as they may."""
+
+    code, status, title = "log_full", 409, "Log full"
+    template = (
+        "The log of session '{session}' has {size} bytes; the setting max_log_bytes allows {limit}. "
+        "Create a new session, or raise the setting and start the server again."
+    )
+
+
 class SettingsInUse(OstlerError):
     """A message or a client wants other settings of the agent while it works, or while messages wait."""
 

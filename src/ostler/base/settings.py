@@ -187,6 +187,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "comes at once; what is cut is told.",
         ),
     ] = 8 * 2**20
+    max_log_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Bytes on disk that the events of one session may take; its turn fails then, and it takes no "
+            "more prompts. 0 for no limit.",
+        ),
+    ] = 2 * 2**30
     kept_bases: Annotated[int, Meta(ge=0, description="Base trees kept although no workspace uses them.")] = 8
     max_unpacked_bytes: Annotated[
         int, Meta(ge=1024, description="Largest content of an archive or a commit that becomes a workspace.")

@@ -29,6 +29,7 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.answers import check_answers
 from ostler.server.sessions.log import SessionLog
+from ostler.server.sessions.overflow import thinned
 from ostler.server.sessions.policy import approves_plan, vet
 from ostler.server.sessions.settings import SessionChange, settings_now
 from ostler.server.sessions.state import TRANSITIONS
@@ -84,6 +85,7 @@ class LiveSession:
         self._hurried = asyncio.Event()
         self._deleted = False
         self._shutting_down = False
+        self._overflown = False
 
     @property
     def id(self) -> str:
@@ -103,7 +105,10 @@ class LiveSession:
 
     async def send(self, parts: Sequence[PromptPart], when_busy: WhenBusy, claim: str | None = None) -> PromptReceipt:
         """Start a turn, or do what the client wants while one is under way."""
+        await self.log.measure()
         self.refuse_if_over("prompts")
+        if self.log.is_full:
+            raise self.log.full()
         entry = QueueEntry(prompt_id=new_id("prm"), parts=tuple(parts), queued_at="")
         if self._can_begin():
             return await self._begin(entry, [], claim)
@@ -218,7 +223,7 @@ class LiveSession:
             state.turn is None
             and state.queue
             and state.status == "running"
-            and not (self._deleted or self._shutting_down or self.is_ending)
+            and not (self._deleted or self._shutting_down or self.is_ending or self.log.is_full)
         ):
             first, *rest = state.queue
             await self._begin(first, [drafts.queue(rest)])
@@ -464,6 +469,9 @@ class LiveSession:
 
     async def delivered(self, events: Sequence[Draft], progress: Progress) -> None:
         """Store what the agent did; decides by itself the asks that need no human."""
+        await self.log.measure()
+        if self.log.is_full:
+            events = thinned(events)
         written, answers = vet(events, self.log.state, self._permission_mode)
         if not written or self._deleted:
             return
@@ -472,9 +480,19 @@ class LiveSession:
         failpoint("deliver.after")
         for answer in answers:
             self.spawn(self.tell(answer))
+        if self.log.is_full and not self._overflown:
+            self._overflown = True
+            self.spawn(self._overflow())
         if any(draft.type == "turn.ended" for draft in written):
             self.agent.rest()
             self.spawn(self.begin_next())
+
+    async def _overflow(self) -> None:
+        """The log is full: say so, and end the turn."""
+        log.warning("session.log_full", session_id=self.id)
+        await self._append_patiently([drafts.error_of(self.log.full())])
+        if self._connection is not None:
+            await self._connection.interrupt()
 
     async def disconnected(self, end: AgentExit) -> None:
         """The agent's process is gone; the next prompt starts a new one."""

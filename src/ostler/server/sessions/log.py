@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import msgspec
 
 from ostler.base.clock import Clock
+from ostler.base.errors import LogFull
 from ostler.base.failpoints import failpoint
 from ostler.server.sessions.feed import Feed
 from ostler.server.sessions.history import retold
 from ostler.server.sessions.state import CHANGES, Happened, SessionState, apply, ask_of, snapshot_of, turn_of
-from ostler.server.store import statements
+from ostler.server.store import queries, statements
 from ostler.server.store.outline import Mark, mark_of
-from ostler.server.store.records import Append, Done, Progress, StateChange
+from ostler.server.store.records import Append, Done, Placed, Progress, StateChange
 from ostler.server.store.store import Store
 from ostler.wire.events import EVENTS, Event
 from ostler.wire.running import Draft, Prompt
@@ -67,6 +68,7 @@ class SessionLog:
         clock: Clock,
         project_feed: ProjectFeed,
         buffer_bytes: int,
+        most_bytes: int = 0,
     ) -> None:
         self.session_id = session_id
         self.state = state
@@ -81,6 +83,23 @@ class SessionLog:
         self._store = store
         self._clock = clock
         self._project_feed = project_feed
+        self._most_bytes = most_bytes
+        self._size: int | None = None
+        """What it takes on disk, once somebody asked."""
+
+    async def measure(self) -> None:
+        """Look how large it is, unless that is known; `is_full` tells nothing before."""
+        if self._most_bytes and self._size is None:
+            self._size = await self._store.read(queries.log_size, self.session_id)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the agent may add nothing more."""
+        return self._size is not None and self._size >= self._most_bytes
+
+    def full(self) -> LogFull:
+        """What to tell whoever wants more."""
+        return LogFull(session=self.session_id, size=self._size, limit=self._most_bytes)
 
     @property
     def shown(self) -> SessionState:
@@ -141,12 +160,12 @@ class SessionLog:
             done=done,
         )
 
-    async def commit(self, append: Append, written: "asyncio.Future[int]") -> None:
+    async def commit(self, append: Append, written: "asyncio.Future[Placed]") -> None:
         """Wait until an append is durable; it is shown to clients even if the caller gives up waiting."""
         written.add_done_callback(functools.partial(self._settled, append, self.state, self._generation))
         await asyncio.shield(written)
 
-    def _settled(self, append: Append, state: SessionState, generation: int, written: "asyncio.Future[int]") -> None:
+    def _settled(self, append: Append, state: SessionState, generation: int, written: "asyncio.Future[Placed]") -> None:
         if written.cancelled() or written.exception() is not None:
             self._roll_back(generation)
             return
@@ -154,7 +173,9 @@ class SessionLog:
         self._durable_state = state
         self.updated_at = append.time
         self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
-        self._project_feed.publish(append.events, written.result())
+        self._project_feed.publish(append.events, written.result().position)
+        if self._size is not None:
+            self._size += written.result().size
         failpoint("publish.after")
 
     def _roll_back(self, generation: int) -> None:

@@ -75,6 +75,7 @@ class Sessions(Reading):
         buffer_bytes: int,
         last_position: int,
         admission: Admission,
+        max_log_bytes: int = 0,
         idle_seconds: float = 0.0,
         wrap_up_seconds: float = 0.0,
         default_instructions: str = "",
@@ -88,6 +89,7 @@ class Sessions(Reading):
         self._trash = Trash(state_dir / "trash")
         self._clearing = Clearing(store)
         self._buffer_bytes = buffer_bytes
+        self._max_log_bytes = max_log_bytes
         self._idle_seconds = idle_seconds
         self._wrap_up_seconds = wrap_up_seconds
         self._default_instructions = default_instructions
@@ -150,6 +152,7 @@ class Sessions(Reading):
             clock=self._clock,
             project_feed=self.project_feed,
             buffer_bytes=self._buffer_bytes,
+            most_bytes=self._max_log_bytes,
         )
 
     def state_of(self, record: SessionRecord) -> tuple[SessionState, int, str]:

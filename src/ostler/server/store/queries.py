@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ostler.server.store.outline import KEYS
 from ostler.server.store.packing import unpack
 from ostler.server.store.records import (
     DONE,
@@ -125,6 +126,13 @@ def last_step(connection: sqlite3.Connection, session_id: str, start: int) -> in
         "SELECT step FROM chunks WHERE session = ? AND start = ? ORDER BY last DESC LIMIT 1", (session_id, start)
     ).fetchone()
     return row[0] if row else 0
+
+
+def log_size(connection: sqlite3.Connection, session_id: str) -> int:
+    """How many bytes the events of a session take, and what is made of them."""
+    each = "SELECT sum(length(body)) FROM {} WHERE session = ?1"
+    query = " UNION ALL ".join(each.format(name) for name in ("chunks", *KEYS))
+    return sum(size or 0 for (size,) in connection.execute(query, (session_id,)))
 
 
 def count_by_status(connection: sqlite3.Connection) -> dict[str, int]:

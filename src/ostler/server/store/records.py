@@ -1,6 +1,6 @@
 """What goes into the store and what comes out of it."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -96,6 +96,13 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     def last(self) -> int:
         """The sequence of the last event."""
         return self.first + len(self.events) - 1
+
+
+class Placed(NamedTuple):
+    """Where an append came to lie: the position of its last event, and the bytes it takes."""
+
+    position: int
+    size: int
 
 
 class NewSession(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,13 +9,13 @@ from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store import outline
 from ostler.server.store.packing import PACKING, pack
-from ostler.server.store.records import DONE, Append, Done, NewSession, SessionSpec, StoredResponse, encode
+from ostler.server.store.records import DONE, Append, Done, NewSession, Placed, SessionSpec, StoredResponse, encode
 
 _CLEARED_AT_ONCE = 32
 IDEMPOTENCY_SECONDS = 24 * 3600
 
 
-def insert_session(connection: sqlite3.Connection, new: NewSession, first: Append) -> int:
+def insert_session(connection: sqlite3.Connection, new: NewSession, first: Append) -> Placed:
     """Create a session with its first events; sqlite3.IntegrityError if the key is taken."""
     change = first.change
     if change is None:
@@ -58,14 +58,15 @@ def touch(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE counters SET value = value WHERE name = 'position'")
 
 
-def insert_events(connection: sqlite3.Connection, append: Append) -> int:
-    """Append a burst and everything that belongs to it; returns the position of its last event."""
+def insert_events(connection: sqlite3.Connection, append: Append) -> Placed:
+    """Append a burst and everything that belongs to it."""
     (last,) = connection.execute("SELECT MAX(last) FROM chunks WHERE session = ?", (append.session_id,)).fetchone()
     if append.first != (last or 0) + 1:  # an earlier burst of this session failed; this one must not leave a gap
         raise StoreUnavailable(reason=f"event {append.first} does not follow {last or 0}")
     (position,) = connection.execute(
         "UPDATE counters SET value = value + ? WHERE name = 'position' RETURNING value", (len(append.events),)
     ).fetchone()
+    body = pack(append.session_id, append.events, append.raws)
     connection.execute(
         "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, NULL, ?, ?, ?)",
         (
@@ -73,7 +74,7 @@ def insert_events(connection: sqlite3.Connection, append: Append) -> int:
             append.session_id,
             append.first,
             append.last,
-            pack(append.session_id, append.events, append.raws),
+            body,
             append.progress.start if append.progress else None,
             append.progress.step if append.progress else None,
             PACKING,
@@ -83,7 +84,7 @@ def insert_events(connection: sqlite3.Connection, append: Append) -> int:
     _upsert_projections(connection, append)
     if append.done is not None:
         _insert_done(connection, append.done)
-    return int(position)
+    return Placed(position, len(body) + sum(len(mark.body) for mark in append.marks))
 
 
 def _update_session(connection: sqlite3.Connection, append: Append) -> None:
