@@ -91,6 +91,14 @@ def test_the_first_prompt_names_the_session_and_a_patch_renames_it(api: httpx.Cl
     assert talk.get()["title"] == "Mine"
 
 
+def test_a_filter_takes_the_names_of_an_agent_that_a_new_session_takes(api: httpx.Client) -> None:
+    created = api.post("/sessions", json={"agent": "claude", "labels": {"batch": "names"}}).json()
+    assert created["agent"] == "claude-code"
+    for name, expected in (("claude", [created["id"]]), ("claude-code", [created["id"]]), ("nobody", [])):
+        items = api.get("/sessions", params={"agent": name, "label": "batch=names"}).json()["items"]
+        assert [found["id"] for found in items] == expected
+
+
 def test_lists_are_paged_filtered_and_newest_first(api: httpx.Client) -> None:
     ids = [Talk(api, labels={"batch": "list-test"}).id for _ in range(5)]
     Talk(api, labels={"batch": "other"})

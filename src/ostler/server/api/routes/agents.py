@@ -18,6 +18,14 @@ async def find_agent(services: Services, name: str) -> Agent:
     raise UnsupportedAgent(agent=name, known=", ".join(agent.id for agent in catalogue))
 
 
+async def full_name(services: Services, name: str | None) -> str | None:
+    """The id of the agent that a filter names; a name that no agent has any more stays as it is."""
+    for agent in await services.runner.catalogue() if name else ():
+        if name in {agent.type, *agent.aliases}:
+            return agent.id
+    return name
+
+
 @get("/agents", operation_id="agents.list", tags=_TAGS)
 async def list_agents(services: Services) -> AgentList:
     """Every agent this server can run, and the defaults of new sessions."""

@@ -6,6 +6,7 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import Parameter
 
 from ostler.base.errors import InvalidRequest
+from ostler.server.api.routes.agents import full_name
 from ostler.server.api.services import Services
 from ostler.server.api.views import listed_view, live_view, session_view
 from ostler.server.store.records import SessionFilter
@@ -33,7 +34,7 @@ async def list_sessions(
         page=page,
         per_page=per_page,
         statuses=statuses_of(status),
-        agent=agent,
+        agent=await full_name(services, agent),
         labels=labels_of(label),
         text=q,
         project_id=project_id,
