@@ -41,6 +41,21 @@ def test_a_new_task_is_queued_and_says_where_to_look(api: httpx.Client, reposito
     assert answer.headers["location"] == place
 
 
+def test_the_session_of_a_task_shows_the_order_as_the_task_does(api: httpx.Client, repository: Path) -> None:
+    ordered = done(api, _full(repository))["id"]
+    told = api.get(f"/tasks/{ordered}").json()
+    shown = api.get(f"/sessions/{ordered}").json()
+    same = ("task", "runtime", "workspace", "vcs")
+    assert {name: shown[name] for name in same} == {name: told[name] for name in same}
+    assert (shown["tenant_id"], shown["project_id"], shown["started_at"]) == ("acme", "storefront", told["startedAt"])
+    assert shown["runtime"]["resources"] == {"cpu": 4, "memoryMiB": 8192}
+    assert {name: shown["links"][name] for name in ("workspace", "ide")} == {
+        name: told["links"][name] for name in ("workspace", "ide")
+    }
+    (listed,) = api.get("/sessions", params={"project_id": "storefront", "per_page": 1}).json()["items"]
+    assert ("task" in listed, "vcs" in listed) == (False, True)
+
+
 def test_a_task_goes_through_its_states_and_writes_them_down(
     api: httpx.Client, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

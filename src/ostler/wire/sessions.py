@@ -9,6 +9,7 @@ from ostler.wire.items import Item
 from ostler.wire.parts import InputPart
 from ostler.wire.providers import McpServers, Provider
 from ostler.wire.struct import Request, Wire
+from ostler.wire.tasks import TaskPart, TaskRuntimeView, TaskVcs, TaskWorkspaceView
 from ostler.wire.texts import AbsolutePath, Choice, Key, Prompt, Variables
 from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import Repo, Runtime, WorkspaceWish
@@ -139,6 +140,15 @@ class Session(Wire, frozen=True, kw_only=True):
     """Absent while the agent has changed nothing."""
     delivery: DeliveryCompletedData | None = None
     """How the result was handed over last."""
+    tenant_id: str | None = None
+    """Of a session that a task started, as the fields below; they are what `GET /tasks/{id}` shows."""
+    started_at: str | None = None
+    task: TaskPart | None = None
+    """What was ordered; absent in lists."""
+    runtime: TaskRuntimeView | None = None
+    workspace: TaskWorkspaceView | None = None
+    """While its files are kept."""
+    vcs: TaskVcs | None = None
 
 
 class Page(Wire, Generic[T], frozen=True, kw_only=True, rename="camel"):

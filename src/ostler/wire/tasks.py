@@ -166,6 +166,7 @@ class TaskRuntimeView(Wire, frozen=True, kw_only=True, rename="camel"):
 
     type: RuntimeType
     devcontainer_path: str | None = None
+    resources: TaskResources | None = None
 
 
 class TaskWorkspaceView(Wire, frozen=True, kw_only=True, rename="camel"):

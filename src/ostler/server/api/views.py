@@ -6,7 +6,9 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.settings import settings_now
 from ostler.server.sessions.state import SessionState
 from ostler.server.store.records import SessionRecord
+from ostler.server.tasks.views import task_session
 from ostler.wire.sessions import ProcessInfo, Session
+from ostler.wire.tasks import TaskSession
 
 API = "/api/v1"
 
@@ -16,7 +18,7 @@ def session_view(
 ) -> Session:
     """A session as clients see it; values of env never leave the server."""
     self_link = f"{API}/sessions/{record.id}"
-    return Session(
+    shown = Session(
         id=record.id,
         key=record.key,
         project_id=record.project,
@@ -58,11 +60,27 @@ def session_view(
         changes=state.changes,
         delivery=state.delivery,
     )
+    return shown if record.spec.task is None else _ordered(shown, task_session(record, state))
+
+
+def _ordered(session: Session, order: TaskSession) -> Session:
+    """A session that a task started, with what was ordered."""
+    return msgspec.structs.replace(
+        session,
+        project_id=order.project_id,
+        tenant_id=order.tenant_id,
+        started_at=order.started_at,
+        task=order.task,
+        runtime=order.runtime,
+        workspace=order.workspace,
+        vcs=order.vcs,
+        links={**session.links, "workspace": order.links.workspace, "ide": order.links.ide},
+    )
 
 
 def listed_view(session: Session) -> Session:
-    """A session of a list: without its instructions, which could make a page of many megabytes."""
-    return msgspec.structs.replace(session, instructions=None)
+    """A session of a list: without its instructions and order, which could make a page of many megabytes."""
+    return msgspec.structs.replace(session, instructions=None, task=None)
 
 
 def live_view(live: LiveSession) -> Session:

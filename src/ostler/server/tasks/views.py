@@ -10,6 +10,7 @@ from ostler.wire.tasks import (
     TaskDelivered,
     TaskLinks,
     TaskPart,
+    TaskResources,
     TaskRuntimeView,
     TaskSession,
     TaskVcs,
@@ -66,7 +67,12 @@ def _runtime(record: SessionRecord) -> TaskRuntimeView:
     order = record.spec.workspace
     if order is None:
         return TaskRuntimeView(type="local")
-    return TaskRuntimeView(type=order.runtime.type, devcontainer_path=order.runtime.devcontainer_path)
+    given = order.runtime.resources
+    return TaskRuntimeView(
+        type=order.runtime.type,
+        devcontainer_path=order.runtime.devcontainer_path,
+        resources=TaskResources(cpu=given.cpu, memory_mib=given.memory_mib) if given is not None else None,
+    )
 
 
 def _vcs(record: SessionRecord, state: SessionState) -> TaskVcs:
