@@ -140,7 +140,7 @@ def test_state_has_messages_status_and_turn(acme: httpx.Client, api: httpx.Clien
     ]
 
 
-def test_a_cancelled_execution_ends_its_stream(acme: httpx.Client) -> None:
+def test_a_cancelled_execution_ends_its_stream(acme: httpx.Client, api: httpx.Client) -> None:
     execution = create(acme, "mock: say begun\nmock: wait 60")
     stream = messages(acme, execution)
     next(message for message in stream if message[0] == "Token")
@@ -151,6 +151,9 @@ def test_a_cancelled_execution_ends_its_stream(acme: httpx.Client) -> None:
     assert told == [cancelled]
     again = [message for message in messages(acme, execution, offset=0) if message[1].get("key") == "status"]
     assert again == [PENDING, ("WorkflowState", {"key": "status", "value": "running"}), cancelled]
+    page = api.get(f"/sessions/{execution}/events", params={"format": "workflow"}).json()["events"]
+    assert [(found["event"], found["data"]) for found in page if found["data"].get("key") == "status"] == again
+    assert acme.get(f"{ALL}/{execution}/state", params={"key": "status"}).json()["value"] == "cancelled"
 
 
 def test_asks_are_told_and_answered_by_signals(acme: httpx.Client) -> None:

@@ -5,6 +5,7 @@ the offset; what comes from events up to the offset is not shown again. The `id`
 event, on the last message of each event only: a client that lost some of them gets all of that event's messages again.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -87,7 +88,13 @@ async def _opened(services: Services, record: SessionRecord, found: Format, offs
     """The log for a reader that has everything up to the offset, and where to begin to read."""
     start = await turn_boundary(services.sessions, record.id, offset)
     past = await _past(services, record, found)
-    return _ProjectedLog(found, subject_of(record, start.turns), offset=offset, past=past), start.offset
+    return _ProjectedLog(found, subject_in(services, record, start.turns), offset=offset, past=past), start.offset
+
+
+def subject_in(services: Services, record: SessionRecord, turns_before: int) -> Subject:
+    """A session with what only its server knows of how its turns ended."""
+    is_cut_off = functools.partial(services.sessions.is_cut_off, record)
+    return msgspec.structs.replace(subject_of(record, turns_before), is_cut_off=is_cut_off)
 
 
 async def _past(services: Services, record: SessionRecord, found: Format) -> LeftBehind:

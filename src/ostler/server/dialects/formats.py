@@ -6,7 +6,11 @@ from typing import Protocol
 import msgspec
 
 from ostler.server.store.records import SessionRecord
-from ostler.wire.events import AnyEvent, UnknownEvent
+from ostler.wire.events import AnyEvent, TurnEnded, UnknownEvent
+
+
+def _never(_: TurnEnded) -> bool:
+    return False
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +24,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The folder that the agent works in."""
     turns_before: int = 0
     """How many turns came before the one that the reading begins with."""
+    is_cut_off: Callable[[TurnEnded], bool] = _never
+    """Whether a turn ended because its session did: then nobody is waited for, and the end is told next."""
 
 
 def subject_of(record: SessionRecord, turns_before: int = 0) -> Subject:

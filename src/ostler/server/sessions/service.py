@@ -42,6 +42,7 @@ from ostler.server.store import queries, statements
 from ostler.server.store.claims import next_claim
 from ostler.server.store.records import Done, NewSession, SessionFilter, SessionRecord
 from ostler.server.store.store import Store
+from ostler.wire.events import TurnEnded
 from ostler.wire.parts import PromptPart
 from ostler.wire.running import Draft, KeptProcess
 from ostler.wire.sessions import (
@@ -170,6 +171,14 @@ class Sessions(Reading):
         """Whether somebody stops or cancels the session just now."""
         live = self._live.get(record.id)
         return live is not None and live.is_ending
+
+    def is_cut_off(self, record: SessionRecord, event: TurnEnded) -> bool:
+        """Whether a turn ended because its session did."""
+        if event.data.outcome != "interrupted":
+            return False
+        state, _, _ = self.state_of(record)
+        was_last = state.last_turn is not None and state.last_turn.last_sequence == event.sequence
+        return self.is_ending(record) or (state.ended and was_last)
 
     async def page(self, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
         """One page of sessions and how many match."""

@@ -6,6 +6,7 @@ from litestar import Request, Response, Router, get, post
 from litestar.params import Parameter
 
 from ostler.base.errors import NotFound
+from ostler.server.api.projected import subject_in
 from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.routes.events import resume_from
 from ostler.server.api.services import Services
@@ -106,7 +107,8 @@ async def stream_execution(
     wanted = resume_from(request, last.offset if offset is None else offset)
     start = await turn_boundary(services.sessions, live.id, wanted)
     past = await left_behind(services.sessions, live.record)
-    stream = WorkflowStream(live, quiet_until=wanted, past=past, turn_count=start.turns)
+    subject = subject_in(services, live.record, start.turns)
+    stream = WorkflowStream(subject, quiet_until=wanted, past=past)
     follower = Follower(services.sessions, live, offset=start.offset)
     chunks = Rendering(follower, stream.render, heartbeat=services.settings.heartbeat_seconds, is_over=stream.is_over)
     return EventStream(chunks, live.log.feed, services, holds=live)

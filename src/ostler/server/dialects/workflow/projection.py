@@ -47,6 +47,7 @@ class WorkflowProjection:
     """Fed the events of whole turns in order."""
 
     def __init__(self, subject: Subject) -> None:
+        self._is_cut_off = subject.is_cut_off
         self._turn_count = subject.turns_before
         self._turn_id = ""
         self._status: SessionStatus = "running"
@@ -92,6 +93,8 @@ class WorkflowProjection:
                 return [*self._standing(), _state("currentTurn", self._turn_count)]
             case TurnEnded():
                 self._works, self._asks = False, set()
+                if self._is_cut_off(event):
+                    return []
             case SessionStatusChanged():
                 self._status = event.data.status
             case SessionEnded():

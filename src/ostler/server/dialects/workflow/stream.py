@@ -5,19 +5,17 @@ from collections.abc import Sequence
 import msgspec
 
 from ostler.server.dialects.conversation import LeftBehind
-from ostler.server.dialects.formats import subject_of
+from ostler.server.dialects.formats import Subject
 from ostler.server.dialects.workflow.projection import Message, WorkflowProjection
-from ostler.server.sessions.live import LiveSession
 from ostler.server.store.records import StoredEvent
-from ostler.wire.events import AnyEvent, SessionEnded, TurnEnded, UnknownEvent, decode_event
+from ostler.wire.events import SessionEnded, decode_event
 
 
 class WorkflowStream:
     """Renders a log from the beginning of a turn on; what the client has already is not told again."""
 
-    def __init__(self, live: LiveSession, *, quiet_until: int, past: LeftBehind, turn_count: int) -> None:
-        self._projection = WorkflowProjection(subject_of(live.record, turn_count))
-        self._live = live
+    def __init__(self, subject: Subject, *, quiet_until: int, past: LeftBehind) -> None:
+        self._projection = WorkflowProjection(subject)
         self._quiet_until = quiet_until
         self._past = past
         self._ended = False
@@ -31,19 +29,11 @@ class WorkflowStream:
         written = []
         for stored in events:
             event = decode_event(stored.body)
-            messages = () if self._is_cut_off(event) else self._projection.feed(event)
+            messages = self._projection.feed(event)
             self._ended = self._ended or isinstance(event, SessionEnded)
             if stored.number > self._quiet_until and stored.number not in self._past:
                 written += [_frame(stored.number, message) for message in messages]
         return b"".join(written)
-
-    def _is_cut_off(self, event: AnyEvent | UnknownEvent) -> bool:
-        """Whether a turn ends because its execution does: then nobody is waited for, and the end is told next."""
-        if not isinstance(event, TurnEnded) or event.data.outcome != "interrupted":
-            return False
-        state = self._live.log.shown
-        was_last = state.last_turn is not None and state.last_turn.last_sequence == event.sequence
-        return self._live.is_ending or (state.ended and was_last)
 
 
 def _frame(number: int, message: Message) -> bytes:
