@@ -162,6 +162,32 @@ def test_what_was_said_before_a_new_thread_reaches_the_agent(agui: httpx.Client,
     assert all(text in told for text in ("I am Ada.", "Hello Ada."))
 
 
+def test_tools_thoughts_and_files_of_an_imported_thread_are_kept(agui: httpx.Client, thread: str) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}}
+    picture = {"type": "image", "source": {"type": "data", "value": "iVBORw0KGgo=", "mimeType": "image/png"}}
+    history = [
+        said([{"type": "text", "text": "Look."}, picture]),
+        said("Hm", "reasoning"),
+        {**said("I search.", "assistant"), "toolCalls": [call, {**call, "id": "c2"}]},
+        {"id": "t1", "role": "tool", "content": "3 results", "toolCallId": "c1"},
+        {"id": "t2", "role": "tool", "content": "", "error": "no net", "toolCallId": "c2"},
+    ]
+    run(agui, body(thread, *history, said("mock: say ok")))
+    shown = agui.post("/load-session", json={"session_id": thread}).json()["messages"]
+    tool = {"type": "tool-search", "input": {"q": 1}}
+    assert [found["parts"] for found in shown[1:3]] == [
+        [{"type": "reasoning", "text": "Hm"}],
+        [
+            {"type": "text", "text": "I search."},
+            {**tool, "toolCallId": "c1", "state": "output-available", "output": "3 results"},
+            {**tool, "toolCallId": "c2", "state": "output-error", "errorText": "no net"},
+        ],
+    ]
+    assert [part["type"] for part in shown[0]["parts"]] == ["text", "file"]
+    (first, *_) = agui.get(f"/api/v1/sessions/{thread}/messages").json()["messages"]
+    assert [part["type"] for part in first["item"]["content"]] == ["text", "image", "text"]
+
+
 def test_system_messages_are_the_instructions_of_a_new_thread(agui: httpx.Client, thread: str) -> None:
     told = [said("Be brief.", "system"), said("Be kind.", "developer")]
     assert spoken(run(agui, body(thread, *told, said("mock: instructions")))) == "Be brief.\n\nBe kind."

@@ -33,12 +33,30 @@ class Content(Body, frozen=True, kw_only=True):
     mime_type: str | None = None
 
 
+class FunctionCall(Body, frozen=True, kw_only=True):
+    """What a tool was called with."""
+
+    name: str
+    arguments: str = ""
+
+
+class ToolCall(Body, frozen=True, kw_only=True):
+    """A call of a tool."""
+
+    id: str
+    function: FunctionCall
+
+
 class AguiMessage(Body, frozen=True, kw_only=True):
     """A message of the conversation."""
 
     id: str
     role: str
     content: Any = None
+    tool_calls: tuple[ToolCall, ...] | None = None
+    tool_call_id: str | None = None
+    """Of the answer of a tool: which call it is for."""
+    error: str | None = None
 
 
 class ContextEntry(Body, frozen=True, kw_only=True):

@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
-from ostler.base.context import Context, Said, differing, trimmed, wrapped
+from ostler.base.context import Context, differing, trimmed, wrapped
 from ostler.base.errors import InvalidRequest
 from ostler.server.dialects.agui.bodies import AguiMessage, Content, RunAgentInput
+from ostler.server.dialects.agui.imported import taken
 from ostler.server.store.records import SessionSpec
 from ostler.wire.parts import ImageInput, InputPart, TextInput
 from ostler.wire.sessions import SendMessage
@@ -29,31 +30,26 @@ def prompt_of(wanted: RunAgentInput, known: SessionSpec | None) -> SendMessage:
     parts = _parts(last, len(wanted.messages) - 1)
     if not any(not isinstance(part, TextInput) or part.text.strip() for part in parts):
         raise _refused(f"messages[{len(wanted.messages) - 1}].content", "must not be empty")
-    told = wrapped(_before(wanted) if known is None else _others(wanted, known))
-    return SendMessage(parts=(TextInput(text=told), *parts) if told else tuple(parts))
+    before = _before(wanted) if known is None else _others(wanted, known)
+    return SendMessage(parts=(*before, *parts))
 
 
 def _refused(field: str, reason: str) -> InvalidRequest:
     return InvalidRequest(reason=f"{field}: {reason}.", errors={field: [reason]})
 
 
-def _others(wanted: RunAgentInput, known: SessionSpec) -> Context:
-    return Context(instructions=differing(instructions_of(wanted), known.instructions))
+def _others(wanted: RunAgentInput, known: SessionSpec) -> list[InputPart]:
+    told = wrapped(Context(instructions=differing(instructions_of(wanted), known.instructions)))
+    return [TextInput(text=told)] if told else []
 
 
-def _before(wanted: RunAgentInput) -> Context:
-    earlier = wanted.messages[:-1]
-    said = [
-        Said(id=message.id, role="user" if message.role == "user" else "assistant", text=text)
-        for message in earlier
-        if message.role in {"user", "assistant"} and (text := _text(message))
-    ]
-    history, omitted = trimmed(said)
-    return Context(
-        inputs={entry.description: entry.value for entry in wanted.context},
-        history=history,
-        omitted=omitted,
-    )
+def _before(wanted: RunAgentInput) -> list[InputPart]:
+    """What a new thread must be told before the newest message: a context, and the pictures in it."""
+    imported = taken(wanted.messages[:-1])
+    history, omitted = trimmed(imported.said)
+    inputs = {entry.description: entry.value for entry in wanted.context}
+    told = wrapped(Context(inputs=inputs, history=history, omitted=omitted))
+    return [TextInput(text=told), *imported.pictures(history)] if told else []
 
 
 def _text(message: AguiMessage) -> str:
