@@ -12,6 +12,7 @@ from typing import Any
 from ostler.client.aio import AsyncClient
 from tests.chaos.checker import check
 from tests.chaos.clients import Caller, read_plainly, read_with_sdk
+from tests.chaos.full_disk import CrampedVictim
 from tests.chaos.history import History, Reading
 from tests.chaos.hostile import OUTSIDE, send_archives, stall
 from tests.chaos.traffic import SPARSE, Person, model_script, sparse_script
@@ -21,7 +22,10 @@ from tests.patience import stretched
 ADOPT_SECONDS = 20.0
 """Two seconds are aimed at."""
 KINDS = ("server", "keeper", "agent")
-"""What is killed in turn; `power` is everything at once."""
+"""What is killed in turn; `power` is everything at once, `disk` its room, and a server with it now and then."""
+
+
+CRAMPED = ("disk", "keeper", "agent")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +145,9 @@ class Run:
         elif kind == "power":
             self.history.losses.update(kept.session for kept in agents)
             await self._kill_server([])
+        elif kind == "disk":
+            self.history.losses.update(self.history.created.values())  # an interrupt may end an agent now
+            await self._fill_the_disk()
         elif agents:
             fewest = min(self.history.losses[kept.session] for kept in agents)
             spared = [kept for kept in agents if self.history.losses[kept.session] == fewest]
@@ -148,6 +155,14 @@ class Run:
             self.history.losses[chosen.session] += 1
             self._killed.add(chosen.folder)
             os.kill(chosen.pid if kind == "agent" else chosen.keeper, signal.SIGKILL)
+
+    async def _fill_the_disk(self) -> None:
+        assert isinstance(self.victim, CrampedVictim)
+        self.victim.fill()
+        await asyncio.sleep(self._dice.uniform(0.2, 2))
+        if self._dice.random() < 0.5:
+            await self._kill_server([])
+        self.victim.make_room()
 
     async def _kill_server(self, agents: list[Kept]) -> None:
         self.victim.kill()

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.full_disk import CrampedVictim
 from tests.chaos.real_agents import installed, real_agents
-from tests.chaos.run import Plan, Run, seed_of, told
+from tests.chaos.run import CRAMPED, Plan, Run, seed_of, told
 from tests.chaos.victim import Victim
 from tests.patience import stretched
 
@@ -30,3 +31,15 @@ async def test_random_kills_break_no_promise(
         print(f"chaos: {told(run)}")
     assert violations == []
     assert run.history.kills.total() >= plan.kills
+
+
+@pytest.mark.timeout(stretched(900))
+@pytest.mark.root
+async def test_a_disk_that_fills_up_breaks_no_promise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Run(Plan(seed=seed_of(), seconds=15, kills=9, sessions=6, kinds=CRAMPED), CrampedVictim(tmp_path))
+    run.add_people()
+    run.add_guests()
+    violations = await run.play()
+    with capsys.disabled():
+        print(f"\nchaos: {told(run)}")
+    assert violations == []

@@ -13,21 +13,26 @@ from tests.serving import RunningServer, running_server
 
 _MEGABYTES = 24
 _FILES = 2000
-_MOUNT = f'mount -t tmpfs -o size={_MEGABYTES}m,nr_inodes={_FILES} small "$1" && echo mounted && exec sleep 100000'
+_MOUNT = 'mount -t tmpfs -o "size=$2m,nr_inodes=$3" small "$1" && echo mounted && exec sleep 100000'
 _CHUNK = b"\0" * 65536
 
 
 class SmallDisk:
     """One state folder on a disk of its own, in a mount namespace that dies with the test."""
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, *, megabytes: int = _MEGABYTES, files: int = _FILES) -> None:
         self.state_dir = state_dir
         state_dir.mkdir(parents=True)
-        command = ["unshare", "--mount", "sh", "-c", _MOUNT, "sh", str(state_dir)]
+        command = ["unshare", "--mount", "sh", "-c", _MOUNT, "sh", str(state_dir), str(megabytes), str(files)]
         self._holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._holder.stdout is not None
         assert self._holder.stdout.readline() == "mounted\n"
         self._ballast = self.seen_from_here("ballast")
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        """The words before a command that is to see the disk."""
+        return ("nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt", "--")
 
     def seen_from_here(self, name: str) -> Path:
         """A file of the disk, which is mounted for the servers only."""
@@ -67,9 +72,8 @@ class SmallDisk:
     @contextmanager
     def server(self, *args: str) -> Iterator[tuple[RunningServer, httpx.Client]]:
         """A server on this disk, and a client of it."""
-        prefix = ["nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt", "--"]
         with (
-            running_server(self.state_dir, *args, prefix=prefix) as server,
+            running_server(self.state_dir, *args, prefix=self.prefix) as server,
             httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
         ):
             yield server, api

@@ -176,6 +176,36 @@ def test_the_turn_of_an_agent_that_is_killed_with_its_server_on_a_full_disk_ends
         assert_whole(talk)
 
 
+def test_what_an_agent_heard_while_the_disk_was_full_is_in_the_log_once(disk: SmallDisk) -> None:
+    with disk.server() as (server, api), ThreadPoolExecutor(1) as pool:
+        talk = Talk(api)
+        talk.send("mock: stream 6000 words 1500/s")
+        talk.until_type("item.delta")
+        disk.fill()
+        wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
+        steering = pool.submit(talk.post, "/messages", message="mock: say louder", when_busy="steer")
+        refused_at_last(api, talk.id)
+        assert not steering.done()
+        disk.make_room()
+        receipt = steering.result(60)
+        assert (receipt.status_code, receipt.json()["disposition"]) == (202, "steered")
+        talk.until_type("turn.ended")
+        items = [event["data"]["item"]["item_id"] for event in talk.events if event["type"] == "item.completed"]
+        assert items.count(f"itm_{receipt.json()['prompt_id']}") == 1
+        assert_whole(talk)
+
+
+def test_a_session_that_could_not_be_stopped_on_a_full_disk_is_stopped_later(disk: SmallDisk) -> None:
+    with disk.server() as (_, api):
+        talk = Talk(api)
+        talk.turn("mock: say before")
+        disk.fill()
+        refused_at_last(api, talk.id)
+        assert_refused(talk.post("/stop"))
+        disk.make_room()
+        assert talk.post("/stop").json()["status"] == "stopped"
+
+
 def keeper_of(disk: SmallDisk) -> dict[str, int]:
     """The process numbers that the keeper of the only agent noted."""
     (note,) = disk.seen_from_here("keepers").glob("*/running")

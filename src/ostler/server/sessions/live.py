@@ -190,10 +190,13 @@ class LiveSession:
         if turn is None or connection is None or self.log.state.status != "running":
             return False
         prompt = Prompt(prompt_id=entry.prompt_id, turn_id=turn.turn_id, parts=entry.parts, claim=claim)
-        if not await connection.steer(prompt):
+        try:
+            is_heard = await connection.steer(prompt)
+        except AgentExited:  # the end of the turn is on its way to the log
             return False
-        await self.take_up(prompt)
-        return True
+        if is_heard:
+            await self.take_up(prompt)
+        return is_heard
 
     async def _jump_in(self, entry: QueueEntry, claim: str | None) -> PromptReceipt:
         receipt = await self._enqueue(entry, claim, front=True)
@@ -215,7 +218,18 @@ class LiveSession:
         return PromptReceipt(prompt_id=entry.prompt_id, disposition=disposition, **more)
 
     async def begin_next(self) -> None:
-        """Take the next prompt from the queue, if one waits and nothing stands in its way."""
+        """Take the next prompt from the queue, if one waits and nothing stands in its way, not even a full disk."""
+        try:
+            await self._begin_next()
+        except StoreUnavailable as error:
+            log.error("session.append_failed", session_id=self.id, reason=str(error))
+            self.spawn(self._begin_later())
+
+    async def _begin_later(self) -> None:
+        await asyncio.sleep(_WRITE_RETRY_SECONDS)
+        await self.begin_next()
+
+    async def _begin_next(self) -> None:
         if self.chores.stand_in_the_way:
             await self.chores.do()
         state = self.log.state
@@ -250,7 +264,8 @@ class LiveSession:
     async def take_up(self, prompt: Prompt) -> None:
         """Write down a message that the agent heard within a turn."""
         receipt = PromptReceipt(prompt_id=prompt.prompt_id, disposition="steered", turn_id=prompt.turn_id)
-        await self.log.append(drafts.user_message(prompt.prompt_id, prompt.parts), done=_done(prompt.claim, receipt))
+        done = _done(prompt.claim, receipt)
+        await self._append_patiently(drafts.user_message(prompt.prompt_id, prompt.parts), done=done)
 
     # Asks
 
@@ -314,7 +329,7 @@ class LiveSession:
 
     async def _end_unheard(self, turn_id: str) -> None:
         if self.is_current(turn_id):
-            await self.log.append([drafts.turn_ended(turn_id, "interrupted", "interrupted")])
+            await self._append_patiently([drafts.turn_ended(turn_id, "interrupted", "interrupted")])
             await self.begin_next()
 
     async def pause(self) -> None:
@@ -355,7 +370,7 @@ class LiveSession:
     async def _end(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
         if self.log.state.status == final:
             return
-        if self._ending is None or self.log.state.ended:
+        if self._ending is None or self._ending.done():
             self._check_move(first, "be stopped" if first == "stopping" else "be cancelled")
             self._ending = self.spawn(self._wind_down(first, final, force=force))
         elif force:
@@ -504,11 +519,13 @@ class LiveSession:
         """Append what must not be lost."""
         await self._append_patiently(events)
 
-    async def _append_patiently(self, events: Sequence[Draft], progress: Progress | None = None) -> None:
+    async def _append_patiently(
+        self, events: Sequence[Draft], progress: Progress | None = None, done: Done | None = None
+    ) -> None:
         """Append what must not be lost; while the disk is full the agent simply waits."""
         while True:
             try:
-                await self.log.append(events, progress)
+                await self.log.append(events, progress, done)
             except StoreUnavailable as error:
                 log.error("session.append_failed", session_id=self.id, reason=str(error))
                 await asyncio.sleep(_WRITE_RETRY_SECONDS)
