@@ -10,6 +10,7 @@ import pytest
 
 from tests.serving import RunningServer, running_server
 
+CHUNKED = b"POST /api/v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 
@@ -71,10 +72,23 @@ def test_a_long_request_line_has_the_same_limit(server: RunningServer) -> None:
 
 
 def test_trailers_have_the_same_limit(server: RunningServer) -> None:
-    head = b"POST /api/v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
     with connected(server) as client:
-        head, _ = answer_to(client, head, b"2\r\n{}\r\n0\r\n", b"X-Long: " + b"x" * 5_000_000)
-    assert not head.startswith(b"HTTP/1.1 2")
+        found = problem_of(*answer_to(client, CHUNKED, b"2\r\n{}\r\n0\r\n", b"X-Long: " + b"x" * 5_000_000))
+    assert found["status"] == 431
+
+
+@pytest.mark.parametrize("size", [200_000, 5_000_000])
+def test_extensions_of_chunks_have_the_same_limit(server: RunningServer, size: int) -> None:
+    with connected(server) as client:
+        found = problem_of(*answer_to(client, CHUNKED, b"2;", b"x" * size, b"\r\n{}\r\n0\r\n\r\n"))
+    assert (found["code"], found["status"]) == ("headers_too_large", 431)
+    assert httpx.get(f"{server.url}/healthz").status_code == 200
+
+
+def test_a_body_whose_chunks_cannot_be_read_is_refused(server: RunningServer) -> None:
+    with connected(server) as client:
+        found = problem_of(*answer_to(client, CHUNKED, b"2\r\n{}\r\n", b"horse\r\n"))
+    assert (found["code"], found["status"]) == ("invalid_request", 400)
 
 
 def test_a_body_in_very_small_chunks_is_taken(server: RunningServer) -> None:

@@ -137,7 +137,7 @@ class _LimitedHttp(HttpToolsProtocol):
         """Answer, if that is possible, and drop what still comes for a while, so that the client reads the answer."""
         self._is_refused = True
         self._forget_timer()
-        if self._is_answering():
+        if self._is_answering() and not self._take_back():
             self.transport.close()
             return
         media_type, body = error_body(error, self.url.partition(b"?")[0][:1000].decode("latin-1"))
@@ -147,6 +147,14 @@ class _LimitedHttp(HttpToolsProtocol):
         )
         self.transport.write(head.encode() + body)
         self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+
+    def _take_back(self) -> bool:
+        """Let the application believe that the client left, as long as nothing was answered."""
+        if self.cycle.response_started:
+            return False
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+        return True
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
