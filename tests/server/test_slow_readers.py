@@ -2,12 +2,16 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from tests.server.http_helpers import assert_problem
 from tests.server.talk import Talk
@@ -15,6 +19,7 @@ from tests.serving import RunningServer, running_server, wait_until
 
 LARGE = 1_500_000
 READERS = 60
+ASKERS = 20
 KIB_EACH = 64
 STREAMS = {
     "log": "/api/v1/sessions/{id}/events/sse",
@@ -111,6 +116,46 @@ def test_readers_that_took_nothing_for_long_lose_nothing(server: RunningServer, 
             json.loads(line[6:])
 
 
+def chat_body(key: str, text: str) -> dict[str, Any]:
+    return {"id": key, "messages": [{"id": uuid4().hex, "role": "user", "parts": [{"type": "text", "text": text}]}]}
+
+
+def agui_body(key: str, text: str) -> dict[str, Any]:
+    message = {"id": uuid4().hex, "role": "user", "content": text}
+    more: dict[str, Any] = {"tools": [], "context": [], "state": {}, "forwardedProps": {}}
+    return {"threadId": key, "runId": uuid4().hex, "messages": [message], **more}
+
+
+POSTS: dict[str, tuple[str, Callable[[str, str], dict[str, Any]]]] = {
+    "messages": ("/api/v1/sessions/{key}/messages", lambda _, text: {"message": text}),
+    "chat": ("/api/chat", chat_body),
+    "agui": ("/agui", agui_body),
+}
+
+
+@pytest.mark.parametrize("name", POSTS)
+def test_those_who_ask_and_then_take_nothing_of_the_answer_cost_little(server: RunningServer, name: str) -> None:
+    """Each runs one turn of a session and reads nothing of it; the turns come to their ends all the same."""
+    path, body = POSTS[name]
+    with ExitStack() as stack:
+        talk = Talk(stack.enter_context(httpx.Client(base_url=f"{server.url}/api/v1", timeout=60)), key=uuid4().hex)
+        key = talk.created["key"]
+        talk.turn(f"mock: tool read {{}} -> {'w' * LARGE}")
+        before = resident_kib(server.process.pid)
+        for number in range(2, ASKERS + 2):
+            sent = json.dumps(body(key, f"mock: tool read {{}} -> {number}{'z' * LARGE}")).encode()
+            stack.enter_context(deaf(server, path.format(key=key), sent))
+            wait_until(lambda: has_ended(talk, number), what="a turn did not end")  # noqa: B023  called before the next
+        wait_until(lambda: is_at_rest(server), what="the server did not come to rest")
+        grown = resident_kib(server.process.pid) - before
+    assert grown < ASKERS * KIB_EACH + 8 * LARGE // 1024
+
+
+def has_ended(talk: Talk, turns: int) -> bool:
+    state = talk.get()
+    return (state["turn_count"], state["activity"]) == (turns, "idle")
+
+
 def without_chunks(answer: bytes) -> bytes:
     """The body of a chunked answer without the comments that keep it alive."""
     rest = answer[answer.index(b"\r\n\r\n") + 4 :]
@@ -145,3 +190,20 @@ def test_a_client_has_only_so_many_streams(state_dir: Path) -> None:
             assert talk.get("/events")["events"]
         wait_until(lambda: "ostler_open_streams 0" in api.get("/metrics").text, what="streams were still counted")
         stack.enter_context(deaf(server, path)).close()
+
+
+def test_a_socket_counts_as_a_stream(state_dir: Path) -> None:
+    with (
+        running_server(state_dir, "--max-streams-per-client", "2") as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        address = f"ws://127.0.0.1:{server.port}/acp"
+        with connect(address), connect(address):
+            with pytest.raises(InvalidStatus) as refused, connect(address):
+                pass
+            assert refused.value.response.status_code == 429
+            assert json.loads(refused.value.response.body or b"")["code"] == "too_many_streams"
+            assert_problem(api.get("/events?stream=1"), "too_many_streams")
+        wait_until(lambda: "ostler_open_streams 0" in api.get("/metrics").text, what="sockets were still counted")
+        with connect(address):
+            assert "ostler_open_streams 1" in api.get("/metrics").text

@@ -113,7 +113,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         15.0
     )
     max_streams_per_client: Annotated[
-        int, Meta(ge=1, description="Event streams that one client, known by its address, may have open.")
+        int, Meta(ge=1, description="Event streams and sockets that one client, known by its address, may have open.")
     ] = 1000
     stream_buffer_bytes: Annotated[
         int,

@@ -78,10 +78,12 @@ class Gate:
             headers = _headers(scope)
             self._check_sender(scope, headers)
             self._check_access(scope, headers)
+            self._counters.streams.admit(client_of(scope))
         except OstlerError as error:
             await _refuse_socket(scope, send, error)
         else:
-            await self._app(scope, receive, send)
+            with self._counters.streams.counted(client_of(scope)):
+                await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> OstlerError | None:
         try:

@@ -1,7 +1,7 @@
 """How bodies are read: JSON or a problem, and names of fields in either case."""
 
 import re
-from typing import Any, cast
+from typing import Any
 
 from litestar import Request
 from litestar.exceptions import SerializationException
@@ -37,12 +37,12 @@ class TolerantRequest(Request[Any, Any, Any]):
     @property
     def was_read(self) -> bool:
         """Whether there is a body, and it was JSON."""
-        return _SENT in self.scope
+        return _SENT in self.scope["state"]
 
     @property
     def sent(self) -> Any:
         """The body as it was sent, once it was read."""
-        return cast(dict[str, Any], self.scope)[_SENT]
+        return self.scope["state"][_SENT]
 
     async def decoded(self) -> Any:
         """The body as it was sent."""
@@ -55,7 +55,7 @@ class TolerantRequest(Request[Any, Any, Any]):
             raise _not_json(str(error).removeprefix("JSON is malformed: ")) from error
         except RecursionError:
             raise _not_json("It is nested too deeply") from None
-        cast(dict[str, Any], self.scope)[_SENT] = sent
+        self.scope["state"][_SENT] = sent  # what is in there is forgotten when a stream begins
         return sent
 
 

@@ -1,19 +1,19 @@
-"""How many event streams each client has open, and no more than it may."""
+"""How many event streams and sockets each client has open, and no more than it may."""
 
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from litestar import Request
+from litestar.types import HTTPScope
 
 from ostler.base.errors import TooManyStreams
 from ostler.server.api.asgi import Scope
 
 
-def client_of(scope: Scope) -> str:
+def client_of(scope: Scope | HTTPScope) -> str:
     """Who asks: the address that the request came from."""
-    return scope["client"][0] if scope.get("client") else ""
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 class OpenStreams:
@@ -34,9 +34,9 @@ class OpenStreams:
             return None
         return TooManyStreams(client=client, limit=self._limit)
 
-    def admit(self, request: Request[Any, Any, Any]) -> None:
-        """Refuse a request whose answer would be one stream too many, before it does anything."""
-        if (error := self.refusal(request.client.host if request.client else "")) is not None:
+    def admit(self, client: str) -> None:
+        """Refuse what would be one stream too many, before it does anything."""
+        if (error := self.refusal(client)) is not None:
             raise error
 
     @contextmanager

@@ -13,6 +13,7 @@ from ostler.server.api.idempotency import RECEIPT_HEADER
 from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
+from ostler.server.api.stream_limit import client_of
 from ostler.server.dialects.agui.bodies import RunAgentInput, forwarded
 from ostler.server.dialects.agui.runs import RunRefused, RunStream, ShortStream, begin_run
 from ostler.server.sessions.feed import Feed
@@ -30,7 +31,7 @@ async def run_agent(
     if not is_key(data.thread_id):
         reason = "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : -"
         raise InvalidRequest(reason=f"threadId '{data.thread_id[:150]}' {reason}.", errors={"threadId": [reason]})
-    services.counters.streams.admit(request)
+    services.counters.streams.admit(client_of(request.scope))
     headers = {RECEIPT_HEADER.decode(): msgspec.json.encode({"runId": data.run_id}).decode()}
     chosen = functools.partial(_agent, services, agent or forwarded(data.forwarded_props).agent)
     try:

@@ -11,6 +11,7 @@ from ostler.server.api.accept import JSON, SSE, form_for
 from ostler.server.api.idempotency import RECEIPT_HEADER
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
+from ostler.server.api.stream_limit import client_of
 from ostler.server.api.validation import ANY_QUERY
 from ostler.server.dialects.ai_sdk.answers import WholeTurn, invoked, whole_turn
 from ostler.server.dialects.ai_sdk.bodies import ChatHistory, ChatRequest, InvokeRequest, LoadSession, TurnResponse
@@ -63,7 +64,7 @@ async def send(
     form = form_for(request, *((SSE, JSON) if wanted.is_stock else (JSON, SSE)))
     version = _version(sdk, sdk_header) if form == SSE else SAFE.version
     if form == SSE:
-        services.counters.streams.admit(request)
+        services.counters.streams.admit(client_of(request.scope))
     handed = await _chat(services, project).hand_over(wanted, version)
     if form == SSE:
         return _stream(services, handed, version)
@@ -111,7 +112,7 @@ async def stock_chat(
 ) -> Response[Any]:
     """Run one turn of a chat, always as a UI Message Stream; what `useChat` posts to."""
     version = _version(sdk, sdk_header)
-    services.counters.streams.admit(request)
+    services.counters.streams.admit(client_of(request.scope))
     handed = await _chat(services, project).hand_over(turn_request(data, await request.json()), version)
     return _stream(services, handed, version)
 

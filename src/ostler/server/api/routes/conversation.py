@@ -10,6 +10,7 @@ from ostler.server.api.accept import wants_stream
 from ostler.server.api.idempotency import RECEIPT_HEADER
 from ostler.server.api.routes.events import turn_stream
 from ostler.server.api.services import Services
+from ostler.server.api.stream_limit import client_of
 from ostler.server.dialects.conversation import turns_left_behind
 from ostler.server.dialects.turns import PromptTurn
 from ostler.wire.sessions import MessageList, Queue, SendMessage, TurnList
@@ -25,7 +26,7 @@ async def send_message(
     live = await services.sessions.live(project, session)
     is_streamed = wants_stream(request)
     if is_streamed:
-        services.counters.streams.admit(request)
+        services.counters.streams.admit(client_of(request.scope))
     before = live.log.last
     receipt = await services.sessions.send(live, data)
     if not is_streamed:

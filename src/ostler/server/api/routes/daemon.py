@@ -11,6 +11,7 @@ from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.routes.events import IncludeRaw, Limit, Offset, resume_from
 from ostler.server.api.services import Services
 from ostler.server.api.sse import EventStream
+from ostler.server.api.stream_limit import client_of
 from ostler.server.dialects.daemon import translation
 from ostler.server.dialects.daemon.bodies import (
     DaemonAgents,
@@ -128,7 +129,7 @@ async def send_and_stream(
     include_raw: IncludeRaw = False,
 ) -> Response[Any]:
     """Send a prompt and stream the events of its turn until that ends."""
-    services.counters.streams.admit(request)
+    services.counters.streams.admit(client_of(request.scope))
     live = await services.sessions.live(project, session)
     before = live.log.last
     receipt = await services.sessions.send(live, translation.prompt(data))
