@@ -197,4 +197,5 @@ def test_a_folder_that_the_server_does_not_allow_is_refused_with_the_next_step(o
 def test_yes_allows_nothing_but_reading_in_plan_mode(ostler: Ostler) -> None:
     script = "mock: permission delete everything\nmock: say over"
     done = ostler("run", "mock", script, "--permission-mode", "plan", "--yes")
-    assert "permission mode is plan" in done.stdout
+    assert done.stdout.count("  rejected: The session's permission mode is plan") == 1
+    assert "already" not in done.stdout + done.stderr

@@ -15,7 +15,7 @@ from ostler.cli.keyboard import typed_lines
 from ostler.cli.output import json_line
 from ostler.cli.render import Renderer
 from ostler.cli.waiting import Waiting
-from ostler.client import AsyncSession, ClientError, SessionEvent
+from ostler.client import AsyncSession, ClientError, OstlerApiError, SessionEvent
 from ostler.wire.events import (
     PermissionData,
     PermissionRequested,
@@ -138,11 +138,11 @@ class Conversation:
     async def _settle(self, ask_id: str, ask: Asked) -> None:
         match self._manner.on_ask, ask:
             case "allow", PermissionData():
-                await self._decide(Permit(ask_id=ask_id, reply="once"))
+                await self._decide_alone(Permit(ask_id=ask_id, reply="once"))
             case "reject", PermissionData():
-                await self._decide(Permit(ask_id=ask_id, reply="reject", message="Nobody is here to allow it."))
+                await self._decide_alone(Permit(ask_id=ask_id, reply="reject", message="Nobody is here to allow it."))
             case "reject", QuestionData():
-                await self._decide(Declined(ask_id=ask_id))
+                await self._decide_alone(Declined(ask_id=ask_id))
             case _ if self._manner.interactive:
                 self._dialogs[ask_id] = dialog_for(ask)
                 self._prompt()
@@ -178,14 +178,25 @@ class Conversation:
             await self._decide(decision)
         self._prompt()
 
+    async def _decide_alone(self, decision: Decision) -> None:
+        """Without a person; who decided before us, such as the permission mode, is told by the log."""
+        try:
+            await self._carry_back(decision)
+        except ClientError as error:
+            if not isinstance(error, OstlerApiError) or error.code != "ask_resolved":
+                self._complain(error)
+
     async def _decide(self, decision: Decision) -> None:
+        await self._attempt(self._carry_back(decision))
+
+    def _carry_back(self, decision: Decision) -> Awaitable[object]:
         match decision:
             case Permit(ask_id=ask_id, reply=reply, message=message):
-                await self._attempt(self._session.reply(ask_id, reply, message=message))
+                return self._session.reply(ask_id, reply, message=message)
             case Answered(ask_id=ask_id, answers=answers):
-                await self._attempt(self._session.answer(ask_id, answers))
+                return self._session.answer(ask_id, answers)
             case Declined(ask_id=ask_id):
-                await self._attempt(self._session.reject(ask_id))
+                return self._session.reject(ask_id)
             case _:
                 assert_never(decision)
 
@@ -194,7 +205,10 @@ class Conversation:
         try:
             await action
         except ClientError as error:
-            self._say(click.style(f"! {error}", fg="yellow") + "\n")
+            self._complain(error)
+
+    def _complain(self, error: ClientError) -> None:
+        self._say(click.style(f"! {error}", fg="yellow") + "\n")
 
     def _interrupted(self, showing: "asyncio.Task[None]") -> None:
         if self._leaves_next or not self._working:
