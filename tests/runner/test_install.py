@@ -1,5 +1,6 @@
 """Installing: from real registries, once however many ask, whole or not at all."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 
 from ostler.agents.sources import Npm, Pypi
@@ -14,8 +16,8 @@ from ostler.base.errors import InstallFailed, Stopping
 from ostler.runner.npm import machine_node
 from ostler.runner.shelf import Record
 from ostler.runner.toolbox import Toolbox
-from tests.runner.installing import begun, installer_in, npm_source, serving
-from tests.serving import wait_until
+from tests.runner.installing import SEARCH, begun, installer_in, npm_source, serving
+from tests.serving import running_server, wait_until
 
 SEMVER = Npm(packages={"semver": "7.6.3"}, program="semver/bin/semver.js", needs_node="18")
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -159,3 +161,19 @@ def test_the_machines_node_is_used_if_it_is_new_enough(tmp_path: Path, needs: st
         (tmp_path / name).chmod(0o755)
     box = Toolbox({}, [str(tmp_path)], seconds=10, stop=threading.Event(), progress=lambda _: None)
     assert (machine_node(box, needs) is not None) is found
+
+
+def test_the_tool_of_an_installation_ends_with_a_server_that_is_killed(state_dir: Path, tmp_path: Path) -> None:
+    tools = {"node": "echo v99.0.0", "npm": f"echo $$ >{tmp_path}/pid\nexec sleep 600"}
+    (tmp_path / "bin").mkdir()
+    for name, script in tools.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    environ = {"PATH": os.pathsep.join([str(tmp_path / "bin"), *SEARCH])}
+    with running_server(state_dir, env=environ) as server, ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(httpx.post, f"{server.url}/api/v1/agents/pi/install", timeout=60)
+        wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "", what="npm never began")
+        tool = Path("/proc", (tmp_path / "pid").read_text().strip())
+        server.process.kill()
+        wait_until(lambda: not tool.exists(), what="npm outlived the server")
+        assert isinstance(asked.exception(), httpx.HTTPError)

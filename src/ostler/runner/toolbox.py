@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
+from ostler.runner.helpers import marked
+
 Progress = Callable[[str], None]
 _TOLD = re.compile(
     r"(?i)PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|PYENV_\w+|\w+_PROXY|SSL_CERT_\w+|NODE_EXTRA_CA_CERTS"
@@ -88,7 +90,7 @@ class Toolbox:
         self._stop.wait(_POLL_SECONDS)
 
     def run(self, folder: Path, *argv: str, lock: int, **environ: str) -> None:
-        """Run a tool in a folder; raises SourceFailed with its last words. It keeps the lock if we die meanwhile."""
+        """Run a tool in a folder; raises SourceFailed with its last words. It keeps the lock until it has ended."""
         output = folder / "output.log"
         process = self._start(argv, folder, output, {"PATH": self.search, **environ}, lock)
         try:
@@ -107,7 +109,7 @@ class Toolbox:
                 return subprocess.Popen(
                     argv,
                     cwd=folder,
-                    env={**self.environ, **environ},
+                    env=marked({**self.environ, **environ}),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -130,7 +132,7 @@ def answer(argv: Sequence[str], environ: Mapping[str, str], *, seconds: float) -
         try:
             process = subprocess.Popen(
                 argv,
-                env=environ,
+                env=marked(environ),
                 cwd=environ.get("HOME") or "/",
                 stdin=subprocess.DEVNULL,
                 stdout=output,
