@@ -164,6 +164,19 @@ function fresh(...events: [string, unknown][]): Fold {
   return folded(events.map(([type, data]) => event(type, data)));
 }
 
+test("files that are not kept any longer get a row that says why", () => {
+  const fold = fresh(
+    ["workspace.created", { workspace_id: "w", provider: "copy", path: "/w" }],
+    ["workspace.removed", { workspace_id: "w", reason: "age", message: "It was older than 30 days." }],
+  );
+  expect(fold.summary.workspaceId).toBeUndefined();
+  expect(rowsOf(fold).at(-1)).toMatchObject({
+    kind: "note",
+    title: "Files removed",
+    text: "It was older than 30 days.",
+  });
+});
+
 describe("what agents may do wrong", () => {
   test("an event from the future is passed over", () => {
     const fold = fresh(["hologram.projected", { anything: 1 }], ["notice", { severity: "info", message: "hello" }]);

@@ -313,6 +313,10 @@ const HANDLERS: Handlers = {
     fold.note(event, "info", "Delivered", [what, url].filter(Boolean).join(": "), event.data);
   },
   "snapshot.created": (fold) => fold.tell({ fileStates: fold.summary.fileStates + 1 }),
+  "workspace.removed": (fold, event) => {
+    fold.tell({ workspaceId: undefined });
+    fold.note(event, "info", "Files removed", event.data.message);
+  },
   "workspace.restored": (fold) => fold.tell({ fileStates: fold.summary.fileStates + 1 }),
   "session.rewound": (fold, event) => fold.rewind(event),
   "session.forked": (fold, event) => {
