@@ -49,6 +49,16 @@ def test_a_turn_that_waited_in_the_queue_is_told_from_the_one_before_it(server: 
         assert (second.wait().text, first.turn_id == second.turn_id) == ("Second.", False)
 
 
+def test_a_waiting_prompt_that_another_client_takes_back_is_waited_for_no_longer(server: RunningServer) -> None:
+    with Client(server.url) as ostler, Client(server.url) as other:
+        s = ostler.sessions.create(agent="mock")
+        s.start("mock: permission dig")
+        turn = s.start("mock: say never")
+        other.sessions.unqueue(s.id, turn.receipt.prompt_id)
+        turn.wait()
+        assert (turn.outcome, turn.turn_id, "taken back" in str(turn.error)) == ("interrupted", None, True)
+
+
 @pytest.mark.parametrize("prompt", [ASKING, [TextInput(text=ASKING)]], ids=["text", "parts"])
 def test_run_decides_permissions_and_gives_the_whole_turn(server: RunningServer, prompt: str | list[TextInput]) -> None:
     with Client(server.url) as ostler:

@@ -8,6 +8,7 @@ from ostler.wire.events import (
     ItemCompleted,
     ItemStarted,
     PermissionData,
+    QueueUpdated,
     TurnEnded,
     TurnOutcome,
     TurnStarted,
@@ -19,6 +20,7 @@ from ostler.wire.parts import TextPart
 from ostler.wire.sessions import PermissionReply, PromptReceipt
 
 Decide = Callable[[PermissionData], PermissionReply]
+_TAKEN_BACK = "The prompt was taken back from the queue before its turn began."
 DecideLater = Callable[[PermissionData], Awaitable[PermissionReply]]
 
 
@@ -67,6 +69,8 @@ class OwnTurn:
             case TurnEnded() if self.turn_id is not None and event.data.turn_id == self.turn_id:
                 self.outcome = event.data.outcome
                 return [*self._held, event]
+            case QueueUpdated() if not any(each.prompt_id == self.receipt.prompt_id for each in event.data.entries):
+                self.outcome, self.error = "interrupted", _TAKEN_BACK
             case TurnEnded():
                 self._held = []
             case _ if self._held:

@@ -5,7 +5,6 @@ from ostler.wire.events import (
     ItemStarted,
     QueueUpdated,
     SessionEnded,
-    SessionInfo,
     TurnEnded,
     TurnStarted,
     UnknownEvent,
@@ -25,7 +24,6 @@ class PromptTurn:
         self._prompt_id = receipt.prompt_id
         self._item_id = f"itm_{receipt.prompt_id}"
         self._latest: str | None = None
-        self._left_the_queue = False
 
     @property
     def has_begun(self) -> bool:
@@ -47,10 +45,5 @@ class PromptTurn:
                 self.end, self.is_over = event, True
             case SessionEnded():
                 self.is_over = True
-            case QueueUpdated() if self.turn_id is None:
-                waiting = any(entry.prompt_id == self._prompt_id for entry in event.data.entries)
-                self._left_the_queue = not waiting
-            case SessionInfo():
-                pass
-            case _ if self.turn_id is None and self._left_the_queue:
-                self.is_over = True  # taken back: its turn would have begun at once
+            case QueueUpdated() if self.turn_id is None:  # a prompt whose turn begins leaves the queue after that
+                self.is_over = all(entry.prompt_id != self._prompt_id for entry in event.data.entries)

@@ -124,9 +124,10 @@ class LiveSession:
         state = self.log.state
         return state.turn is None and not (state.queue or self.chores.stand_in_the_way) and state.status == "running"
 
-    async def _begin(self, entry: QueueEntry, before: list[Draft], claim: str | None = None) -> PromptReceipt:
+    async def _begin(self, entry: QueueEntry, left: list[Draft], claim: str | None = None) -> PromptReceipt:
         turn_id = new_id("trn")
-        written = [*before, drafts.turn_started(turn_id), *drafts.user_message(entry.prompt_id, entry.parts)]
+        # a prompt that leaves the queue before its turn has begun was taken back, as readers of the log may count on
+        written = [drafts.turn_started(turn_id), *drafts.user_message(entry.prompt_id, entry.parts), *left]
         if self.log.state.title is None and (title := _title_of(entry.parts)):
             written.insert(0, drafts.info(title=title))
         # an agent that is started for this turn counts its steps from 0, whatever a start that failed had counted
