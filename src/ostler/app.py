@@ -323,6 +323,8 @@ class Leaving:
         """Whether to stop now; otherwise the person was told what a second Ctrl-C would end."""
         busy = self._at_work()
         if not busy:
+            if self._at_terminal:
+                print("\nStopping.", flush=True)  # below the ^C that the terminal shows
             return True
         asks = self._at_terminal and not busy.keys() <= self._named
         self._named = set(busy)

@@ -56,6 +56,7 @@ def test_ctrl_c_with_nobody_at_work_stops_at_once(tmp_path: Path) -> None:
     with served(tmp_path) as (person, address), Client(address) as client:
         assert client.sessions.create("mock").run("mock: say Hello").text == "Hello"
         person.process.send_signal(signal.SIGINT)
+        person.expect("\nStopping.\n")
         assert person.end() == 0
 
 
