@@ -33,8 +33,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         case "session/new":
             return {"sessionId": SESSION}
         case "session/prompt":
-            for update in json.loads(request["params"]["prompt"][-1]["text"]):
-                tell(method="session/update", params={"sessionId": SESSION, "update": grown(update)})
+            for update in grown(json.loads(request["params"]["prompt"][-1]["text"])):
+                tell(method="session/update", params={"sessionId": SESSION, "update": update})
             return {"stopReason": "end_turn"}
         case _:
             return {}

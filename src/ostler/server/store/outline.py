@@ -140,16 +140,6 @@ def _rewind(connection: sqlite3.Connection, session_id: str, sequence: int) -> N
         )
 
 
-def clear_some(connection: sqlite3.Connection, session_id: str, limit: int) -> bool:
-    """Remove a few rows of a deleted session; False when there were none left."""
-    for name, key in KEYS.items():
-        some = f"SELECT {key} FROM {name} WHERE session = ?1 LIMIT ?2"  # noqa: S608  fixed names
-        query = f"DELETE FROM {name} WHERE session = ?1 AND {key} IN ({some})"  # noqa: S608  fixed names
-        if connection.execute(query, (session_id, limit)).rowcount:
-            return True
-    return False
-
-
 ReadEvents = Callable[[sqlite3.Connection, str], Iterator[tuple[int, bytes]]]
 """All events of a session, each with its sequence."""
 

@@ -11,7 +11,10 @@ from ostler.server.store import outline
 from ostler.server.store.packing import PACKING, pack
 from ostler.server.store.records import DONE, Append, Done, NewSession, Placed, SessionSpec, StoredResponse, encode
 
-_CLEARED_AT_ONCE = 32
+_CLEARED_ROWS = 32
+_CLEARED_BYTES = 2**20
+_CLEARED = {**outline.KEYS, "chunks": "last"}
+"""Where the events of a session lie, each table with the column that tells its rows apart."""
 IDEMPOTENCY_SECONDS = 24 * 3600
 
 
@@ -141,11 +144,20 @@ def delete_session(connection: sqlite3.Connection, session_id: str, deleted_at: 
 
 def clear_some_events(connection: sqlite3.Connection, session_id: str) -> bool:
     """Remove a few chunks, or rows of the outline, of a deleted session; False when there were none left."""
-    if outline.clear_some(connection, session_id, _CLEARED_AT_ONCE):
-        return True
-    some = "SELECT position FROM chunks WHERE session = ? LIMIT ?"
-    gone = connection.execute(f"DELETE FROM chunks WHERE position IN ({some})", (session_id, _CLEARED_AT_ONCE))  # noqa: S608  fixed words
-    return gone.rowcount > 0
+    return any(_clear_some(connection, name, key, session_id) for name, key in _CLEARED.items())
+
+
+def _clear_some(connection: sqlite3.Connection, name: str, key: str, session_id: str) -> bool:
+    """Remove the first rows: so few, and so small together, that nobody waits long for the transaction."""
+    query = f"SELECT {key}, length(body) FROM {name} WHERE session = ? ORDER BY {key} LIMIT ?"  # noqa: S608  fixed names
+    rows = connection.execute(query, (session_id, _CLEARED_ROWS)).fetchall()
+    upto, size = None, 0
+    for number, length in rows:
+        if upto is not None and size + length > _CLEARED_BYTES:
+            break
+        upto, size = number, size + length
+    connection.execute(f"DELETE FROM {name} WHERE session = ? AND {key} <= ?", (session_id, upto))  # noqa: S608  fixed names
+    return upto is not None
 
 
 def insert_response(
