@@ -4,11 +4,14 @@ import asyncio
 import time
 from typing import TextIO
 
+from ostler.cli.text import cut
 from ostler.client import SessionEvent
-from ostler.wire.events import SessionInfo, SessionStatusChanged
+from ostler.wire.events import Log, QueueUpdated, SessionInfo, SessionStatusChanged
 
 _TICK_SECONDS = 1.0
 _PATIENCE_SECONDS = 10.0
+_PREPARING = "Preparing the files"
+_LONGEST_STEP = 50
 _ERASE = "\r\x1b[K"
 
 
@@ -42,10 +45,13 @@ class Waiting:
     def note(self, event: SessionEvent, *, is_shown: bool) -> None:
         """Take an event that shows how far things are; one that is shown ends the waiting."""
         if is_shown:
-            self.end()
+            self._clear()
+            self._over = self._over or not isinstance(event, QueueUpdated)  # a prompt waits in the queue for its files
         match event:
             case SessionStatusChanged() if event.data.status in {"queued", "provisioning"}:
-                self._words = "Preparing the files"
+                self._words = _PREPARING
+            case Log() if self._words.startswith(_PREPARING):
+                self._words = f"{_PREPARING} ({cut(event.data.message, _LONGEST_STEP)})"
             case SessionStatusChanged():
                 self._words = f"Starting {self._agent}"
             case SessionInfo() if event.data.native_session_id is not None:
@@ -53,7 +59,10 @@ class Waiting:
 
     def end(self) -> None:
         """Something was said: leave the line to it."""
+        self._clear()
+        self._over = True
+
+    def _clear(self) -> None:
         if not self._over and self._shown is not None and self._screen.isatty():
             self._screen.write(_ERASE)
             self._screen.flush()
-        self._over = True
