@@ -164,6 +164,13 @@ function fresh(...events: [string, unknown][]): Fold {
   return folded(events.map(([type, data]) => event(type, data)));
 }
 
+test("what is done to prepare the files is told until they are there", () => {
+  const log = (message: string): [string, unknown] => ["log", { level: "info", message }];
+  const begun: [string, unknown][] = [["session.status", { status: "provisioning" }], log("Receiving objects: 45%")];
+  expect(fresh(...begun).summary.step).toBe("Receiving objects: 45%");
+  expect(fresh(...begun, ["session.status", { status: "running" }], log("later")).summary.step).toBeUndefined();
+});
+
 test("files that are not kept any longer get a row that says why", () => {
   const fold = fresh(
     ["workspace.created", { workspace_id: "w", provider: "copy", path: "/w" }],

@@ -30,14 +30,16 @@ function Waiting({ step }: { step: Step }) {
     catalogue,
     ({ agents }) => agents.find((agent) => agent.id === session?.agent)?.name ?? session?.agent ?? "the agent",
   );
+  const doing = useHead((head) => head.summary.step);
   const words = { files: "Preparing the files", start: `Starting ${name}`, answer: `${name} is working` }[step];
   const now = useNow(1000);
   useEffect(() => void (catalogue.get().loaded || loadAgents()), []);
   return (
     <div className="px-3 py-2 sm:px-5">
       <p role="status" className="mx-auto flex max-w-[54rem] items-center gap-2 text-dim">
-        <LoaderCircle size={14} className="animate-spin" aria-hidden />
+        <LoaderCircle size={14} className="shrink-0 animate-spin" aria-hidden />
         {words} <span className="tabular-nums">{clock(now - Date.parse(since ?? ""))}</span>
+        {doing && <span className="min-w-0 truncate font-mono text-xs">{doing}</span>}
       </p>
     </div>
   );

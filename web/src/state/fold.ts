@@ -280,7 +280,11 @@ const HANDLERS: Handlers = {
   "question.requested": (fold, event) => fold.ask(event),
   "question.resolved": (fold, event) => fold.ask(event),
   "queue.updated": (fold, event) => fold.tell({ queue: event.data.entries }),
-  "session.status": (fold, event) => fold.tell({ status: event.data.status }),
+  "session.status": (fold, event) => fold.tell({ status: event.data.status, step: undefined }),
+  log: (fold, event) => {
+    const prepares = fold.summary.status === "queued" || fold.summary.status === "provisioning";
+    if (prepares) fold.tell({ step: event.data.message });
+  },
   "session.info": (fold, { data }) =>
     fold.tell({
       title: data.title ?? fold.summary.title,

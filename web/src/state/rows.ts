@@ -112,6 +112,8 @@ export interface Summary {
   /** Grows whenever the workspace was kept or put back, which is when its files are worth comparing again. */
   fileStates: number;
   turn?: TurnRow;
+  /** What is done just now to prepare the files. */
+  step?: string;
   /** Nothing has come of the turn under way yet. */
   quiet: boolean;
   turnCount: number;
