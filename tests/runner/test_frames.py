@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostler.runner.frames import Frame, FrameSplitter, Overlong, Trimmed
+from ostler.runner.trimming import has_too_many_values
 
 LONGEST_TEXT = 1024
 MARK = re.compile(r"\n\[(\d+) bytes cut here; see max_item_length\]\n")
@@ -73,6 +74,14 @@ def test_a_long_text_loses_its_middle_and_all_else_of_its_frame_stays() -> None:
     assert len(read["text"]) < LONGEST_TEXT
     assert len(head) + int(dropped) + len(tail) == 9_000_008
     assert frame.cut == int(dropped)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_too_much"),
+    [([[]] * 1_100_000, True), (["a"] * 1_100_000, True), (["a"] * 900_000, False), (',"' * 3_000_000, False)],
+)
+def test_only_values_count_and_not_what_stands_in_texts(value: object, is_too_much: bool) -> None:
+    assert has_too_many_values(json.dumps(value).encode()) == is_too_much
 
 
 _texts = st.text(max_size=40) | st.builds(

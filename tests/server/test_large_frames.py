@@ -37,6 +37,19 @@ def memory(pid: int, field: str) -> int:
     return 1024 * int(next(line for line in status.splitlines() if line.startswith(field)).split()[1])
 
 
+def test_a_frame_of_very_many_tiny_values_is_not_read(server: RunningServer) -> None:
+    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        talk = Talk(api, agent="loud")
+        talk.turn("[]")
+        before = memory(server.process.pid, "VmRSS")
+        many = {**_CALL, "rawInput": {"a": 1}, "rawOutput": {"@times": 3_000_000, "value": {}}}
+        events = talk.turn(json.dumps([many]))
+        assert memory(server.process.pid, "VmHWM") - before < 2 * SIZE
+    (unread,) = [event["data"] for event in events if event["type"] == "agent.unparsed"]
+    assert unread["error"] == "Frame has more than 1000000 values"
+    assert events[-1]["data"]["outcome"] == "completed"
+
+
 @pytest.mark.parametrize("kind", UPDATES)
 def test_a_huge_frame_is_cut_while_it_is_read(server: RunningServer, kind: str) -> None:
     with httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:

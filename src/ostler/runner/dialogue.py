@@ -15,6 +15,7 @@ from ostler.runner.cutting import Cutter
 from ostler.runner.frames import FRAMINGS, Frame, Overlong, Trimmed
 from ostler.runner.guard import TurnGuard
 from ostler.runner.logins import asks_for_login, hidden, hidden_text, waits_for_login
+from ostler.runner.trimming import MOST_VALUES, has_too_many_values
 from ostler.wire.events import AgentUnparsedData, ErrorData, PermissionData, QuestionData, SessionInfoData
 from ostler.wire.running import Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
@@ -136,7 +137,9 @@ class Dialogue:
             self._on_bytes(frame)
 
     def _on_bytes(self, frame: bytes) -> None:
-        if frame.isascii() or _is_utf8(frame):
+        if has_too_many_values(frame):
+            self._unparsed(f"Frame has more than {MOST_VALUES} values", "frame", frame)
+        elif frame.isascii() or _is_utf8(frame):
             self._run(partial(self._translator.feed, frame), frame)
         else:
             self._unparsed("Frame is not valid UTF-8", "frame", frame)

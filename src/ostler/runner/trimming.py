@@ -7,10 +7,26 @@ MARK = re.compile(r"\[(\d+) bytes cut here; see max_item_length\]")
 """How a text says what it lost, once it is read."""
 _MARK_ROOM = 100
 _TEXT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_QUOTED = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _PAIR_BYTES = 12  # two escapes of one character
 _FIRST_OF_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}")
 _REST_OF_PAIR = re.compile(rb"[0-9a-fA-F]{0,4}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SLACK = 2**16
+
+
+MOST_VALUES = 1_000_000
+"""How many values a frame may have: each costs some 60 bytes once it is read, however short it is."""
+
+
+def has_too_many_values(frame: bytes) -> bool:
+    """Whether a frame that is not even long would need very much memory."""
+    if len(frame) <= 2 * MOST_VALUES or _values(frame) <= MOST_VALUES:
+        return False
+    return _values(_QUOTED.sub(b"", frame)) > MOST_VALUES
+
+
+def _values(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 class Trimmer:
