@@ -1,6 +1,7 @@
 """Agents on the command line: installing with progress, agents of one's own, and credentials."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -124,3 +125,22 @@ def test_variables_count_as_credentials_of_this_machine(ostler: Ostler) -> None:
     done = ostler("credentials", "extract", ANTHROPIC_API_KEY="sk-made-up")
     assert "variable ANTHROPIC_API_KEY" in done.stdout
     assert ostler("credentials", "extract").stdout == "No credentials found.\n"
+
+
+@pytest.mark.parametrize(("version", "age"), [("0.0.1", "older"), ("99.0.0", "newer")])
+def test_a_version_that_was_not_tested_is_told_with_the_next_step(tmp_path: Path, version: str, age: str) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "pi").write_text(f"#!/bin/sh\necho {version}\n")
+    (tmp_path / "bin" / "pi").chmod(0o755)
+    path = {"PATH": os.pathsep.join([str(tmp_path / "bin"), os.environ["PATH"]])}
+    with running_server(tmp_path / "state", env=path) as server, Client(server.url) as client:
+        agent = client.agents.get("pi")
+        hint = f"pi {version} is {age} than {agent.tested_version}, with which Ostler was tested."
+        assert (agent.version, str(agent.version_hint).startswith(hint)) == (version, True)
+        assert f"`ostler agents install pi --version {agent.tested_version}`" in str(agent.version_hint)
+        assert client.agents.get("mock").version_hint is None
+        env = clean_env(tmp_path / "home", {"OSTLER_ENDPOINT": server.url})
+        for verb in (("list",), ("get", "pi"), ("install", "pi")):
+            command = [*OSTLER, "agents", *verb]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
+            assert hint in done.stdout + done.stderr

@@ -32,7 +32,7 @@ def list_agents(target: Target, as_json: bool) -> None:
     """List all agents."""
     with connect(target) as client:
         found = client.agents.list()
-    rows = [(agent.id, agent.name, agent.installed, agent.version, agent.install_hint) for agent in found.items]
+    rows = [(each.id, each.name, each.installed, each.version, _hint(each)) for each in found.items]
     show(found, as_json, lambda: table(("AGENT", "NAME", "INSTALLED", "VERSION", "HINT"), rows, "No agents."))
 
 
@@ -60,6 +60,8 @@ def install(target: Target, agent: str, version: str | None, as_json: bool) -> N
         done = request.result()
     text = f"Installed {done.agent} {done.version or ''}".rstrip() + (f" in {done.path}" if done.path else "")
     show(done, as_json, lambda: text)
+    if done.version_hint is not None:
+        click.echo(clean(done.version_hint), err=True)
 
 
 def _watch(client: Client, agent: str, request: "Future[Installed]") -> None:
@@ -99,6 +101,11 @@ def models(target: Target, agent: str, as_json: bool) -> None:
     show(found, as_json, lambda: table(("MODEL", "NAME", "VARIANTS"), rows, "No models."))
 
 
+def _hint(agent: Agent) -> str | None:
+    """What could be done about it."""
+    return agent.install_hint or agent.version_hint
+
+
 def _agent_text(agent: Agent) -> str:
     able = [name for name, value in msgspec.structs.asdict(agent.capabilities).items() if value]
     return facts(
@@ -110,7 +117,7 @@ def _agent_text(agent: Agent) -> str:
             ("path", agent.path),
             ("versions", agent.versions),
             ("installing", agent.installing),
-            ("hint", agent.install_hint),
+            ("hint", _hint(agent)),
             ("modes", [mode.id for mode in agent.modes]),
             ("models", [model.id for model in agent.models]),
             ("credentials", agent.credentials_available),

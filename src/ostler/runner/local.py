@@ -33,7 +33,7 @@ from ostler.runner.logins import login_hint
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.places import LocalWorkspaces
 from ostler.runner.pool import Pool
-from ostler.runner.tested import newer_hint, start_hint, tested_version
+from ostler.runner.tested import newer_hint, start_hint, tested_version, version_hint
 from ostler.runner.versions import Versions
 from ostler.wire.agents import Agent, Installed
 from ostler.wire.events import LogData, NoticeData
@@ -93,6 +93,7 @@ class LocalRunner:
         version = await self._versions.of(found) if found else None
         credentials = await asyncio.to_thread(self._credentials, adapter)
         offer = self._offers.get(info.id, Ready())
+        tested = tested_version(adapter.sources)
         return Agent(
             id=info.id,
             type=info.id,
@@ -110,6 +111,8 @@ class LocalRunner:
             version=version,
             path=found.path if found else None,
             install_hint=None if found else f"ostler agents install {info.id}",
+            tested_version=tested,
+            version_hint=version_hint(info.id, version, tested),
             installing=self._installations.progress(info.id),
             unparsed_frames=self._counts[info.id].unparsed,
         )
@@ -128,7 +131,8 @@ class LocalRunner:
                 raise _not_from_here(name, version, there, found)
             found = await asyncio.shield(self._installations.begin(adapter, version).result)
             there = found.version
-        return Installed(agent=name, version=there, path=found.path)
+        hint = version_hint(name, there, tested_version(adapter.sources))
+        return Installed(agent=name, version=there, path=found.path, version_hint=hint)
 
     async def validate(self, spec: AgentSpec) -> str:
         """The agent's own id; raises what `connect` would raise, without starting or installing anything."""

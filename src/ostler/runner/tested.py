@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Literal, assert_never
 
 from ostler.agents.sources import Builtin, Download, Npm, OnPath, Pypi, Source
 from ostler.runner.npm import numbers
@@ -30,20 +30,30 @@ def _pinned(source: Source) -> str | None:
 
 def start_hint(agent: str, version: str | None, tested: str | None) -> str:
     """What to do about an agent that did not start, if its version may be why; empty if not."""
-    if tested is None or version is None or numbers(version) == numbers(tested):
+    if (age := _age(version, tested)) is None:
         return ""
-    age = "older" if numbers(version) < numbers(tested) else "newer"
     return (
         f" Its version is {version}, {age} than {tested}, with which Ostler was tested: "
         f"`ostler agents install {agent} --version {tested}` installs that one."
     )
 
 
-def newer_hint(agent: str, version: str | None, tested: str | None) -> str | None:
-    """A warning about a version that came after the tested one; None for any other."""
-    if tested is None or version is None or numbers(version) <= numbers(tested):
+def version_hint(agent: str, version: str | None, tested: str | None) -> str | None:
+    """What to know about a version that is not the tested one; None if it is, or if nobody can tell."""
+    if (age := _age(version, tested)) is None:
         return None
     return (
-        f"{agent} {version} is newer than {tested}, with which Ostler was tested. If something goes wrong, "
+        f"{agent} {version} is {age} than {tested}, with which Ostler was tested. If something goes wrong, "
         f"`ostler agents install {agent} --version {tested}` installs that one."
     )
+
+
+def newer_hint(agent: str, version: str | None, tested: str | None) -> str | None:
+    """The same about a version that came after the tested one; None for any other."""
+    return version_hint(agent, version, tested) if _age(version, tested) == "newer" else None
+
+
+def _age(version: str | None, tested: str | None) -> Literal["older", "newer"] | None:
+    if tested is None or version is None or numbers(version) == numbers(tested):
+        return None
+    return "older" if numbers(version) < numbers(tested) else "newer"

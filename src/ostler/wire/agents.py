@@ -93,6 +93,10 @@ class Agent(Wire, frozen=True, kw_only=True):
     version: str | None = None
     path: str | None = None
     install_hint: str | None = None
+    tested_version: str | None = None
+    """The version that Ostler was tested with, where one is pinned."""
+    version_hint: str | None = None
+    """What to do if something goes wrong; absent while `version` is the tested one."""
     installing: str | None = None
     """What an installation under way does now."""
     unparsed_frames: int | None = None
@@ -133,3 +137,5 @@ class Installed(Wire, frozen=True, kw_only=True):
     version: str | None = None
     path: str | None = None
     metadata: dict[str, Any] | None = None
+    version_hint: str | None = None
+    """What to do if something goes wrong; absent if the tested version is there."""

@@ -55,6 +55,7 @@ function AgentCard({ agent }: { agent: Agent }) {
         {Boolean(agent.unparsed_frames) && ` · ${agent.unparsed_frames} unreadable messages`}
       </p>
       {!agent.installed && agent.install_hint && <p className="text-2xs text-dim">{agent.install_hint}</p>}
+      {agent.version_hint && <p className="text-2xs text-warn">{agent.version_hint}</p>}
       <div className="mt-auto flex gap-2 pt-2">
         <Link
           className="btn"
