@@ -144,6 +144,7 @@ def _runner(settings: Settings, workspaces: LocalWorkspaces) -> LocalRunner:
         stop_grace=settings.stop_grace_seconds,
         max_frame_bytes=settings.max_frame_bytes,
         max_item_length=settings.max_item_length,
+        max_output=settings.max_output_bytes,
         patience=settings.orphan_timeout_seconds,
     )
     environ = dict(os.environ)

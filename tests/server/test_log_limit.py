@@ -8,7 +8,7 @@ import pytest
 
 from tests.server.http_helpers import assert_problem
 from tests.server.talk import Talk
-from tests.serving import running_server
+from tests.serving import running_server, wait_until
 
 MOST = 300_000
 LOUD = {
@@ -16,6 +16,21 @@ LOUD = {
     "printed by a command": "mock: run for i in $(seq 1 1000000); do echo $i $RANDOM$RANDOM; done",
     "an agent that does not hear": "mock: ignore-signals\nmock: flood 300m",
 }
+
+
+def test_an_agent_that_says_too_much_is_stopped_and_the_next_prompt_starts_it_again(state_dir: Path) -> None:
+    limit = ("--max-output-bytes", "3000000", "--stop-grace-seconds", "1")
+    with running_server(state_dir, *limit) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        talk = Talk(api)
+        assert talk.turn("mock: flood 2m")[-1]["data"]["outcome"] == "completed"
+        events = talk.turn("mock: flood 300m")
+        assert (events[-1]["data"]["outcome"], events[-1]["data"]["stop_reason"]) == ("failed", "output_full")
+        (error,) = [event["data"] for event in events if event["type"] == "error"]
+        assert error["code"] == "output_full"
+        assert "max_output_bytes" in error["message"]
+        wait_until(lambda: "process" not in talk.get(), what="its process stayed")
+        assert not list((state_dir / "keepers").glob(f"{talk.id}*"))
+        assert talk.turn("mock: say hello")[-1]["data"]["outcome"] == "completed"
 
 
 def stored_bytes(state_dir: Path, session_id: str) -> int:

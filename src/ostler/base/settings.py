@@ -187,6 +187,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "comes at once; what is cut is told.",
         ),
     ] = 8 * 2**20
+    max_output_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Bytes that one process of an agent may say, all of which lie on disk while it runs; then it "
+            "is stopped, and the next prompt starts another. 0 for no limit.",
+        ),
+    ] = 4 * 2**30
     max_log_bytes: Annotated[
         int,
         Meta(

@@ -49,6 +49,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     stop_grace: float
     max_frame_bytes: int
     max_item_length: int = 8 * 2**20
+    max_output: int = 0
+    """Bytes that one process may say; 0 for no limit."""
     patience: float = 0.0
     """How long an agent works on when its server is gone."""
 
@@ -402,6 +404,16 @@ class AgentConnection:
         if self._stopping is None:
             self._stopping = asyncio.create_task(process.stop(grace=self._limits.stop_grace))
 
+    def _overflow(self, process: Process) -> None:
+        """It has said more than may lie on disk: that goes with its process, and the next prompt starts another."""
+        limit = self._limits.max_output
+        log.warning("agent.output_full", session_id=self._spec.session_id, agent=self._spec.agent, limit=limit)
+        if self._dialogue.guard.turn_id is not None:
+            self._ending = TurnDone(outcome="failed", stop_reason="output_full")
+            message = f"The agent said more than {limit} bytes (max_output_bytes) and was stopped."
+            self._dialogue.log(_complaint(message, "output_full", {"bytes": limit}))
+        self._stop_for_good(process)
+
     # The journal
 
     def _note(self, call: Call) -> None:
@@ -436,6 +448,8 @@ class AgentConnection:
         if dialogue.is_locked_out and self._stopping is None:
             log.warning("agent.not_logged_in", session_id=self._spec.session_id, agent=self._spec.agent)
             self._stop_for_good(process)
+        if 0 < self._limits.max_output < process.offset and self._stopping is None:
+            self._overflow(process)
         self._wake.set()
 
     async def detach(self) -> None:
