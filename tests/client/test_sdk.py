@@ -53,8 +53,11 @@ def test_a_waiting_prompt_that_another_client_takes_back_is_waited_for_no_longer
     with Client(server.url) as ostler, Client(server.url) as other:
         s = ostler.sessions.create(agent="mock")
         s.start("mock: permission dig")
+        before = s.start("mock: say before")
         turn = s.start("mock: say never")
+        other.sessions.unqueue(s.id, before.receipt.prompt_id)
         other.sessions.unqueue(s.id, turn.receipt.prompt_id)
+        assert before.wait().outcome == "interrupted"
         turn.wait()
         assert (turn.outcome, turn.turn_id, "taken back" in str(turn.error)) == ("interrupted", None, True)
 

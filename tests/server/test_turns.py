@@ -1,5 +1,6 @@
 """Turns: what happens to prompts while the agent works, and whatever the agent does."""
 
+import json
 from pathlib import Path
 
 import httpx
@@ -161,3 +162,13 @@ def test_a_prompt_can_be_answered_by_the_stream_of_its_turn(api: httpx.Client) -
 def test_an_image_that_is_not_base64_is_refused_by_name(api: httpx.Client, data: str) -> None:
     refused = Talk(api).post("/messages", parts=[{"type": "image", "data": data}])
     assert (refused.status_code, list(refused.json()["errors"])) == (400, ["parts[0].data"])
+
+
+def test_the_stream_of_a_prompt_that_is_taken_back_ends(api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.send("mock: wait 600")
+    wanted, headers = {"message": "mock: say never"}, {"accept": "text/event-stream"}
+    with api.stream("POST", f"/sessions/{talk.id}/messages", json=wanted, headers=headers) as stream:
+        prompt_id = json.loads(stream.headers["ostler-receipt"])["prompt_id"]
+        api.delete(f"/sessions/{talk.id}/queue/{prompt_id}").raise_for_status()
+        assert "turn.ended" not in stream.read().decode()

@@ -35,6 +35,7 @@ class OwnTurn:
         self.usage: UsageUpdatedData | None = None
         self._said: list[str] = []
         self._began = False
+        self._waited = False
         self._current: str | None = None
         self._held: list[SessionEvent] = []
 
@@ -69,13 +70,20 @@ class OwnTurn:
             case TurnEnded() if self.turn_id is not None and event.data.turn_id == self.turn_id:
                 self.outcome = event.data.outcome
                 return [*self._held, event]
-            case QueueUpdated() if not any(each.prompt_id == self.receipt.prompt_id for each in event.data.entries):
-                self.outcome, self.error = "interrupted", _TAKEN_BACK
+            case QueueUpdated():
+                self._note_queue([entry.prompt_id for entry in event.data.entries])
             case TurnEnded():
                 self._held = []
             case _ if self._held:
                 self._held.append(event)
         return []
+
+    def _note_queue(self, waiting: list[str]) -> None:
+        """A prompt whose turn begins leaves the queue after that; others may come and go before it is in."""
+        waits = self.receipt.prompt_id in waiting
+        if self._waited and not waits:
+            self.outcome, self.error = "interrupted", _TAKEN_BACK
+        self._waited = waits
 
     def _note(self, event: SessionEvent) -> None:
         match event:

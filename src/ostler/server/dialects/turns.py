@@ -24,6 +24,7 @@ class PromptTurn:
         self._prompt_id = receipt.prompt_id
         self._item_id = f"itm_{receipt.prompt_id}"
         self._latest: str | None = None
+        self._waited = False
 
     @property
     def has_begun(self) -> bool:
@@ -46,4 +47,6 @@ class PromptTurn:
             case SessionEnded():
                 self.is_over = True
             case QueueUpdated() if self.turn_id is None:  # a prompt whose turn begins leaves the queue after that
-                self.is_over = all(entry.prompt_id != self._prompt_id for entry in event.data.entries)
+                waits = any(entry.prompt_id == self._prompt_id for entry in event.data.entries)
+                self.is_over = self._waited and not waits
+                self._waited = waits
