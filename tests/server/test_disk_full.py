@@ -222,6 +222,11 @@ def left_alone_on_a_full_disk(disk: SmallDisk) -> int:
         disk.fill()
         running = keeper_of(disk)
         wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
+        (spool,) = disk.seen_from_here("keepers").glob("*/output")
+        wait_until(
+            lambda: spool.stat().st_size % os.sysconf("SC_PAGESIZE") == 0,
+            what="the spool had room to the end of its page",
+        )
         server.process.kill()
         server.process.wait(60)
         os.kill(running["pid"], signal.SIGKILL)

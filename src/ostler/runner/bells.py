@@ -7,7 +7,11 @@ from collections.abc import Callable
 
 GATHER_SECONDS = 0.004
 """How long rings are gathered when many agents talk; an agent that talks alone is heard at once."""
+LONGEST_SECONDS = 0.04
+"""The same when that alone would keep us busy: what an agent says meanwhile is dealt with at once."""
 _FEW = 4
+_LOOK_SECONDS = 0.1
+_BUSY = 0.35
 
 
 class Bells:
@@ -18,13 +22,16 @@ class Bells:
         self._poll: select.epoll | None = None
         self._recent: set[int] = set()
         self._since = 0.0
+        self._gather_seconds = GATHER_SECONDS
+        self._looked_at = self._worked = 0.0
         self._pause: asyncio.TimerHandle | None = None
+        """When the bells are heard next, while many ring; otherwise the loop tells."""
 
     def add(self, descriptor: int, call: Callable[[], None]) -> None:
         """Call this whenever the descriptor can be read."""
         if self._poll is None:
             self._poll = select.epoll()
-            self._listen()
+            asyncio.get_running_loop().add_reader(self._poll.fileno(), self._on_ring, self._poll)
         self._calls[descriptor] = call
         self._poll.register(descriptor, select.EPOLLIN)
 
@@ -44,25 +51,46 @@ class Bells:
         poll.close()
         self._poll = None
 
-    def _listen(self) -> None:
-        self._pause = None
-        if self._poll is not None:
-            asyncio.get_running_loop().add_reader(self._poll.fileno(), self._hear)
-
-    def _hear(self) -> None:
-        rung = [descriptor for descriptor, _ in self._poll.poll(0)] if self._poll is not None else []
-        for descriptor in rung:
-            if (call := self._calls.get(descriptor)) is not None:
-                call()
-        self._gather_if_many(rung)
-
-    def _gather_if_many(self, rung: list[int]) -> None:
+    def _on_ring(self, poll: select.epoll) -> None:
+        rung = self._heard(poll)
         now = time.monotonic()
         if now - self._since > GATHER_SECONDS:
             self._since = now
             self._recent.clear()
         self._recent.update(rung)
-        if len(self._recent) > _FEW and self._poll is not None:
-            loop = asyncio.get_running_loop()
-            loop.remove_reader(self._poll.fileno())
-            self._pause = loop.call_later(GATHER_SECONDS, self._listen)
+        if len(self._recent) > _FEW and poll is self._poll:
+            asyncio.get_running_loop().remove_reader(poll.fileno())
+            self._gather(poll)
+
+    def _gather(self, poll: select.epoll) -> None:
+        self._pause = asyncio.get_running_loop().call_later(self._gather_seconds, self._hear_many, poll)
+
+    def _hear_many(self, poll: select.epoll) -> None:
+        self._pause = None
+        is_still_busy = len(self._heard(poll)) > _FEW
+        if poll is not self._poll:
+            return
+        if is_still_busy:
+            self._adapt()
+            self._gather(poll)
+        else:
+            self._gather_seconds = GATHER_SECONDS
+            asyncio.get_running_loop().add_reader(poll.fileno(), self._on_ring, poll)
+
+    def _adapt(self) -> None:
+        """Gather longer while we are at work more than a third of the time, and shorter again when not."""
+        now = time.monotonic()
+        if now - self._looked_at < _LOOK_SECONDS:
+            return
+        worked = time.process_time()
+        share = (worked - self._worked) / (now - self._looked_at)
+        self._looked_at, self._worked = now, worked
+        longer = self._gather_seconds * (1.5 if share > _BUSY else 1 / 1.5 if share < _BUSY / 2 else 1)
+        self._gather_seconds = min(max(longer, GATHER_SECONDS), LONGEST_SECONDS)
+
+    def _heard(self, poll: select.epoll) -> list[int]:
+        rung = [descriptor for descriptor, _ in poll.poll(0)]
+        for descriptor in rung:
+            if (call := self._calls.get(descriptor)) is not None:
+                call()
+        return rung

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,8 @@ class AgentConnection:
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the process is gone and everything about it was reported, or when it never came up."""
         self._clock = TurnClock(self._turn_timeout, self._on_deadline)
+        self._waits_since: float | None = None
+        self._silence: asyncio.TimerHandle | None = None
         self._ending: TurnDone | None = None
         self._expected = False
         self._opened = False
@@ -474,8 +477,7 @@ class AgentConnection:
             chunk = process.read()
             if chunk is None:
                 await self._delivered()
-                await self._wait_for_more(process)
-                self._wake.clear()
+                await self._wait_for_more()
             elif chunk:
                 self._dialogue.feed(chunk)
                 self._act(process)
@@ -487,16 +489,34 @@ class AgentConnection:
                 self._act(process)
                 return
 
-    async def _wait_for_more(self, process: Process) -> None:
-        """Wait for output; an agent that is silent when it should work may be asking beside its frames to log in."""
+    async def _wait_for_more(self) -> None:
+        """Wait for output; this is done for nearly every event, so it must cost little."""
+        self._waits_since = time.monotonic()
+        if self._silence is None and self._is_awaited:
+            self._listen_for_silence(_SILENT_SECONDS)
+        await self._wake.wait()
+        self._wake.clear()
+        self._waits_since = None
+
+    @property
+    def _is_awaited(self) -> bool:
         guard = self._dialogue.guard
-        is_awaited = self._dialogue.ready is None or (guard.turn_id is not None and not guard.open_asks)
-        try:
-            async with asyncio.timeout(_SILENT_SECONDS if is_awaited else None):
-                await self._wake.wait()
-        except TimeoutError:
-            self._dialogue.hear_beside(process.stderr.last_words())
-            self._act(process)
+        return self._dialogue.ready is None or (guard.turn_id is not None and not guard.open_asks)
+
+    def _listen_for_silence(self, seconds: float) -> None:
+        self._silence = asyncio.get_running_loop().call_later(seconds, self._on_silence)
+
+    def _on_silence(self) -> None:
+        """An agent that is silent when it should work may be asking beside its frames to log in."""
+        self._silence = None
+        if self._process is None or self._waits_since is None or not self._is_awaited:
+            return
+        left = self._waits_since + _SILENT_SECONDS - time.monotonic()
+        if left > 0:
+            self._listen_for_silence(left)
+            return
+        self._dialogue.hear_beside(self._process.stderr.last_words())
+        self._act(self._process)
 
     async def _leave(self, process: Process) -> None:
         self._clock.stop()
@@ -508,6 +528,8 @@ class AgentConnection:
 
     def _release(self, process: Process) -> None:
         process.release()
+        if self._silence is not None:
+            self._silence.cancel()
         if self._journal is not None:
             self._journal.close()
             self._journal = None

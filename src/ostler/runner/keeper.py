@@ -57,6 +57,7 @@ LAST_WORDS_SECONDS = 30.0
 MOST_UNREAD = 64 * 2**20
 CHUNK_BYTES = 65536
 GATHER_SECONDS = 0.004
+BUSY_SECONDS = 0.04
 GATHERED_BYTES = CHUNK_BYTES // 4
 # Larger pipes are not faster, and an unprivileged user may only have 64 MiB of them in all.
 PIPE_BYTES = 256 * 1024
@@ -249,6 +250,8 @@ class Keeper:
 
         False when there is more to be done than to wait for the next.
         """
+        if self._line is not None and self._line.is_unheard:
+            time.sleep(BUSY_SECONDS)  # the runner hears many just now; when it comes to us it should find more
         chunk = os.read(self._stdout, CHUNK_BYTES)
         now = time.monotonic()
         if not chunk or self._line is None or now - self._heard_at < 2 * GATHER_SECONDS:

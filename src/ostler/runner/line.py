@@ -1,8 +1,12 @@
 """A keeper's socket to the runner: orders come in, reports go out. Standard library only."""
 
+import fcntl
 import json
 import os
 import socket
+import termios
+
+_NOTHING = bytes(4)
 
 
 class Line:
@@ -23,6 +27,14 @@ class Line:
     def is_behind(self) -> bool:
         """Whether the runner has not taken all reports yet."""
         return bool(self._owed)
+
+    @property
+    def is_unheard(self) -> bool:
+        """Whether the runner has yet to read what was said last."""
+        try:
+            return fcntl.ioctl(self._number, termios.TIOCOUTQ, _NOTHING) != _NOTHING
+        except OSError:
+            return False
 
     def orders(self) -> "list[tuple[dict[str, object], bytes]] | None":
         """The orders that are complete, each with its payload; None when the runner has gone."""

@@ -44,18 +44,24 @@ class Spool:
 
     def add(self, chunk: bytes) -> None:
         """Keep output of the agent."""
-        self._held += chunk
-        self.retry()
+        if not self._held:
+            chunk = chunk[self._write(chunk) :]
+        if chunk:
+            self._held += chunk
+            self.retry()
 
     def retry(self) -> None:
         """Write what the disk did not take."""
-        while self._held:
-            try:
-                written = os.write(self._output, self._held)
-            except OSError:
-                return
-            self.size += written
+        while written := self._write(self._held):
             self._held = self._held[written:]
+
+    def _write(self, chunk: bytes) -> int:
+        try:
+            written = os.write(self._output, chunk)
+        except OSError:
+            return 0
+        self.size += written
+        return written
 
     def add_stderr(self, chunk: bytes) -> None:
         """Keep what the agent printed beside its frames; a full disk loses it."""

@@ -31,7 +31,7 @@ from ostler.server.sessions.answers import check_answers
 from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.overflow import thinned
 from ostler.server.sessions.policy import approves_plan, vet
-from ostler.server.sessions.settings import SessionChange, settings_now
+from ostler.server.sessions.settings import SessionChange
 from ostler.server.sessions.state import TRANSITIONS
 from ostler.server.sessions.work import Chores, Work
 from ostler.server.store.records import Done, Progress, SessionRecord
@@ -297,7 +297,7 @@ class LiveSession:
 
     @property
     def _permission_mode(self) -> PermissionMode:
-        return settings_now(self.record.spec, self.log.state).permission_mode
+        return self.log.state.permission_mode or self.record.spec.permission_mode
 
     def _open_ask(self, ask_id: str, kind: str) -> Ask:
         for ask in self.log.state.asks:

@@ -14,6 +14,7 @@ from ostler.server.sessions.history import retold
 from ostler.server.sessions.state import CHANGES, Happened, SessionState, apply, ask_of, snapshot_of, turn_of
 from ostler.server.store import queries, statements
 from ostler.server.store.outline import Mark, mark_of
+from ostler.server.store.packing import pack
 from ostler.server.store.records import Append, Done, Placed, Progress, StateChange
 from ostler.server.store.store import Store
 from ostler.wire.events import EVENTS, Event
@@ -26,6 +27,8 @@ _ASK_EVENTS = frozenset({"permission.requested", "permission.resolved", "questio
 _STATEFUL = frozenset(CHANGES)
 _encoder = msgspec.json.Encoder()
 _DATA = b"\ndata: "
+_FEW = 8
+"""So many events are packed here; for more it is worth to have the writer do that beside us."""
 
 
 class ProjectFeed:
@@ -145,12 +148,14 @@ class SessionLog:
             events.append(_encoder.encode(self._event(draft, happened_at)))
             if (mark := mark_of(self._last, draft.type, draft.data, events[-1], self._turn_id)) is not None:
                 marks.append(mark)
+        raws = tuple(draft.raw for draft in drafts)
         return Append(
             session_id=self.session_id,
             time=time,
             first=first,
             events=tuple(events),
-            raws=tuple(draft.raw for draft in drafts),
+            raws=raws,
+            packed=pack(self.session_id, events, raws) if len(events) <= _FEW else None,
             change=None if self.state is before else self._change(time),
             turns=tuple(turns),
             asks=tuple(asks),
@@ -162,12 +167,22 @@ class SessionLog:
 
     async def commit(self, append: Append, written: "asyncio.Future[Placed]") -> None:
         """Wait until an append is durable; it is shown to clients even if the caller gives up waiting."""
-        written.add_done_callback(functools.partial(self._settled, append, self.state, self._generation))
-        await asyncio.shield(written)
+        seen: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        written.add_done_callback(functools.partial(self._settled, append, self.state, self._generation, seen))
+        await seen
 
-    def _settled(self, append: Append, state: SessionState, generation: int, written: "asyncio.Future[Placed]") -> None:
-        if written.cancelled() or written.exception() is not None:
+    def _settled(
+        self,
+        append: Append,
+        state: SessionState,
+        generation: int,
+        seen: "asyncio.Future[None]",
+        written: "asyncio.Future[Placed]",
+    ) -> None:
+        if (error := written.exception()) is not None:
             self._roll_back(generation)
+            if not seen.done():
+                seen.set_exception(error)
             return
         failpoint("publish.before")
         self._durable_state = state
@@ -177,6 +192,8 @@ class SessionLog:
         if self._size is not None:
             self._size += written.result().size
         failpoint("publish.after")
+        if not seen.done():
+            seen.set_result(None)
 
     def _roll_back(self, generation: int) -> None:
         """Forget what never reached the disk, once for all appends that were in flight together."""

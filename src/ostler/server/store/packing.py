@@ -33,10 +33,11 @@ _DATA = (
     '"data":{"item":{"item_id":"itm_1_message_1","kind":"message","status":"completed","content":[{"type":"text",'
     '"text":""}],"role":"assistant","native_item_id":""}}}"delta":{"type":"reasoning","text":"","visibility":"public"}'
 )
+_SHARED = (_FRAMES + _DATA).encode()
 _EVENT = (
-    '{"type":"item.completed","{"type":"item.started","{"type":"item.delta","event_id":"evt_%s_1","sequence":1,"time":'
-    '"2026-11-15T12:00:00.000Z","session_id":"ses_%s","source":"daemon","synthetic":true,"source":"agent",'
-    '"synthetic":false,"native_session_id":"","data":{"item_id":"itm_1_message_1","delta":{"type":"text","text":""}}}'
+    b'{"type":"item.completed","{"type":"item.started","{"type":"item.delta","event_id":"evt_%s_1","sequence":1,"time":'
+    b'"2026-11-15T12:00:00.000Z","session_id":"ses_%s","source":"daemon","synthetic":true,"source":"agent",'
+    b'"synthetic":false,"native_session_id":"","data":{"item_id":"itm_1_message_1","delta":{"type":"text","text":""}}}'
 )
 
 
@@ -59,5 +60,5 @@ def unpack(session_id: str, packing: int | None, body: bytes, raw: bytes | None)
 
 
 def _dictionary(session_id: str) -> bytes:
-    own = session_id[4:]
-    return (_FRAMES + _DATA + _EVENT % (own, own)).encode()
+    own = session_id[4:].encode()
+    return _SHARED + _EVENT % (own, own)

@@ -84,6 +84,8 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     first: int
     events: tuple[bytes, ...]
     raws: tuple[bytes | None, ...]
+    packed: bytes | None = None
+    """Both as they are stored, if that was not left to the writer."""
     change: StateChange | None
     turns: tuple[Turn, ...] = ()
     asks: tuple[Ask, ...] = ()

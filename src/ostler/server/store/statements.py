@@ -8,7 +8,7 @@ import msgspec
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store import outline
-from ostler.server.store.packing import PACKING, pack
+from ostler.server.store.ledger import Ledger
 from ostler.server.store.records import DONE, Append, Done, NewSession, Placed, SessionSpec, StoredResponse, encode
 
 _CLEARED_ROWS = 32
@@ -18,12 +18,12 @@ _CLEARED = {**outline.KEYS, "chunks": "last"}
 IDEMPOTENCY_SECONDS = 24 * 3600
 
 
-def insert_session(connection: sqlite3.Connection, new: NewSession, first: Append) -> Placed:
+def insert_session(ledger: Ledger, new: NewSession, first: Append) -> Placed:
     """Create a session with its first events; sqlite3.IntegrityError if the key is taken."""
     change = first.change
     if change is None:
         raise ValueError("a new session needs its first state")
-    connection.execute(
+    ledger.execute(
         "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             new.id,
@@ -42,8 +42,8 @@ def insert_session(connection: sqlite3.Connection, new: NewSession, first: Appen
     )
     webhooks = new.spec.task.webhooks if new.spec.task is not None else ()
     rows = [(new.id, number) for number in range(len(webhooks))]
-    connection.executemany("INSERT INTO webhooks VALUES (?, ?)", rows)
-    return insert_events(connection, first)
+    ledger.executemany("INSERT INTO webhooks VALUES (?, ?)", rows)
+    return insert_events(ledger, first)
 
 
 def forget_webhook(connection: sqlite3.Connection, session_id: str, number: int) -> None:
@@ -61,33 +61,17 @@ def touch(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE counters SET value = value WHERE name = 'position'")
 
 
-def insert_events(connection: sqlite3.Connection, append: Append) -> Placed:
+def insert_events(ledger: Ledger, append: Append) -> Placed:
     """Append a burst and everything that belongs to it."""
-    (last,) = connection.execute("SELECT MAX(last) FROM chunks WHERE session = ?", (append.session_id,)).fetchone()
-    if append.first != (last or 0) + 1:  # an earlier burst of this session failed; this one must not leave a gap
-        raise StoreUnavailable(reason=f"event {append.first} does not follow {last or 0}")
-    (position,) = connection.execute(
-        "UPDATE counters SET value = value + ? WHERE name = 'position' RETURNING value", (len(append.events),)
-    ).fetchone()
-    body = pack(append.session_id, append.events, append.raws)
-    connection.execute(
-        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, NULL, ?, ?, ?)",
-        (
-            position,
-            append.session_id,
-            append.first,
-            append.last,
-            body,
-            append.progress.start if append.progress else None,
-            append.progress.step if append.progress else None,
-            PACKING,
-        ),
-    )
-    _update_session(connection, append)
-    _upsert_projections(connection, append)
+    last = ledger.last_of(append.session_id)
+    if append.first != last + 1:  # an earlier burst of this session failed; this one must not leave a gap
+        raise StoreUnavailable(reason=f"event {append.first} does not follow {last}")
+    position, size = ledger.add_chunk(append)
+    _update_session(ledger, append)
+    _upsert_projections(ledger, append)
     if append.done is not None:
-        _insert_done(connection, append.done)
-    return Placed(position, len(body) + sum(len(mark.body) for mark in append.marks))
+        _insert_done(ledger, append.done)
+    return Placed(position, size + sum(len(mark.body) for mark in append.marks))
 
 
 def _update_session(connection: sqlite3.Connection, append: Append) -> None:

@@ -16,11 +16,13 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from ostler.base.errors import DatabaseInUse, StoreUnavailable
 from ostler.base.undo import undone_by
 from ostler.server.store import statements
+from ostler.server.store.ledger import Ledger
 from ostler.server.store.schema import migrate
 from ostler.server.store.writer import Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
+C = TypeVar("C", bound=sqlite3.Connection)
 
 _LITTLE_BYTES = 2**20
 
@@ -60,17 +62,17 @@ class Store:
         lock = _take_lock(path)
         was_cut = _take_over(lock, boot)
         with undone_by(lambda: os.close(lock)):
-            connection = _connect(path)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {sync}")
-            migrate(connection, path=str(path))
-        return cls(path, Writer(connection, asyncio.get_running_loop()), lock, was_cut=was_cut)
+            ledger = _connect(path, Ledger)
+            ledger.execute("PRAGMA journal_mode = WAL")
+            ledger.execute(f"PRAGMA synchronous = {sync}")
+            migrate(ledger, path=str(path))
+        return cls(path, Writer(ledger, asyncio.get_running_loop()), lock, was_cut=was_cut)
 
     def write(
-        self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+        self, work: Callable[Concatenate[Ledger, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> "asyncio.Future[T]":
         """Queue a statement; order of calls is order of commits."""
-        return self._writer.submit(lambda connection: work(connection, *args, **kwargs))
+        return self._writer.submit(lambda ledger: work(ledger, *args, **kwargs))
 
     async def read(
         self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -86,7 +88,7 @@ class Store:
     def _query(self, query: Callable[..., T], *args: object, **kwargs: object) -> T:
         connection = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = _connect(self._path)
+            connection = self._local.connection = _connect(self._path, sqlite3.Connection)
             self._reads.append(Reads())
             connection.row_factory = self._reads[-1].count
         return query(connection, *args, **kwargs)
@@ -116,8 +118,8 @@ class Store:
         os.close(self._lock)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
+def _connect(path: Path, kind: type[C]) -> C:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10, factory=kind)
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
 

@@ -1,0 +1,87 @@
+"""The writer counts events right whatever happens to the group that they are committed with."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ostler.base.errors import StoreUnavailable
+from ostler.server.store import queries, statements
+from ostler.server.store.ledger import Ledger
+from ostler.server.store.records import Append, NewSession, Placed, SessionSpec, StateChange
+from ostler.server.store.store import Store
+
+NOW = "2026-11-16T12:00:00.000Z"
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    store = await Store.open(tmp_path / "ostler.db", sync="normal", boot="now")
+    yield store
+    await store.close()
+
+
+def burst(session_id: str, first: int, count: int = 1) -> Append:
+    events = tuple(b'{"sequence":%d}' % number for number in range(first, first + count))
+    change = StateChange(status="running", title=None, labels={}, updated_at=NOW, state=b"{}") if first == 1 else None
+    return Append(session_id=session_id, time=NOW, first=first, events=events, raws=(None,) * count, change=change)
+
+
+def created(store: Store, session_id: str, key: str) -> "asyncio.Future[Placed]":
+    spec = SessionSpec(cwd="/", env={}, permission_mode="default")
+    new = NewSession(id=session_id, project="default", key=key, agent="mock", created_at=NOW, spec=spec)
+    return store.write(statements.insert_session, new, burst(session_id, 1))
+
+
+def appended(store: Store, append: Append) -> "asyncio.Future[Placed]":
+    return store.write(statements.insert_events, append)
+
+
+async def sequences(store: Store, session_id: str) -> list[int]:
+    def read(connection: sqlite3.Connection) -> list[tuple[int, int]]:
+        query = "SELECT first, last FROM chunks WHERE session = ? ORDER BY last"
+        return connection.execute(query, (session_id,)).fetchall()
+
+    return [number for first, last in await store.read(read) for number in range(first, last + 1)]
+
+
+async def test_positions_go_on_without_a_gap_however_many_bursts_are_committed_together(store: Store) -> None:
+    positions = [await created(store, "ses_a", "a")]
+    positions += await asyncio.gather(*(appended(store, burst("ses_a", number)) for number in range(2, 1000)))
+    assert positions == list(range(1, 1000))
+    assert await sequences(store, "ses_a") == positions
+    assert await store.read(queries.last_position) == 999
+
+
+async def test_a_job_that_fails_takes_no_positions_and_its_neighbours_keep_theirs(store: Store) -> None:
+    await created(store, "ses_a", "a")
+    together = [
+        appended(store, burst("ses_a", 2, 3)),
+        created(store, "ses_b", "a"),  # the key is taken
+        appended(store, burst("ses_a", 5)),
+        appended(store, burst("ses_a", 9)),  # leaves a gap
+        appended(store, burst("ses_a", 6)),
+    ]
+    outcomes = await asyncio.gather(*together, return_exceptions=True)
+    assert [outcomes[0], outcomes[2], outcomes[4]] == [4, 5, 6]
+    assert isinstance(outcomes[1], sqlite3.IntegrityError)
+    assert isinstance(outcomes[3], StoreUnavailable)
+    assert await sequences(store, "ses_a") == [1, 2, 3, 4, 5, 6]
+    assert await sequences(store, "ses_b") == []
+
+
+async def test_a_group_that_cannot_be_committed_leaves_nothing_and_the_next_goes_on(store: Store) -> None:
+    await created(store, "ses_a", "a")
+
+    def broken(_: Ledger) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    lost = (appended(store, burst("ses_a", 2)), store.write(broken))
+    assert all(isinstance(error, StoreUnavailable) for error in await asyncio.gather(*lost, return_exceptions=True))
+    assert await store.read(queries.last_position) == 1
+    with pytest.raises(StoreUnavailable):
+        await appended(store, burst("ses_a", 3))
+    assert await appended(store, burst("ses_a", 2)) == 2
+    assert await sequences(store, "ses_a") == [1, 2]
