@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from ostler.runner.logins import hidden_text, is_about_login
 from ostler.runner.nursery import NurseryHandle
 from ostler.runner.process import ANSWER_SECONDS, CannotStart, Command, Exit, Process
 from ostler.runner.survey import is_whole
-from ostler.runner.waiting import TurnClock, finished
+from ostler.runner.waiting import Silence, TurnClock, finished
 from ostler.wire.events import ErrorData, PermissionData, StderrOutput
 from ostler.wire.running import AgentExit, Answer, Draft, Prompt
 from ostler.wire.sessions import ProcessInfo
@@ -101,8 +100,7 @@ class AgentConnection:
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the process is gone and everything about it was reported, or when it never came up."""
         self._clock = TurnClock(self._turn_timeout, self._on_deadline)
-        self._waits_since: float | None = None
-        self._silence: asyncio.TimerHandle | None = None
+        self._silence = Silence(_SILENT_SECONDS, self._is_awaited, self._on_silence)
         self._ending: TurnDone | None = None
         self._expected = False
         self._opened = False
@@ -491,32 +489,20 @@ class AgentConnection:
 
     async def _wait_for_more(self) -> None:
         """Wait for output; this is done for nearly every event, so it must cost little."""
-        self._waits_since = time.monotonic()
-        if self._silence is None and self._is_awaited:
-            self._listen_for_silence(_SILENT_SECONDS)
+        self._silence.begins()
         await self._wake.wait()
         self._wake.clear()
-        self._waits_since = None
+        self._silence.ends()
 
-    @property
     def _is_awaited(self) -> bool:
         guard = self._dialogue.guard
         return self._dialogue.ready is None or (guard.turn_id is not None and not guard.open_asks)
 
-    def _listen_for_silence(self, seconds: float) -> None:
-        self._silence = asyncio.get_running_loop().call_later(seconds, self._on_silence)
-
     def _on_silence(self) -> None:
         """An agent that is silent when it should work may be asking beside its frames to log in."""
-        self._silence = None
-        if self._process is None or self._waits_since is None or not self._is_awaited:
-            return
-        left = self._waits_since + _SILENT_SECONDS - time.monotonic()
-        if left > 0:
-            self._listen_for_silence(left)
-            return
-        self._dialogue.hear_beside(self._process.stderr.last_words())
-        self._act(self._process)
+        if self._process is not None:
+            self._dialogue.hear_beside(self._process.stderr.last_words())
+            self._act(self._process)
 
     async def _leave(self, process: Process) -> None:
         self._clock.stop()
@@ -528,8 +514,7 @@ class AgentConnection:
 
     def _release(self, process: Process) -> None:
         process.release()
-        if self._silence is not None:
-            self._silence.cancel()
+        self._silence.cancel()
         if self._journal is not None:
             self._journal.close()
             self._journal = None

@@ -250,10 +250,10 @@ class Keeper:
 
         False when there is more to be done than to wait for the next.
         """
-        if self._line is not None and self._line.is_unheard:
+        now = time.monotonic()
+        if 0 < self._heard_at < now - 2 * GATHER_SECONDS and self._line is not None and self._line.is_unheard:
             time.sleep(BUSY_SECONDS)  # the runner hears many just now; when it comes to us it should find more
         chunk = os.read(self._stdout, CHUNK_BYTES)
-        now = time.monotonic()
         if not chunk or self._line is None or now - self._heard_at < 2 * GATHER_SECONDS:
             self._heard(chunk)
             return False

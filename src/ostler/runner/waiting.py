@@ -51,6 +51,46 @@ class Countdown:
         call()
 
 
+class Silence:
+    """Calls back when a wait lasts long though something is awaited; to begin and end one costs almost nothing."""
+
+    def __init__(self, seconds: float, is_awaited: Callable[[], bool], call: Callable[[], None]) -> None:
+        self._seconds = seconds
+        self._is_awaited = is_awaited
+        self._call = call
+        self._since: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begins(self) -> None:
+        """Nothing is heard from now on."""
+        self._since = time.monotonic()
+        if self._timer is None and self._is_awaited():
+            self._look_in(self._seconds)
+
+    def ends(self) -> None:
+        """Something was heard; the timer stays, and looks later whether the next wait is a long one."""
+        self._since = None
+
+    def cancel(self) -> None:
+        """Forget it."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look_in(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._since is None or not self._is_awaited():
+            return
+        left = self._since + self._seconds - time.monotonic()
+        if left > 0:
+            self._look_in(left)
+        else:
+            self._call()
+
+
 class TurnClock:
     """How long a turn has taken and may still take; stands still while the agent is frozen.
 

@@ -50,7 +50,8 @@ def _services(state: State) -> Services:
     return services
 
 
-def _project() -> str:
+def _project(services: Services) -> str:
+    """Asks for services only to come after them: for what is independent Litestar makes a task each."""
     return DEFAULT_PROJECT
 
 

@@ -22,8 +22,8 @@ ANY_QUERY = "any_query"
 """The option of a handler whose clients may add to the query what they like."""
 
 
-def before_handling(request: Request[Any, Any, Any]) -> Response[None] | None:
-    """Runs before every handler; what it gives is the answer."""
+async def before_handling(request: Request[Any, Any, Any]) -> Response[None] | None:
+    """Runs before every handler; what it gives is the answer. Litestar would run a plain function in a thread."""
     if request.method == "OPTIONS":  # Litestar's own answer forgets methods that another router adds to the path
         template = request.scope["path_template"]
         same = [route for route in request.app.routes if route.path_format == template]

@@ -135,6 +135,7 @@ class LiveSession:
         receipt = self._receipt(entry, "started", turn_id=turn_id)
         await self.log.append(written, progress, _done(claim, receipt))
         self.begin_turn(Prompt(prompt_id=entry.prompt_id, turn_id=turn_id, parts=entry.parts))
+        await asyncio.sleep(0)  # the agent hears of it first, then the client: to write an answer takes a while
         return receipt
 
     def begin_turn(self, prompt: Prompt) -> None:
