@@ -1,5 +1,6 @@
 // Sessions with a workspace of their own: changes of all turns, and going back.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
@@ -46,6 +47,19 @@ test("changes are those of the files, can be taken as a patch, and a turn can be
   await prompt(page, "mock: say Third.");
   await answer(page, "Third.").waitFor();
   assert.ok(await panel.isVisible());
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test("what is done to prepare the files is shown until they are there", async () => {
+  const ready = `${folder}/ready`;
+  const setup = `echo Baking bread; while [ ! -e ${ready} ]; do sleep 0.1; done`;
+  const id = await startSession(api, "mock: say Eat.", { repo: { mode: "none" }, setup });
+  const page = await openPage(browser, `${server.url}/sessions/${id}`);
+  await page.getByRole("status").filter({ hasText: "Preparing the files" }).getByText("Baking bread").waitFor();
+  writeFileSync(ready, "");
+  await answer(page, "Eat.").waitFor();
+  await page.getByText("Preparing the files").waitFor({ state: "detached" });
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
