@@ -87,8 +87,8 @@ class SessionLog:
         self._clock = clock
         self._project_feed = project_feed
         self._most_bytes = most_bytes
-        self._size: int | None = None
-        """What it takes on disk, once somebody asked."""
+        self._size: int | None = None if last else 0
+        """What it takes on disk, once somebody asked; that of a new one is known."""
 
     async def measure(self) -> None:
         """Look how large it is, unless that is known; `is_full` tells nothing before."""
@@ -98,7 +98,7 @@ class SessionLog:
     @property
     def is_full(self) -> bool:
         """Whether the agent may add nothing more."""
-        return self._size is not None and self._size >= self._most_bytes
+        return self._size is not None and 0 < self._most_bytes <= self._size
 
     def full(self) -> LogFull:
         """What to tell whoever wants more."""
