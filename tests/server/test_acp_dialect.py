@@ -159,6 +159,40 @@ async def test_a_resumed_session_is_not_replayed_but_followed(
     assert editor.text("user_message_chunk") == "mock: say After."
 
 
+TOOLS = {"name": "tools", "command": "/bin/true", "args": [], "env": []}
+OTHERS = {"name": "others", "type": "http", "url": "http://127.0.0.1:9/mcp", "headers": []}
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+async def test_a_session_has_the_tool_servers_of_the_editor_that_opened_it_last(
+    agent: Any, api: httpx.Client, tmp_path: Path, method: str
+) -> None:
+    talk = Talk(api, cwd=str(tmp_path))
+    talk.turn("mock: say Before.")
+    where = {"sessionId": talk.id, "cwd": str(tmp_path)}
+    for given, names in [([TOOLS], ["tools"]), ([], ["tools"]), ([TOOLS, OTHERS], ["others", "tools"])]:
+        await agent._conn.send_request(method, {**where, "mcpServers": given})
+        assert sorted(talk.get()["mcp_servers"]) == names
+    assert await prompt(agent, talk.id, "mock: say After.") == "end_turn"
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+async def test_tool_servers_that_a_session_cannot_have_now_are_refused_by_name(
+    agent: Any, api: httpx.Client, tmp_path: Path, method: str
+) -> None:
+    talk = Talk(api, cwd=str(tmp_path))
+    where = {"sessionId": talk.id, "cwd": str(tmp_path)}
+    with pytest.raises(acp.RequestError, match="mcpServers 'x'"):
+        await agent._conn.send_request(method, {**where, "mcpServers": [{"name": "x", "type": "smoke"}]})
+    talk.send("mock: wait 600")
+    with pytest.raises(acp.RequestError, match="mcpServers cannot be changed now"):
+        await agent._conn.send_request(method, {**where, "mcpServers": [TOOLS]})
+    await agent._conn.send_request(method, {**where, "mcpServers": []})
+    talk.post("/stop")
+    await agent._conn.send_request(method, {**where, "mcpServers": [TOOLS]})
+    assert talk.get()["mcp_servers"] == []
+
+
 async def test_a_closed_session_can_be_loaded_again(agent: Any, editor: Editor, tmp_path: Path) -> None:
     session = await new(agent, tmp_path)
     await prompt(agent, session, "mock: say One.")

@@ -14,12 +14,13 @@ from ostler.server.dialects.acp import asks, config, messages
 from ostler.server.dialects.acp.attachment import Asked, Attachment
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.messages import Incoming, Refusal, answer, failure, notification
-from ostler.server.dialects.acp.prompts import create_session, prompt_parts
+from ostler.server.dialects.acp.prompts import create_session, mcp_servers, prompt_parts
 from ostler.server.dialects.conversation import LeftBehind, left_behind
 from ostler.server.dialects.following import turn_boundary
 from ostler.server.sessions.answers import questions_of
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionFilter
 from ostler.wire.agents import Agent
 from ostler.wire.events import PermissionData, QuestionData
@@ -28,6 +29,7 @@ from ostler.wire.sessions import SendMessage
 log = Log(__name__)
 T = TypeVar("T", bound=messages.Params)
 _PAGE = 50
+_NAMES = {"mcp_servers": "mcpServers"}
 _decoder = msgspec.json.Decoder(Incoming)
 
 
@@ -156,7 +158,7 @@ class AcpConnection:
         return None
 
     async def load_session(self, incoming: Incoming) -> Json:
-        live = await self._live(_params(incoming, messages.OfSession).session_id)
+        live = await self._open(incoming)
         past = await left_behind(self._backing.sessions, live.record)
         earlier = await self._detach(live.id)
         attachment = self._attach(live, start=0, quiet_until=0, past=past)
@@ -167,7 +169,7 @@ class AcpConnection:
         return await self._opened(live)
 
     async def resume_session(self, incoming: Incoming) -> Json:
-        live = await self._live(_params(incoming, messages.OfSession).session_id)
+        live = await self._open(incoming)
         await self._attach_now(live)
         return await self._opened(live)
 
@@ -280,6 +282,14 @@ class AcpConnection:
 
     async def _live(self, session_id: str) -> LiveSession:
         return await self._backing.sessions.live(self._backing.project, session_id)
+
+    async def _open(self, incoming: Incoming) -> LiveSession:
+        """The session to attach to, with the client's tool servers unless it is over and nothing runs any more."""
+        wanted = _params(incoming, messages.OpenSession)
+        live, servers = await self._live(wanted.session_id), mcp_servers(wanted.mcp_servers)
+        if servers and not live.log.state.ended:
+            await self._backing.sessions.configure(live, SessionChange(mcp_servers=servers), _NAMES)
+        return live
 
     async def _attached(self, session_id: str) -> Attachment:
         return await self._attach_now(await self._live(session_id))

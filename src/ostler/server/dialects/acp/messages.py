@@ -99,6 +99,12 @@ class OfSession(Params, frozen=True, kw_only=True):
     session_id: str
 
 
+class OpenSession(OfSession, frozen=True, kw_only=True):
+    """Attach to a session, whose agent has these tool servers from then on; none leaves it those it has."""
+
+    mcp_servers: tuple[McpServerParams, ...] = ()
+
+
 class ListSessions(Params, frozen=True, kw_only=True):
     """Which sessions there are."""
 

@@ -57,11 +57,16 @@ def create_session(wanted: NewSession, default_agent: str) -> CreateSession:
     return CreateSession(
         **{"agent": default_agent, **chosen},
         cwd=wanted.cwd,
-        mcp_servers={server.name: _mcp_server(server) for server in wanted.mcp_servers},
+        mcp_servers=mcp_servers(wanted.mcp_servers),
     )
 
 
 _CHOICES = frozenset({"agent", "key", "title", "model", "variant", "mode", "instructions", "permission_mode"})
+
+
+def mcp_servers(given: tuple[McpServerParams, ...]) -> dict[str, McpServer]:
+    """A client's tool servers by name."""
+    return {server.name: _mcp_server(server) for server in given}
 
 
 def _mcp_server(server: McpServerParams) -> McpServer:
