@@ -74,7 +74,7 @@ def _plan(kept: KeptFolder) -> str:
         case "orphaned":
             return "The next `ostler serve` ends it, and closes its turn."
         case "lost":
-            return "The next `ostler serve` writes what it still said into the log, and closes its turn."
+            return "The next `ostler serve` closes its turn, and logs what it still said if the machine ran on since."
         case "unbegun" | "replaced":
             return _farewell(kept)
         case _:

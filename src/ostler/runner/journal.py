@@ -152,7 +152,7 @@ def read_kept(folder: Path) -> Kept | None:
     """What the process was started with; None if its start came to nothing."""
     try:
         return _kept.decode((folder / SPEC).read_bytes())
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError):
         return None
 
 
@@ -172,7 +172,7 @@ def read_calls(folder: Path) -> list[Entry]:
         while found := _old_entry(data, end, first) if end < first else _entry(data, end):
             entry, end = found
             entries.append(entry)
-    except (ValueError, msgspec.DecodeError) as error:
+    except ValueError as error:
         log.error("journal.damaged", folder=str(folder), at=end, reason=str(error))
         raise AgentLost(reason="what the server had noted of its turns is damaged.") from error
     if end < len(data):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ostler.base.logs import Log
 from ostler.runner.bells import Bells
-from ostler.runner.journal import Kept, read_kept
+from ostler.runner.journal import SPEC, Kept, read_kept
 from ostler.runner.process import Process
 from ostler.runner.survey import FOLDER_NAME
 from ostler.wire.running import AgentSpec, KeptProcess
@@ -30,7 +30,7 @@ class KeeperFolders:
         return self._root / f"{session_id}.{start}"
 
     def read(self, kept: KeptProcess) -> Kept | None:
-        """What a process was started with; None if its start came to nothing."""
+        """What a process was started with; None if its start came to nothing, or nobody can tell any more."""
         return read_kept(self.path(kept.session_id, kept.start))
 
     async def kept(self) -> list[KeptProcess]:
@@ -38,7 +38,7 @@ class KeeperFolders:
         newest: dict[str, KeptProcess] = {}
         rest: list[KeptProcess] = []
         for found in sorted(self._found(), key=lambda kept: kept.start):
-            if self.read(found) is None:
+            if not (self.path(found.session_id, found.start) / SPEC).exists():  # a damaged one had begun all the same
                 rest.append(found)
             else:
                 rest += filter(None, [newest.get(found.session_id)])

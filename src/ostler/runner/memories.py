@@ -39,8 +39,8 @@ class Memories:
         except OSError:  # it changed while it was looked at
             shutil.rmtree(fresh, ignore_errors=True)
             return False
-        fresh.rename(place)
         write_file(self._origin(place), home.encode(errors="surrogateescape"))
+        fresh.rename(place)
         return True
 
     def bring_back(self, workspace: str, snapshot: str, home: str, *, into: str) -> None:
@@ -51,7 +51,7 @@ class Memories:
         make_folder(target.parent)
         shutil.copytree(self._place(workspace, snapshot), fresh, symlinks=True)
         fresh.chmod(0o700)
-        origin = self._origin(self._place(workspace, snapshot)).read_text()
+        origin = self._origin_of(self._place(workspace, snapshot)) or home
         if (origin, workspace) != (home, into):
             rename_inside(fresh, [(origin, home), (_letters(workspace), _letters(into))])
         old = target.with_name(f".{target.name}.old")
@@ -74,6 +74,14 @@ class Memories:
     def _origin(self, place: Path) -> Path:
         """Where it is written whose home a copy was."""
         return place.with_suffix(".home")
+
+    def _origin_of(self, place: Path) -> str | None:
+        """Whose home a copy was; None if that cannot be read any more."""
+        try:
+            found = self._origin(place).read_bytes().decode(errors="surrogateescape")
+        except FileNotFoundError:
+            return None
+        return found if found.startswith("/") else None
 
     def _place(self, workspace: str, snapshot: str) -> Path:
         return self._root / workspace / snapshot

@@ -64,7 +64,7 @@ class Shelf:
     def _manifest(self) -> Manifest:
         try:
             return msgspec.json.decode((self._folder / "manifest.json").read_bytes(), type=Manifest)
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, ValueError):
             return Manifest()
 
     @contextmanager

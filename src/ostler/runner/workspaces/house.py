@@ -152,19 +152,24 @@ class House:
         for place in sorted((self._root / "snapshots").iterdir()):
             snapshot = read_record(place / SNAPSHOT_RECORD, SnapshotRecord)
             if snapshot is None:
-                self._throw_unknown(place)
+                self._throw_unfinished(place, SNAPSHOT_RECORD)
             else:
                 self._snapshots[place.name] = snapshot
         for place in sorted((self._root / "workspaces").iterdir()):
             record = read_record(place / WORKSPACE_RECORD, WorkspaceRecord)
             if record is None:
-                self._throw_unknown(place)
+                self._throw_unfinished(place, WORKSPACE_RECORD)
             else:
                 self._records[place.name] = record
                 self._roll_back(place, self.providers[record.workspace.provider])
 
-    def _throw_unknown(self, place: Path) -> None:
-        """Remove something half-made, of which only its files can tell what made it."""
+    def _throw_unfinished(self, place: Path, record: str) -> None:
+        """Remove something half-made, of which only its files can tell what made it.
+
+        Work whose record is there but damaged is lost to us and stays where it is, for a person to look at.
+        """
+        if (place / record).exists():
+            return
         kind: ProviderKind = "zfs" if any(place.glob("*.dataset")) else "btrfs"  # the latter takes plain folders too
         self._trash.throw(place, kind)
 

@@ -6,9 +6,11 @@ from typing import TypeVar
 
 import msgspec
 
+from ostler.base.logs import Log
 from ostler.base.private import open_file
 from ostler.runner.workspaces.model import LargeFile, Snapshot, Workspace
 
+log = Log(__name__)
 WORKSPACE_RECORD = "workspace.json"
 SNAPSHOT_RECORD = "snapshot.json"
 _Kind = TypeVar("_Kind", bound=msgspec.Struct)
@@ -43,10 +45,13 @@ class SnapshotRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_record(path: Path, kind: type[_Kind]) -> _Kind | None:
-    """What was written, or None if it was not, or not wholly."""
+    """What was written, or None if it was not, or cannot be read any more."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError as error:
+        log.error("record.damaged", path=str(path), reason=str(error))
         return None
 
 

@@ -48,11 +48,12 @@ class Uploads:
             return order
         file = self._file(ticket)
         content = file.read_bytes() if file is not None else b""
-        if not content:
+        try:
+            upload = msgspec.json.decode(content, type=Upload)
+        except ValueError:  # it was never sent, or the disk was full
             raise NotFound(
                 what="upload", value=ticket[:60], hint="Send its archive first, to the address you were given."
-            )
-        upload = msgspec.json.decode(content, type=Upload)
+            ) from None
         return msgspec.structs.replace(order, repo=msgspec.structs.replace(order.repo, upload=upload.id))
 
     def _file(self, ticket: str) -> Path | None:

@@ -101,6 +101,9 @@ def _note(tree: Path) -> Path:
 
 def _dataset(tree: Path) -> str:
     try:
-        return _note(tree).read_text()
-    except FileNotFoundError as error:
-        raise ToolFailed(2, f"{tree} is not a dataset of Ostler") from error
+        name = _note(tree).read_text()
+    except FileNotFoundError:
+        name = ""
+    if not name.strip("\0"):
+        raise ToolFailed(2, f"{tree} is not a dataset of Ostler")
+    return name
