@@ -235,6 +235,12 @@ def test_a_process_that_is_gone_leaves_nothing_open() -> None:
 
 def test_an_endless_message_does_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard_module, "MOST_COLLECTED_BYTES", 1000)
-    *_, closing, _ = run([OPEN, *[delta(text("x" * 90))] * 100, DONE])
+    thought = ReasoningPart(text="hm", visibility="public")
+    *_, closing, _ = run([OPEN, *[delta(text("x")), delta(text("x")), delta(thought)] * 100, DONE])
     cut = StatusPart(label="cut", detail="Only the beginning is kept here.")
-    assert closing == ours(completed(item("completed", text("x" * 90 * 12), cut)))
+    assert closing == ours(completed(item("completed", text("xx"), thought, cut)))
+
+
+def test_a_message_that_ends_without_a_content_has_that_of_its_deltas() -> None:
+    *_, closing, _ = run([OPEN, delta(text("good ")), delta(text("day")), completed(item("completed")), DONE])
+    assert closing == completed(item("completed", text("good day")))

@@ -1,7 +1,9 @@
 """What a message has said so far, in little memory: an agent may talk for hours, and many agents at once."""
 
+import tempfile
 import zlib
 from collections import deque
+from typing import IO
 
 import msgspec
 
@@ -10,6 +12,8 @@ from ostler.wire.parts import ContentPart, ReasoningPart, TextPart
 MOST_CHARACTERS = 2**24
 """More than may be kept of one text (the setting max_item_length): the middle of a longer one is nowhere needed."""
 _FRESH_CHARACTERS = 8192
+_HELD_BYTES = 2**15
+_SIZE_BYTES = 4
 
 
 class Collected:
@@ -18,8 +22,8 @@ class Collected:
     def __init__(self) -> None:
         self._parts: list[ContentPart | _Run] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._parts)
+    def __len__(self) -> int:
+        return len(self._parts)
 
     def add(self, part: ContentPart) -> None:
         """The next piece."""
@@ -46,7 +50,7 @@ class _Run:
         self._kind = msgspec.structs.replace(first, text="")
         self._fresh: list[str] = []
         self._size = self._head_size = self._tail_size = 0
-        self._head: list[bytes] = []
+        self._head = _Pieces()
         self._tail: deque[tuple[int, bytes]] = deque()
 
     def goes_on_with(self, part: TextPart | ReasoningPart) -> bool:
@@ -61,7 +65,7 @@ class _Run:
 
     def _put_away(self, size: int, old: bytes) -> None:
         if self._head_size < MOST_CHARACTERS // 2:
-            self._head.append(old)
+            self._head.add(old)
             self._head_size += size
             return
         self._tail.append((size, old))
@@ -70,9 +74,52 @@ class _Run:
             self._tail_size -= self._tail.popleft()[0]
 
     def whole(self) -> TextPart | ReasoningPart:
-        old = b"".join(map(zlib.decompress, (*self._head, *(piece for _, piece in self._tail))))
+        old = b"".join(map(zlib.decompress, (*self._head.all(), *(piece for _, piece in self._tail))))
         text = old.decode("utf-8", "surrogatepass") + "".join(self._fresh)
         return msgspec.structs.replace(self._kind, text=text)
+
+
+class _Pieces:
+    """Some bytes in memory; when they become many, in a file that has no name."""
+
+    __slots__ = ("_file", "_held", "_size")
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._size = 0
+        self._file: IO[bytes] | None = None
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, piece: bytes) -> None:
+        self._held.append(piece)
+        self._size += len(piece)
+        if self._size > _HELD_BYTES:
+            self._put_away()
+
+    def _put_away(self) -> None:
+        """Move what is held to the disk; if that is full it stays where it is."""
+        data = b"".join(len(piece).to_bytes(_SIZE_BYTES, "big") + piece for piece in self._held)
+        try:
+            file = self._file or tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  lives as long as we
+            end = file.seek(0, 2)
+            if file.write(data) < len(data):
+                file.truncate(end)
+                return
+        except OSError:
+            return
+        self._file, self._held, self._size = file, [], 0
+
+    def all(self) -> list[bytes]:
+        if self._file is None:
+            return self._held
+        self._file.seek(0)
+        pieces: list[bytes] = []
+        while size := self._file.read(_SIZE_BYTES):
+            pieces.append(self._file.read(int.from_bytes(size, "big")))
+        return pieces + self._held
 
 
 def _visibility(part: TextPart | ReasoningPart) -> str | None:

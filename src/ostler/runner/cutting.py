@@ -17,7 +17,7 @@ from ostler.wire.events import (
     TurnEndedData,
 )
 from ostler.wire.items import Item
-from ostler.wire.parts import ContentPart, StatusPart
+from ostler.wire.parts import ContentPart, StatusPart, TextPart
 from ostler.wire.running import Draft
 
 MOST_RAW_BYTES = 2**18
@@ -132,6 +132,8 @@ def _told(how_much: str) -> Draft:
 
 
 def _texts(part: ContentPart) -> list[str]:
+    if type(part) is TextPart:  # as nearly all are
+        return [part.text]
     return [text for name in _LONG_FIELDS if (text := getattr(part, name, None))]
 
 

@@ -1,7 +1,8 @@
 """The turn guard: enforces what no agent guarantees, between the translator and the log.
 
 It is pure: events and turn ends of the translator go in, drafts for the log come out. Each turn gets exactly one end;
-everything opened is closed by then; every delta and every completion has its start before it; no item ends twice.
+everything opened is closed by then; every delta and every completion has its start before it; no item ends twice. A
+message that is completed without a content has that of its deltas.
 """
 
 import msgspec
@@ -23,7 +24,7 @@ from ostler.wire.running import Draft
 
 MOST_COLLECTED_BYTES = 8 * 2**20
 MOST_REMEMBERED_ITEMS = 10_000
-_BYTES_OF_OTHERS = 500  # what a delta costs us that is no text, beside its content
+_BYTES_OF_PART = 500  # what a part costs us beside its content
 _TOOL_KINDS = frozenset({"tool_call", "tool_result"})
 
 Ask = PermissionData | QuestionData
@@ -44,9 +45,12 @@ class _OpenItem:
         return bool(self._said)
 
     def grow(self, delta: ContentPart) -> None:
-        if self._size <= MOST_COLLECTED_BYTES:
-            self._said.add(delta)
-            self._size += len(getattr(delta, "text", "")) or _BYTES_OF_OTHERS + len(msgspec.json.encode(delta))
+        if self._size > MOST_COLLECTED_BYTES:
+            return
+        count = len(self._said)
+        self._said.add(delta)
+        if len(self._said) > count:  # text that goes on is kept in bounds where it is collected
+            self._size += _BYTES_OF_PART + len(msgspec.json.encode(delta))
 
     def content(self) -> tuple[ContentPart, ...]:
         """What it would hold if nothing more came."""
@@ -152,7 +156,9 @@ class TurnGuard:
             shown = () if item.kind == "message" else item.content
             before.append(self._started_by_us(msgspec.structs.replace(item, status="in_progress", content=shown)))
             found = self._items[item.item_id]
-        if not found.has_grown and item.kind == "message" and item.role == "assistant":
+        if item.kind == "message" and found.has_grown and not item.content:
+            draft.data = ItemCompletedData(item=msgspec.structs.replace(item, content=found.content()))
+        elif not found.has_grown and item.kind == "message" and item.role == "assistant":
             before += _single_delta(item)
         del self._items[item.item_id]
         self._remember(item.item_id)

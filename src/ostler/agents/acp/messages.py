@@ -6,7 +6,6 @@ import msgspec
 
 from ostler.agents.acp.frames import Meta, Prompted, Tokens, Usage
 from ostler.agents.acp.tools import closed, opened
-from ostler.agents.collected import Collected
 from ostler.wire.events import Cost, ItemDeltaData, UsageUpdatedData
 from ostler.wire.items import Item
 from ostler.wire.parts import ReasoningPart, TextPart
@@ -22,7 +21,6 @@ class Messages:
         self._start = start
         self._count = 0
         self._open: Item | None = None
-        self._said = Collected()
 
     def say(self, piece: Piece, message_id: str | None, parent_id: str | None) -> list[Draft]:
         """A piece of a message; another id or another sub-agent is another message."""
@@ -35,17 +33,15 @@ class Messages:
             self._open = self._fresh(message_id, parent_id)
             drafts.append(opened(self._open))
         item = self._open
-        self._said.add(piece)
         grown = ItemDeltaData(item_id=item.item_id, delta=piece, native_item_id=message_id)
         return [*drafts, Draft("item.delta", grown)]
 
     def close(self) -> list[Draft]:
-        """Something else begins."""
+        """Something else begins; what the message said is what its pieces said."""
         if self._open is None:
             return []
-        item = msgspec.structs.replace(self._open, status="completed", content=tuple(self._said.whole()))
+        item = msgspec.structs.replace(self._open, status="completed")
         self._open = None
-        self._said = Collected()
         return [closed(item)]
 
     def _fresh(self, message_id: str | None, parent_id: str | None) -> Item:
