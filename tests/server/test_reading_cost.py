@@ -2,8 +2,11 @@
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
+from pathlib import Path
 from uuid import uuid4
 
 import httpx
@@ -11,7 +14,7 @@ import httpx
 from tests.server.chatting import Body, load, message
 from tests.server.folding import folded
 from tests.server.talk import Talk
-from tests.serving import RunningServer
+from tests.serving import RunningServer, running_server
 
 WORDS = " ".join(["word"] * 250)
 SLACK = 30_000
@@ -99,3 +102,19 @@ def test_a_chat_reads_no_more_of_its_log_than_its_client_tells(server: RunningSe
         told = load(root, key)
         assert cost(api, lambda: post(*told, message("mock: say ok"))) < 3 * len(json.dumps(told)) + SLACK
         assert cost(api, lambda: post(message("mock: say ok"))) < SLACK
+
+
+def test_a_large_message_is_stored_once_and_told_whole_everywhere(state_dir: Path) -> None:
+    text = " ".join(f"word{number:020d}" for number in range(4000))
+    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        talk = Talk(api)
+        for words in ("a short one", text, "another"):
+            talk.turn(f"mock: say {words}")
+        messages = talk.get("/messages")["messages"]
+        assert messages == folded(talk.get("/events?limit=10000")["events"])
+        said = [found["item"]["content"] for found in messages if found["item"]["role"] == "assistant"]
+        assert [part["text"].strip() for content in said for part in content] == ["a short one", text, "another"]
+        assert any(text[:50] in line["message"] for line in talk.get("/logs")["logs"])
+    with closing(sqlite3.connect(state_dir / "ostler.db")) as database:
+        (kept,) = database.execute("SELECT sum(length(body)) FROM items").fetchone()
+    assert kept < len(text)

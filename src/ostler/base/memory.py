@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 
 _MMAP_THRESHOLD = -3
-_LARGE_BYTES = 2**20
+_LARGE_BYTES = 2**17
 
 
 def give_large_blocks_back() -> None:

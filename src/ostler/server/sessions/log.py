@@ -27,8 +27,8 @@ _ASK_EVENTS = frozenset({"permission.requested", "permission.resolved", "questio
 _STATEFUL = frozenset(CHANGES)
 _encoder = msgspec.json.Encoder()
 _DATA = b"\ndata: "
-_FEW = 8
-"""So many events are packed here; for more it is worth to have the writer do that beside us."""
+_LITTLE_BYTES = 8192
+"""So much is packed here; for more it is worth to have the writer do that beside us."""
 
 
 class ProjectFeed:
@@ -155,7 +155,7 @@ class SessionLog:
             first=first,
             events=tuple(events),
             raws=raws,
-            packed=pack(self.session_id, events, raws) if len(events) <= _FEW else None,
+            packed=pack(self.session_id, events, raws) if sum(map(len, events)) < _LITTLE_BYTES else None,
             change=None if self.state is before else self._change(time),
             turns=tuple(turns),
             asks=tuple(asks),
@@ -187,7 +187,10 @@ class SessionLog:
         failpoint("publish.before")
         self._durable_state = state
         self.updated_at = append.time
-        self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
+        if self.feed.watchers:
+            self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
+        else:
+            self.feed.skip(append.last)
         self._project_feed.publish(append.events, written.result().position)
         if self._size is not None:
             self._size += written.result().size

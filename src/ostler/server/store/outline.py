@@ -36,6 +36,8 @@ _MARKED = LINES | _ITEMS | {"artifact.created"}
 _TURNS = frozenset({"turn.started", "turn.ended"})
 _PREFIXES = tuple(b'{"type":"%b"' % kind.encode() for kind in sorted(_MARKED | _TURNS))
 
+_LARGE_BYTES = 4096
+
 TABLES = """
 CREATE TABLE items (
     session TEXT NOT NULL,
@@ -92,6 +94,11 @@ def mark_of(sequence: int, kind: str, data: Any, body: bytes, turn_id: str | Non
     return Mark(sequence, kind, data, body, turn_id) if kind in _MARKED else None
 
 
+def kept_of(mark: Mark) -> bytes:
+    """What of an event lies in the outline; a large item is only in the log, where its row leads, and here empty."""
+    return b"" if mark.type in _ITEMS and len(mark.body) > _LARGE_BYTES else mark.body
+
+
 def write(connection: sqlite3.Connection, session_id: str, mark: Mark) -> None:
     """Add one event to the outline of a session."""
     if mark.type in _ITEMS:
@@ -107,7 +114,7 @@ def write(connection: sqlite3.Connection, session_id: str, mark: Mark) -> None:
 def _put_item(connection: sqlite3.Connection, session_id: str, mark: Mark) -> None:
     """An item that is known gets a new content; the number of a new one is how many are in the conversation."""
     item: Item = mark.data.item
-    content = (mark.sequence, mark.type == "item.started", mark.body)
+    content = (mark.sequence, mark.type == "item.started", kept_of(mark))
     known = connection.execute(
         "UPDATE items SET last = ?, is_open = ?, body = ? WHERE session = ? AND item_id = ? AND number IS NOT NULL",
         (*content, session_id, item.item_id),

@@ -266,9 +266,18 @@ def said_after(connection: sqlite3.Connection, session_id: str, sequence: int, l
 
 
 def _items(connection: sqlite3.Connection, which: str, *values: str | int) -> list[StoredItem]:
-    names = ("number", "first", "last", "is_open", "turn_id", "body")
-    rows = connection.execute(f"{_ITEM} {which}", values)
-    return [StoredItem(**dict(zip(names, row, strict=True))) for row in rows]
+    items: list[StoredItem] = []
+    for number, first, last, is_open, turn_id, body in connection.execute(f"{_ITEM} {which}", values).fetchall():
+        if whole := body or _event(connection, str(values[0]), last):
+            item = StoredItem(number=number, first=first, last=last, is_open=is_open, turn_id=turn_id, body=whole)
+            items.append(item)
+    return items
+
+
+def _event(connection: sqlite3.Connection, session_id: str, sequence: int) -> bytes:
+    """An event that is too large to be in the outline too; empty if its session is just being cleared."""
+    found = session_events(connection, session_id, sequence - 1, 1, raw=False, max_bytes=1)
+    return found[0].body if found else b""
 
 
 def newest_lines(connection: sqlite3.Connection, session_id: str, limit: int) -> list[StoredEvent]:
@@ -280,7 +289,9 @@ def newest_lines(connection: sqlite3.Connection, session_id: str, limit: int) ->
         "ORDER BY last DESC LIMIT ?2)) ORDER BY sequence DESC LIMIT ?2",
         (session_id, limit),
     )
-    return [StoredEvent(number, body) for number, body in rows][::-1]
+    newest = rows.fetchall()[::-1]
+    whole = ((number, body or _event(connection, session_id, number)) for number, body in newest)
+    return [StoredEvent(number, body) for number, body in whole if body]
 
 
 def newest_artifacts(connection: sqlite3.Connection, session_id: str, limit: int) -> list[StoredEvent]:

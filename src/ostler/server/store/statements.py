@@ -71,7 +71,7 @@ def insert_events(ledger: Ledger, append: Append) -> Placed:
     _upsert_projections(ledger, append)
     if append.done is not None:
         _insert_done(ledger, append.done)
-    return Placed(position, size + sum(len(mark.body) for mark in append.marks))
+    return Placed(position, size + sum(len(outline.kept_of(mark)) for mark in append.marks))
 
 
 def _update_session(connection: sqlite3.Connection, append: Append) -> None:
