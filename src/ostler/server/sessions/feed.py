@@ -1,7 +1,11 @@
 """The live end of a log: the newest events as bytes, shared by every client that watches."""
 
 import asyncio
+import time
 from collections.abc import Sequence
+
+_KEPT_SECONDS = 10.0
+"""Who reads along has them long before; what is older costs memory for as long as a session is watched."""
 
 
 class Feed:
@@ -17,6 +21,9 @@ class Feed:
         self._limit = limit_bytes
         self._frames: list[bytes] = []
         self._size = 0
+        self._old = 0
+        """How many frames were there when it was last looked which are old."""
+        self._looked_at = 0.0
         self._waiting: set[asyncio.Future[None]] = set()
 
     def publish(self, frames: Sequence[bytes]) -> None:
@@ -25,7 +32,7 @@ class Feed:
         if self.watchers:
             self._frames.extend(frames)
             self._size += sum(map(len, frames))
-            self._trim()
+            self._trim(time.monotonic())
         self._wake()
 
     def skip(self, last: int) -> None:
@@ -76,16 +83,23 @@ class Feed:
 
     def _forget(self) -> None:
         self._frames.clear()
-        self._size = 0
+        self._size = self._old = 0
 
-    def _trim(self) -> None:
-        if self._size <= self._limit:
-            return
-        dropped = 0
-        while self._size > self._limit // 2:  # half at a time, so that trimming costs little per frame
-            self._size -= len(self._frames[dropped])
-            dropped += 1
-        del self._frames[:dropped]
+    def _trim(self, now: float) -> None:
+        if now - self._looked_at > _KEPT_SECONDS:
+            self._drop(self._old)
+            self._old, self._looked_at = len(self._frames), now
+        if self._size > self._limit:
+            size, count = self._size, 0
+            while size > self._limit // 2:  # half at a time, so that trimming costs little per frame
+                size -= len(self._frames[count])
+                count += 1
+            self._drop(count)
+
+    def _drop(self, count: int) -> None:
+        self._size -= sum(map(len, self._frames[:count]))
+        del self._frames[:count]
+        self._old = max(0, self._old - count)
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, set()
