@@ -1,6 +1,7 @@
 """What a message said is whole, however long it is and wherever it was kept meanwhile."""
 
 import random
+import re
 import tempfile
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from ostler.agents.collected import Collected
 from ostler.wire.parts import ReasoningPart, TextPart
 
+MOST = 2**20
 LETTERS = "abcdefghijklmnopqrstuvwxyzäöü\ud800\n "
 
 
@@ -19,7 +21,7 @@ def pieces(count: int) -> list[str]:
 
 @pytest.mark.parametrize("count", [0, 1, 100, 3000])
 def test_a_text_is_whole(count: int) -> None:
-    collected, said = Collected(), pieces(count)
+    collected, said = Collected(MOST), pieces(count)
     for number, piece in enumerate(said):
         collected.add(TextPart(text=piece))
         if number % 1000 == 999:  # to look at it changes nothing
@@ -28,7 +30,7 @@ def test_a_text_is_whole(count: int) -> None:
 
 
 def test_texts_and_thoughts_that_take_turns_stay_apart() -> None:
-    collected = Collected()
+    collected = Collected(MOST)
     for round_ in range(3):
         for piece in pieces(1000):
             collected.add(TextPart(text=piece))
@@ -40,7 +42,19 @@ def test_texts_and_thoughts_that_take_turns_stay_apart() -> None:
 
 def test_a_text_that_no_disk_takes_stays_in_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    collected = Collected()
+    collected = Collected(MOST)
     for piece in pieces(3000):
         collected.add(TextPart(text=piece))
     assert collected.whole() == [TextPart(text="".join(pieces(3000)))]
+
+
+def test_of_a_very_long_text_the_beginning_and_the_end_are_kept() -> None:
+    collected, said = Collected(MOST), "".join(pieces(30_000))
+    for start in range(0, len(said), 100):
+        collected.add(TextPart(text=said[start : start + 100]))
+    (part,) = collected.whole()
+    assert isinstance(part, TextPart)
+    assert MOST * 0.9 < len(part.text) <= MOST
+    head, lost, tail = re.split(r"\n\[(\d+) characters cut\]\n", part.text)
+    assert (said[: len(head)], said[-len(tail) :]) == (head, tail)
+    assert len(head) + int(lost) + len(tail) == len(said)

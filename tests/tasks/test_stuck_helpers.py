@@ -129,6 +129,7 @@ def test_a_call_of_a_container_engine_ends_with_a_server_that_is_killed(tmp_path
 
 def test_helpers_leave_the_processor_to_agents(tmp_path: Path, state_dir: Path) -> None:
     with _stuck_in_a_snapshot(tmp_path, state_dir) as (_, _, _):
-        assert os.getpriority(os.PRIO_PROCESS, _pids(tmp_path)[0]) >= 5
-        limits = Path(f"/proc/{_pids(tmp_path)[0]}/limits").read_text()
-        assert "Max cpu time              600" in limits
+        git = _pids(tmp_path)[0]
+        wait_until(lambda: os.getpriority(os.PRIO_PROCESS, git) >= 5, what="git is nice")
+        limited = "Max cpu time              600"
+        wait_until(lambda: limited in Path(f"/proc/{git}/limits").read_text(), what="git is limited")

@@ -9,8 +9,6 @@ import msgspec
 
 from ostler.wire.parts import ContentPart, ReasoningPart, TextPart
 
-MOST_CHARACTERS = 2**24
-"""More than may be kept of one text (the setting max_item_length): the middle of a longer one is nowhere needed."""
 _FRESH_CHARACTERS = 8192
 _HELD_BYTES = 2**15
 _SIZE_BYTES = 4
@@ -19,7 +17,9 @@ _SIZE_BYTES = 4
 class Collected:
     """The parts of a message that grows: runs of text, and of thought, become one part each; others stay apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_characters: int) -> None:
+        """Of a text that is longer only the beginning and the end are kept, with a mark between them."""
+        self._half = most_characters // 2 - 2 * _FRESH_CHARACTERS
         self._parts: list[ContentPart | _Run] = []
 
     def __len__(self) -> int:
@@ -32,7 +32,7 @@ class Collected:
             return
         last = self._parts[-1] if self._parts else None
         if not isinstance(last, _Run) or not last.goes_on_with(part):
-            last = _Run(part)
+            last = _Run(part, self._half)
             self._parts.append(last)
         last.add(part.text)
 
@@ -44,12 +44,13 @@ class Collected:
 class _Run:
     """Text that comes in pieces; what is older lies deflated, and of very much only the beginning and the end."""
 
-    __slots__ = ("_fresh", "_head", "_head_size", "_kind", "_size", "_tail", "_tail_size")
+    __slots__ = ("_fresh", "_half", "_head", "_head_size", "_kind", "_lost", "_size", "_tail", "_tail_size")
 
-    def __init__(self, first: TextPart | ReasoningPart) -> None:
+    def __init__(self, first: TextPart | ReasoningPart, half: int) -> None:
+        self._half = half
         self._kind = msgspec.structs.replace(first, text="")
         self._fresh: list[str] = []
-        self._size = self._head_size = self._tail_size = 0
+        self._size = self._head_size = self._tail_size = self._lost = 0
         self._head = _Pieces()
         self._tail: deque[tuple[int, bytes]] = deque()
 
@@ -64,19 +65,25 @@ class _Run:
             self._fresh, self._size = [], 0
 
     def _put_away(self, size: int, old: bytes) -> None:
-        if self._head_size < MOST_CHARACTERS // 2:
+        if self._head_size < self._half:
             self._head.add(old)
             self._head_size += size
             return
         self._tail.append((size, old))
         self._tail_size += size
-        while self._tail_size - self._tail[0][0] >= MOST_CHARACTERS // 2:
-            self._tail_size -= self._tail.popleft()[0]
+        while self._tail_size - self._tail[0][0] >= self._half:
+            lost, _ = self._tail.popleft()
+            self._tail_size -= lost
+            self._lost += lost
 
     def whole(self) -> TextPart | ReasoningPart:
-        old = b"".join(map(zlib.decompress, (*self._head.all(), *(piece for _, piece in self._tail))))
-        text = old.decode("utf-8", "surrogatepass") + "".join(self._fresh)
-        return msgspec.structs.replace(self._kind, text=text)
+        mark = (f"\n[{self._lost} characters cut]\n",) if self._lost else ()
+        texts = (*map(_inflated, self._head.all()), *mark, *(_inflated(old) for _, old in self._tail), *self._fresh)
+        return msgspec.structs.replace(self._kind, text="".join(texts))
+
+
+def _inflated(old: bytes) -> str:
+    return zlib.decompress(old).decode("utf-8", "surrogatepass")
 
 
 class _Pieces:

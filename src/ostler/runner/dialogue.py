@@ -58,7 +58,7 @@ class Dialogue:
         self._splitter = FRAMINGS[framing].splitter(max_frame_bytes, max_item_length)
         self._counts = counts
         self._failures = 0
-        self.guard = TurnGuard()
+        self.guard = TurnGuard(max_item_length)
         self._cutter = Cutter(max_item_length)
         self.steps = 0
         """Frames and calls so far; what comes of one step is delivered together."""

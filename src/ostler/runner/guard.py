@@ -35,9 +35,9 @@ class _OpenItem:
 
     __slots__ = ("_said", "_size", "item")
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: Item, most_characters: int) -> None:
         self.item = item
-        self._said = Collected()
+        self._said = Collected(most_characters)
         self._size = 0
 
     @property
@@ -63,7 +63,8 @@ class _OpenItem:
 class TurnGuard:
     """Watches one agent process; the connection feeds it everything in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_item_length: int = 8 * 2**20) -> None:
+        self._max_item_length = max_item_length
         self._turn_id: str | None = None
         self._items: dict[str, _OpenItem] = {}
         self._finished: dict[str, None] = {}
@@ -125,7 +126,7 @@ class TurnGuard:
     def _on_started(self, draft: Draft, item: Item) -> list[Draft]:
         if item.item_id in self._items or item.item_id in self._finished:
             return []
-        self._items[item.item_id] = _OpenItem(item)
+        self._items[item.item_id] = _OpenItem(item, self._max_item_length)
         return [draft]
 
     def _on_delta(self, draft: Draft, data: ItemDeltaData) -> list[Draft]:
@@ -165,7 +166,7 @@ class TurnGuard:
         return [*before, draft]
 
     def _started_by_us(self, item: Item) -> Draft:
-        self._items[item.item_id] = _OpenItem(item)
+        self._items[item.item_id] = _OpenItem(item, self._max_item_length)
         return _ours("item.started", ItemStartedData(item=item))
 
     def _remember(self, item_id: str) -> None:

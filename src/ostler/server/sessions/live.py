@@ -104,8 +104,7 @@ class LiveSession:
     # Prompts
 
     async def send(self, parts: Sequence[PromptPart], when_busy: WhenBusy, claim: str | None = None) -> PromptReceipt:
-        """Start a turn, or do what the client wants while one is under way."""
-        await self.log.measure()
+        """Start a turn, or do what the client wants while one is under way; the log must have been measured."""
         self.refuse_if_over("prompts")
         if self.log.is_full:
             raise self.log.full()
@@ -370,7 +369,7 @@ class LiveSession:
         await self._end("cancelled", "cancelled", force=True)
 
     async def _end(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
-        if self.log.state.status == final:
+        if self.log.shown.status == final:  # not before it is durable: whoever asked is told what is shown
             return
         if self._ending is None or self._ending.done():
             self._check_move(first, "be stopped" if first == "stopping" else "be cancelled")

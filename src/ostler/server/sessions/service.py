@@ -341,6 +341,7 @@ class Sessions(Reading):
         if (known := self._done(claim)) is not None:
             return msgspec.json.decode(known, type=PromptReceipt)
         live.refuse_if_over("prompts")
+        await live.log.measure()
         parts = await self._prompt_parts(live, wanted)
         if change == _NO_CHANGE:
             return await live.send(parts, wanted.when_busy, claim)
