@@ -58,3 +58,13 @@ def test_of_a_very_long_text_the_beginning_and_the_end_are_kept() -> None:
     head, lost, tail = re.split(r"\n\[(\d+) characters cut\]\n", part.text)
     assert (said[: len(head)], said[-len(tail) :]) == (head, tail)
     assert len(head) + int(lost) + len(tail) == len(said)
+
+
+def test_a_small_bound_is_kept_about() -> None:
+    collected, said = Collected(1000), "".join(pieces(1000))
+    for start in range(0, len(said), 100):
+        collected.add(TextPart(text=said[start : start + 100]))
+    (part,) = collected.whole()
+    assert isinstance(part, TextPart)
+    assert len(part.text) < len(said) / 2
+    assert (part.text[:1000], part.text[-1000:]) == (said[:1000], said[-1000:])

@@ -19,7 +19,7 @@ class Collected:
 
     def __init__(self, most_characters: int) -> None:
         """Of a text that is longer only the beginning and the end are kept, with a mark between them."""
-        self._half = most_characters // 2 - 2 * _FRESH_CHARACTERS
+        self._half = max(most_characters // 2 - 2 * _FRESH_CHARACTERS, _FRESH_CHARACTERS)
         self._parts: list[ContentPart | _Run] = []
 
     def __len__(self) -> int:
