@@ -19,7 +19,7 @@ from ostler.runner.spool import MOST_STDERR, Spool
 from ostler.wire.running import PermissionAnswer
 from tests.server.small_disk import SmallDisk
 from tests.server.talk import Talk
-from tests.serving import wait_until
+from tests.serving import RunningServer, wait_until
 
 pytestmark = pytest.mark.root
 
@@ -36,6 +36,16 @@ def assert_refused(answer: httpx.Response) -> None:
     assert (answer.status_code, problem["status"], problem["code"]) == (503, 503, "store_unavailable")
     assert problem["detail"].endswith("Nothing was changed. Make room on its disk, then try again.")
     assert answer.headers["retry-after"] == "1"
+
+
+def cut_short(disk: SmallDisk, server: RunningServer, api: httpx.Client, prompt: str) -> Talk:
+    """A talk in whose midst the disk became full, as the server has seen."""
+    talk = Talk(api)
+    talk.send(prompt)
+    talk.until_type("item.delta")
+    disk.fill()
+    wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
+    return talk
 
 
 def words(events: list[dict[str, Any]]) -> list[str]:
@@ -87,12 +97,8 @@ def test_writes_are_refused_and_reads_go_on(disk: SmallDisk) -> None:
 
 def test_an_agent_at_work_waits_and_nothing_it_said_is_lost(disk: SmallDisk) -> None:
     with disk.server() as (server, api), ThreadPoolExecutor(1) as pool:
-        talk = Talk(api)
-        talk.send("mock: stream 6000 words 1500/s")
-        talk.until_type("item.delta")
-        disk.fill()
+        talk = cut_short(disk, server, api, "mock: stream 6000 words 1500/s")
         reading = pool.submit(talk.until_type, "turn.ended")
-        wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
         assert not reading.done()
         disk.make_room()
         assert reading.result(60)["data"]["outcome"] == "completed"
@@ -134,11 +140,7 @@ def test_a_session_whose_agent_finds_no_room_to_start_goes_on_later(disk: SmallD
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_what_was_acknowledged_is_there_after_a_restart_on_a_full_disk(disk: SmallDisk, end: signal.Signals) -> None:
     with disk.server() as (server, api):
-        talk = Talk(api)
-        talk.send("mock: stream 6000 words 1500/s")
-        talk.until_type("item.delta")
-        disk.fill()
-        wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
+        talk = cut_short(disk, server, api, "mock: stream 6000 words 1500/s")
         server.process.send_signal(end)
         server.process.wait(60)
     disk.make_room()
@@ -153,12 +155,8 @@ def test_the_turn_of_an_agent_that_is_killed_with_its_server_on_a_full_disk_ends
     disk: SmallDisk,
 ) -> None:
     with disk.server() as (server, api):
-        talk = Talk(api)
-        talk.send("mock: stream 60000 words 3000/s")
-        talk.until_type("item.delta")
-        disk.fill()
+        talk = cut_short(disk, server, api, "mock: stream 60000 words 3000/s")
         running = keeper_of(disk)
-        wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
         server.process.kill()
         server.process.wait(60)
         os.kill(running["keeper"], signal.SIGKILL)
@@ -178,11 +176,7 @@ def test_the_turn_of_an_agent_that_is_killed_with_its_server_on_a_full_disk_ends
 
 def test_what_an_agent_heard_while_the_disk_was_full_is_in_the_log_once(disk: SmallDisk) -> None:
     with disk.server() as (server, api), ThreadPoolExecutor(1) as pool:
-        talk = Talk(api)
-        talk.send("mock: stream 6000 words 1500/s")
-        talk.until_type("item.delta")
-        disk.fill()
-        wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
+        talk = cut_short(disk, server, api, "mock: stream 6000 words 1500/s")
         steering = pool.submit(talk.post, "/messages", message="mock: say louder", when_busy="steer")
         refused_at_last(api, talk.id)
         assert not steering.done()
@@ -216,12 +210,8 @@ def keeper_of(disk: SmallDisk) -> dict[str, int]:
 def left_alone_on_a_full_disk(disk: SmallDisk) -> int:
     """A keeper whose agent is dead, whose server is gone, and whose last words cannot be written."""
     with disk.server("--orphan-timeout-seconds", "3600") as (server, api):
-        talk = Talk(api)
-        talk.send("mock: stream 60000 words 3000/s")
-        talk.until_type("item.delta")
-        disk.fill()
+        cut_short(disk, server, api, "mock: stream 60000 words 3000/s")
         running = keeper_of(disk)
-        wait_until(lambda: "append_failed" in server.stderr.read_text(), what="nothing was refused")
         (spool,) = disk.seen_from_here("keepers").glob("*/output")
         wait_until(
             lambda: spool.stat().st_size % os.sysconf("SC_PAGESIZE") == 0,

@@ -4,12 +4,8 @@ Streams stay open by design and would hang here: their operation is left out, an
 document, the document is asked for.
 """
 
-from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
-import httpx
-import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
@@ -21,34 +17,12 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.server.http_helpers import DIALECTS, build_document
-from tests.serving import RunningServer, running_server
+from tests.serving import RunningServer
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 api_schema = (
     schemathesis.openapi.from_dict(build_document()).exclude(operation_id="events.stream").exclude(tag=sorted(DIALECTS))
 )
-
-
-@pytest.fixture(scope="module")
-def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server that only gets generated requests; none of them may lead it out of this machine."""
-    state_dir = tmp_path_factory.mktemp("fuzzed") / "state"
-    with running_server(state_dir, "--repository-host", "127.0.0.1") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[requests.Session]:
-    """Connections that stay open."""
-    with requests.Session() as client:
-        yield client
-
-
-@pytest.fixture
-def session(fuzzed: RunningServer) -> str:
-    """A fresh session; the operation under test may end it."""
-    created = httpx.post(f"{fuzzed.url}/api/v1/sessions", json={"agent": "mock", "key": str(uuid4())})
-    return str(created.json()["id"])
 
 
 GENERATED = settings(
@@ -64,17 +38,17 @@ GENERATED = settings(
 @api_schema.parametrize()
 @GENERATED
 def test_every_answer_to_strangers_is_as_documented(
-    case: schemathesis.Case[Any], fuzzed: RunningServer, client: requests.Session
+    case: schemathesis.Case[Any], alone: RunningServer, client: requests.Session
 ) -> None:
-    _call(case, fuzzed, client, {})
+    _call(case, alone, client, {})
 
 
 @api_schema.include(path_regex="{(session|agent)}|/sessions$").parametrize()
 @GENERATED
 def test_every_answer_about_what_exists_is_as_documented(
-    case: schemathesis.Case[Any], fuzzed: RunningServer, client: requests.Session, session: str
+    case: schemathesis.Case[Any], alone: RunningServer, client: requests.Session, session: str
 ) -> None:
-    _call(case, fuzzed, client, {"session": session, "agent": "mock"})
+    _call(case, alone, client, {"session": session, "agent": "mock"})
 
 
 def _call(case: schemathesis.Case[Any], server: RunningServer, client: requests.Session, known: dict[str, str]) -> None:

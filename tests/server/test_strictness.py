@@ -1,19 +1,16 @@
 """What is valid by the API's document is not refused as invalid: the document is as strict as the code."""
 
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-import httpx
-import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import GenerationMode
 
 from tests.server.http_helpers import build_document
-from tests.serving import RunningServer, running_server
+from tests.serving import RunningServer
 
 BEYOND_A_SCHEMA = {
     "fields that go together": r"needs `message` or `parts`|`data` or `path`|is for a workspace|exclude each other"
@@ -35,27 +32,6 @@ api_schema = schemathesis.openapi.from_dict(build_document()).exclude(operation_
 api_schema.config.generation.update(modes=[GenerationMode.POSITIVE])
 
 
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server that only gets valid requests; none of them may lead it out of this machine."""
-    state_dir = tmp_path_factory.mktemp("strict") / "state"
-    with running_server(state_dir, "--repository-host", "127.0.0.1") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[requests.Session]:
-    """Connections that stay open."""
-    with requests.Session() as client:
-        yield client
-
-
-@pytest.fixture
-def session(strict: RunningServer) -> str:
-    """A fresh session; the operation under test may end it."""
-    return str(httpx.post(f"{strict.url}/api/v1/sessions", json={"agent": "mock"}, timeout=60).json()["id"])
-
-
 @api_schema.parametrize()
 @settings(
     max_examples=10,
@@ -66,10 +42,10 @@ def session(strict: RunningServer) -> str:
     suppress_health_check=list(HealthCheck),
 )
 def test_what_is_valid_by_the_document_is_not_refused(
-    case: schemathesis.Case[Any], strict: RunningServer, client: requests.Session, session: str
+    case: schemathesis.Case[Any], alone: RunningServer, client: requests.Session, session: str
 ) -> None:
     _name_what_exists(case, {"session": session, "execution": session, "chat": session, "agent": "mock"})
-    wanted = case.as_transport_kwargs(base_url=strict.url)
+    wanted = case.as_transport_kwargs(base_url=alone.url)
     with closing(client.request(**wanted, stream=True, timeout=60)) as answer:
         assert answer.status_code != 400 or _BEYOND.search(answer.text), answer.text
 

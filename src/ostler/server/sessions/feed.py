@@ -22,7 +22,7 @@ class Feed:
         self._frames: list[bytes] = []
         self._size = 0
         self._old = 0
-        """How many frames were there when it was last looked which are old."""
+        """How many of the frames were there at the last look; at the next one they are old."""
         self._looked_at = 0.0
         self._waiting: set[asyncio.Future[None]] = set()
 
