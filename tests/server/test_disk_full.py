@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -221,7 +222,14 @@ def left_alone_on_a_full_disk(disk: SmallDisk) -> int:
         server.process.wait(60)
         os.kill(running["pid"], signal.SIGKILL)
     wait_until(lambda: not children_of(running["keeper"]), what="the agent did not die")
+    wait_until(lambda: catches(running["keeper"], signal.SIGTERM), what="the keeper does not wait for room")
     return running["keeper"]
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has something to do when it gets a signal; a keeper ignores most while its agent lives."""
+    (caught,) = re.findall(r"^SigCgt:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def children_of(pid: int) -> str:
