@@ -29,7 +29,7 @@ def test_an_agent_that_says_too_much_is_stopped_and_the_next_prompt_starts_it_ag
         assert error["code"] == "output_full"
         assert "max_output_bytes" in error["message"]
         wait_until(lambda: "process" not in talk.get(), what="its process stayed")
-        assert not list((state_dir / "keepers").glob(f"{talk.id}*"))
+        wait_until(lambda: not list((state_dir / "keepers").glob(f"{talk.id}*")), what="what it said stayed on disk")
         assert talk.turn("mock: say hello")[-1]["data"]["outcome"] == "completed"
 
 
