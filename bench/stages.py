@@ -17,10 +17,10 @@ import httpx
 from ostler import app
 from ostler.base.settings import load_settings
 from ostler.client import Client
-from ostler.runner.connection import AgentConnection
-from ostler.runner.process import Process
-from ostler.server.api.cursor import Cursor
-from ostler.server.api.gate import Gate
+from ostler.runner.execution.connection import AgentConnection
+from ostler.runner.processes.process import Process
+from ostler.server.api.edge.gate import Gate
+from ostler.server.api.streams.cursor import Cursor
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log import SessionLog
 from ostler.server.store.writer import Writer

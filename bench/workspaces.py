@@ -16,9 +16,9 @@ from typing import TypeVar
 
 from bench.scale import Scale
 from ostler.runner.workspaces.files import Files
-from ostler.runner.workspaces.house import Options
+from ostler.runner.workspaces.library import Options
 from ostler.runner.workspaces.model import GitSource, Order, ProviderKind
-from ostler.runner.workspaces.policy import Policy
+from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.runner.workspaces.service import Workspaces
 
 WORK = Path(__file__).resolve().parent / ".work" / "workspaces"

@@ -12,9 +12,9 @@ from ostler.agents.sources import Npm, Pypi
 from ostler.base.errors import InstallFailed
 from ostler.conformance.stage import Programs
 from ostler.conformance.suite import Suite
-from ostler.runner.install import Installer, installable
-from ostler.runner.platforms import this_platform
-from ostler.runner.toolbox import Progress
+from ostler.runner.installs.installer import Installer, installable
+from ostler.runner.installs.platforms import this_platform
+from ostler.runner.installs.toolbox import Progress
 
 ROOT = Path(__file__).resolve().parents[1]
 _AT_ONCE = 3

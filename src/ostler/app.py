@@ -27,23 +27,23 @@ from ostler.base.logs import Log, configure_logs, never_log
 from ostler.base.memory import give_large_blocks_back
 from ostler.base.private import close_state
 from ostler.base.settings import Settings
-from ostler.runner.connection import Limits
-from ostler.runner.credentials import Found, find_credentials
-from ostler.runner.devcontainers import Devcontainers
-from ostler.runner.helpers import Minder
-from ostler.runner.install import Installer
+from ostler.runner.execution.connection import Limits
+from ostler.runner.installs.installer import Installer
+from ostler.runner.installs.platforms import this_platform
 from ostler.runner.local import LocalRunner
-from ostler.runner.memories import Memories
-from ostler.runner.places import LocalWorkspaces
-from ostler.runner.platforms import this_platform
-from ostler.runner.setups import Setups
-from ostler.runner.spool import boot
-from ostler.runner.workspaces.house import options_from
+from ostler.runner.local_workspaces import LocalWorkspaces
+from ostler.runner.processes.helpers import Minder
+from ostler.runner.processes.spool import boot
+from ostler.runner.runtimes.credentials import Found, find_credentials
+from ostler.runner.runtimes.devcontainers import Devcontainers
+from ostler.runner.runtimes.memories import Memories
+from ostler.runner.runtimes.setups import Setups
+from ostler.runner.workspaces.library import options_from
 from ostler.runner.workspaces.service import Workspaces
 from ostler.server.api.app import build_app
-from ostler.server.api.http_protocol import limited
+from ostler.server.api.edge.http_protocol import limited
+from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
-from ostler.server.api.stream_limit import OpenStreams
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.service import Sessions
 from ostler.server.store import queries

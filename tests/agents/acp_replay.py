@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ostler.agents.acp import AcpAdapter
-from ostler.runner.dialogue import Counts, Dialogue
+from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.wire.events import PermissionData, QuestionData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer

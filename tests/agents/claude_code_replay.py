@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ostler.agents.claude_code import ClaudeCodeAdapter
-from ostler.runner.dialogue import Counts
+from ostler.runner.execution.dialogue import Counts
 from ostler.wire.events import (
     ErrorData,
     FileChangedData,

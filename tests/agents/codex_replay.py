@@ -5,7 +5,7 @@ from collections import defaultdict
 from typing import Any
 
 from ostler.agents.codex import CodexAdapter
-from ostler.runner.dialogue import Counts, Dialogue
+from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.wire.events import PermissionData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer

@@ -6,7 +6,7 @@ from typing import Any
 
 from ostler.agents.adapter import Installation, Launch
 from ostler.agents.copilot import CopilotAdapter
-from ostler.runner.dialogue import Counts, Dialogue
+from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.wire.events import (
     ErrorData,
     FileChangedData,

@@ -16,7 +16,7 @@ import msgspec
 
 from ostler.agents.adapter import Output, Ready, Send, TurnDone, Unreadable
 from ostler.agents.mock import MockAdapter
-from ostler.runner.finding import Finder
+from ostler.runner.installs.finder import Finder
 from ostler.wire.events import ItemCompletedData, PermissionData, QuestionData
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart, TextPart

@@ -8,7 +8,7 @@ import msgspec
 
 from ostler.agents.opencode import OpenCodeAdapter
 from ostler.agents.opencode.translator import OpenCodeTranslator
-from ostler.runner.dialogue import Counts, Dialogue
+from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentSpec, Draft, PermissionAnswer, Prompt, QuestionAnswer
 from tests.conformance.recorded import Line, Recording

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ostler.runner.dialogue import Dialogue
+from ostler.runner.execution.dialogue import Dialogue
 from ostler.wire.running import Draft
 
 

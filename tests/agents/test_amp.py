@@ -14,7 +14,7 @@ import pytest
 from ostler.agents.adapter import Installation
 from ostler.agents.amp import BRIDGE, INFO, AmpAdapter
 from ostler.base.errors import Unprocessable
-from ostler.runner.dialogue import Counts
+from ostler.runner.execution.dialogue import Counts
 from ostler.wire.items import Item
 from ostler.wire.parts import TextPart, ToolCallPart
 from ostler.wire.providers import HttpMcpServer, Provider

@@ -10,7 +10,7 @@ import pytest
 from ostler.agents.adapter import Installation
 from ostler.agents.claude_code import INFO, ClaudeCodeAdapter
 from ostler.base.errors import Unprocessable
-from ostler.runner.dialogue import Dialogue
+from ostler.runner.execution.dialogue import Dialogue
 from ostler.wire.events import ItemCompletedData, PermissionData, QuestionData, UsageUpdatedData
 from ostler.wire.items import Item
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart

@@ -9,7 +9,7 @@ from ostler.agents.adapter import Unreadable
 from ostler.agents.mock import HANDLERS, MockTranslator
 from ostler.agents.mock.frames import AnyFrame
 from ostler.base.errors import Unprocessable
-from ostler.builtin.mock_loop import DIRECTIVES
+from ostler.programs.mock.loop import DIRECTIVES
 from ostler.wire.running import PermissionAnswer
 from tests.agents.mock_driver import launch, running, spec_for
 

@@ -9,7 +9,7 @@ from ostler.agents.adapter import Installation, Send, StartFailed
 from ostler.agents.pi import PiAdapter
 from ostler.agents.pi.errors import provider_error
 from ostler.base.errors import Unprocessable
-from ostler.runner.dialogue import Counts, Dialogue
+from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider, StdioMcpServer
 from ostler.wire.running import AgentSpec, Draft, PermissionAnswer, Prompt, QuestionAnswer

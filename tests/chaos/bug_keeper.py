@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[2] / "src"))
 
-from ostler.runner import keeper, tree
+from ostler.runner.processes import keeper, tree
 
 
 def take_every_input() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ostler.cli import main
-from ostler.runner import nursery
-from ostler.runner.process import Process
+from ostler.runner.processes import nursery
+from ostler.runner.processes.process import Process
 from ostler.server.sessions.log import SessionLog, frame
 from ostler.server.store import queries
 from ostler.server.store.records import Append, Placed

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from ostler.runner.tree import descendants, send_signal
+from ostler.runner.processes.tree import descendants, send_signal
 from tests.chaos.victim import Victim, ours, until
 from tests.serving import OSTLER
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ostler.runner.keeper import prctl
-from ostler.runner.tree import birth_of, descendants, send_signal
+from ostler.runner.processes.keeper import prctl
+from ostler.runner.processes.tree import birth_of, descendants, send_signal
 from tests.patience import note_start, stretched
 from tests.serving import OSTLER, clean_env
 

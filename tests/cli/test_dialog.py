@@ -2,7 +2,7 @@
 
 import pytest
 
-from ostler.cli.dialog import Answered, Decision, Declined, Permit, dialog_for
+from ostler.cli.terminal.dialog import Answered, Decision, Declined, Permit, dialog_for
 from ostler.wire.events import PermissionData, Question, QuestionData, QuestionOption
 
 PERMISSION = PermissionData(permission_id="per_1", action="dig", status="requested")

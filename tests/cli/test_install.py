@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from ostler.client import Client
-from ostler.runner.platforms import this_platform
+from ostler.runner.installs.platforms import this_platform
 from tests.cli.conftest import Ostler
 from tests.runner.installing import serving
 from tests.serving import OSTLER, RunningServer, clean_env, running_server, wait_until

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ostler.cli.render import Renderer
-from ostler.cli.text import ASCII, UNICODE, cut, marks_for
+from ostler.cli.terminal.render import Renderer
+from ostler.cli.terminal.text import ASCII, UNICODE, cut, marks_for
 from ostler.wire.events import decode_event
 
 

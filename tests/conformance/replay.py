@@ -12,8 +12,8 @@ from ostler.conformance.outcomes import Unmet
 from ostler.conformance.recorder import HOME, WORKSPACE
 from ostler.conformance.rows import row_of
 from ostler.conformance.sink import AskSink
-from ostler.runner.dialogue import Counts, Dialogue
-from ostler.runner.frames import FRAMINGS
+from ostler.runner.execution.dialogue import Counts, Dialogue
+from ostler.runner.execution.frames import FRAMINGS
 from ostler.wire.running import AgentSpec, Answer, Prompt
 from tests.conformance.recorded import Line, Recording
 

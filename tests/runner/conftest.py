@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ostler.runner.nursery import NurseryHandle
+from ostler.runner.processes.nursery import NurseryHandle
 from tests.runner.tools import Leash
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from ostler.agents.adapter import Credential, Installation, Launch
 from ostler.agents.sources import Download, Npm, OnPath, Source
-from ostler.runner.install import Installer
+from ostler.runner.installs.installer import Installer
 from ostler.wire.running import AgentSpec
 from tests.runner.tools import PROGRAMS, TinyAdapter
 

@@ -8,9 +8,9 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from ostler.runner.bells import Bells
-from ostler.runner.nursery import NurseryHandle
-from ostler.runner.process import Command, Process
+from ostler.runner.processes.bells import Bells
+from ostler.runner.processes.nursery import NurseryHandle
+from ostler.runner.processes.process import Command, Process
 from tests.runner.tools import until
 
 ROUNDS = 20

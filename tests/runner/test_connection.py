@@ -16,7 +16,7 @@ import pytest
 
 from ostler.base.errors import AgentExited, AgentStartFailed, SessionBusy, TimedOut
 from ostler.link.protocol import Connection
-from ostler.runner.connection import Limits
+from ostler.runner.execution.connection import Limits
 from ostler.runner.local import LocalRunner
 from ostler.wire.events import (
     AgentUnparsedData,
@@ -328,7 +328,7 @@ async def test_a_second_prompt_in_a_turn_is_refused_and_steering_is_up_to_the_ag
 async def test_an_agent_that_does_not_read_can_still_be_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ostler.runner.connection._ROOM_SECONDS", 0.1)
+    monkeypatch.setattr("ostler.runner.execution.connection._ROOM_SECONDS", 0.1)
     sink = Recorder()
     async with running(interrupt_grace=0.1) as runner:
         connection = await runner.connect(spec_in(tmp_path), sink)
@@ -344,7 +344,7 @@ async def test_an_agent_that_does_not_read_can_still_be_interrupted(
 async def test_an_agent_that_leaves_far_too_much_unread_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ostler.runner.process.MOST_BYTES", 1_000_000)
+    monkeypatch.setattr("ostler.runner.processes.process.MOST_BYTES", 1_000_000)
     sink = Recorder()
     async with running() as runner:
         connection = await runner.connect(spec_in(tmp_path), sink)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ostler.agents.adapter import Credential
-from ostler.runner.credentials import Found, find_credentials
+from ostler.runner.runtimes.credentials import Found, find_credentials
 
 KEY = Credential(
     name="KEY", env=("KEY", "OLD_KEY"), files=((".agent/auth.json", "tokens.access"), (".more.json", "key"))

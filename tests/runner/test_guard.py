@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from ostler.agents.adapter import TurnDone
-from ostler.runner import guard as guard_module
-from ostler.runner.guard import TurnGuard
+from ostler.runner.execution import guard as guard_module
+from ostler.runner.execution.guard import TurnGuard
 from ostler.wire.events import (
     ItemCompletedData,
     ItemDeltaData,

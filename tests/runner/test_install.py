@@ -13,9 +13,9 @@ import pytest
 
 from ostler.agents.sources import Npm, Pypi
 from ostler.base.errors import InstallFailed, Stopping
-from ostler.runner.npm import machine_node
-from ostler.runner.shelf import Record
-from ostler.runner.toolbox import Toolbox
+from ostler.runner.installs.installed import Record
+from ostler.runner.installs.npm import machine_node
+from ostler.runner.installs.toolbox import Toolbox
 from tests.runner.installing import SEARCH, begun, installer_in, npm_source, serving
 from tests.serving import running_server, wait_until
 

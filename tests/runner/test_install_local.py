@@ -14,9 +14,9 @@ import pytest
 from ostler.agents.adapter import Credential, Output, Ready
 from ostler.agents.sources import Npm, OnPath
 from ostler.base.errors import AgentNotInstalled, AgentStartFailed, InstallFailed, VersionNotOffered
-from ostler.runner.install import Installer
+from ostler.runner.installs.installer import Installer
+from ostler.runner.installs.tested_versions import newer_hint
 from ostler.runner.local import LocalRunner
-from ostler.runner.tested import newer_hint
 from ostler.wire.agents import Installed, Model
 from ostler.wire.events import LogData
 from ostler.wire.parts import TextPart

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ostler.base.errors import AgentLost
-from ostler.runner.journal import CALLS, Answered, Call, Entry, Journal, Opened, read_calls
+from ostler.runner.processes.journal import CALLS, Answered, Call, Entry, Journal, Opened, read_calls
 from ostler.wire.running import PermissionAnswer
 
 Writing = Callable[[Path], tuple[bytes, list[int]]]

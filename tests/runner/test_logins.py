@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ostler.agents.adapter import Credential, Ready, Send, TurnDone
-from ostler.runner.dialogue import Counts, Dialogue
-from ostler.runner.logins import asks_for_login, hidden_text, login_hint, waits_for_login
-from ostler.runner.stderr import StderrLog
+from ostler.runner.execution.dialogue import Counts, Dialogue
+from ostler.runner.processes.logins import asks_for_login, hidden_text, login_hint, waits_for_login
+from ostler.runner.processes.stderr import StderrLog
 from ostler.wire.events import ErrorData
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider

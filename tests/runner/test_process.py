@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ostler.runner.nursery import NurseryHandle
-from ostler.runner.process import ROOM_BYTES, CannotStart, Command, Exit, Process
-from ostler.runner.tree import descendants
+from ostler.runner.processes.nursery import NurseryHandle
+from ostler.runner.processes.process import ROOM_BYTES, CannotStart, Command, Exit, Process
+from ostler.runner.processes.tree import descendants
 from tests.runner.tools import PATIENCE, PROGRAMS, Leash, parent_of, started, state_of, until
 
 KINDS = ["plain", "setsid", "doublefork", "ignore", "cleanenv", "forkloop", "stopped"]
@@ -102,7 +102,7 @@ async def test_nothing_is_alive_after_a_keeper_is_killed(nursery: NurseryHandle,
 async def test_a_keeper_that_hangs_is_overruled(
     nursery: NurseryHandle, leash: Leash, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ostler.runner.process.KILL_SECONDS", 0.2)
+    monkeypatch.setattr("ostler.runner.processes.process.KILL_SECONDS", 0.2)
     process = await planted(nursery, leash, "stay", "setsid", "ignore")
     os.kill(parent_of(process.pid), signal.SIGSTOP)
     await process.stop(grace=0.1)
@@ -131,7 +131,7 @@ async def test_a_kernel_without_children_files_is_searched_the_slow_way(
     keeper = parent_of(process.pid)
     quick = set(descendants(keeper))
     assert len(quick) >= 5
-    monkeypatch.setattr("ostler.runner.tree._CHILDREN", "/no/such/file")
+    monkeypatch.setattr("ostler.runner.processes.tree._CHILDREN", "/no/such/file")
     assert set(descendants(keeper)) == quick
     await process.stop(grace=0, force=True)
     process.release()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ostler.runner.stderr import LINE_BYTES, StderrLog
+from ostler.runner.processes.stderr import LINE_BYTES, StderrLog
 from ostler.wire.events import StderrOutput
 
 

@@ -25,8 +25,8 @@ from ostler.agents.adapter import (
     all_but,
 )
 from ostler.agents.sources import OnPath, Source
-from ostler.runner.nursery import NurseryHandle
-from ostler.runner.process import Command, Process
+from ostler.runner.processes.nursery import NurseryHandle
+from ostler.runner.processes.process import Command, Process
 from ostler.wire.events import ItemDeltaData, PermissionData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, PermissionAnswer, Prompt

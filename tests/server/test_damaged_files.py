@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ostler.runner.memories import Memories
-from ostler.runner.shelf import Shelf
+from ostler.runner.installs.installed import Shelf
+from ostler.runner.runtimes.memories import Memories
 from tests.serving import wait_until
 from tests.tasks.ordering import done, new_session, say, task, task_server
 from tests.workspaces.places import make_repository

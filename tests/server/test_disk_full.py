@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from ostler.base.errors import StoreUnavailable
-from ostler.runner.journal import Answered, Journal, Opened, read_calls
-from ostler.runner.spool import MOST_STDERR, Spool
+from ostler.runner.processes.journal import Answered, Journal, Opened, read_calls
+from ostler.runner.processes.spool import MOST_STDERR, Spool
 from ostler.wire.running import PermissionAnswer
 from tests.server.small_disk import SmallDisk
 from tests.server.talk import Talk

@@ -13,7 +13,7 @@ import httpx
 import msgspec
 import pytest
 
-from ostler.runner.journal import CALLS, read_calls
+from ostler.runner.processes.journal import CALLS, read_calls
 from tests.server.talk import Talk
 from tests.serving import RunningServer, running_server, wait_until
 

@@ -72,7 +72,7 @@ def test_a_hidden_workspace_is_entered_first(api: httpx.Client, repository: Path
     session = new_session(api, repository, workspace={"snapshot_preference": ["overlay"]})
     found = api.get(f"/sessions/{session}/workspace").json()["workspace"]
     command = api.post(f"/sessions/{session}/open/ide", json={"ide": "vscode"}).json()["commands"][0]
-    assert ("workspace_enter" in command) is not found["visible"]
+    assert ("workspace/enter.py" in command) is not found["visible"]
 
 
 def test_a_task_can_be_paused_and_goes_on(api: httpx.Client, repository: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from ostler.runner.delivery.orders import carry_out
 from ostler.runner.workspaces.model import GitSource
-from ostler.runner.workspaces.policy import Policy
+from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.wire.workspaces import DeliveryOrder, RepoCredential
 from tests.server.http_helpers import assert_problem
 from tests.serving import wait_until

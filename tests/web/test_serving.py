@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ostler.server.api.asgi import Receive, Scope, Send
+from ostler.server.api.edge.asgi import Receive, Scope, Send
 from ostler.server.api.ui import Ui
 from tests.serving import running_server
 

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from ostler.base.addresses import AddressRules
-from ostler.runner.workspaces.house import Options
+from ostler.runner.workspaces.library import Options
 from ostler.runner.workspaces.model import Difference, GitSource, Order, ProviderKind, Workspace
-from ostler.runner.workspaces.policy import Policy
+from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.runner.workspaces.service import Workspaces
 from tests.serving import clean_env
 

@@ -15,10 +15,10 @@ import msgspec
 import pytest
 
 from ostler.base.errors import ArchiveRefused, NotFound, OstlerError, TooLarge
+from ostler.runner.file_trees.packing import ArchiveForm
+from ostler.runner.file_trees.unpacking import UnpackLimits
 from ostler.runner.workspaces.model import EmptySource, Order, UploadSource
-from ostler.runner.workspaces.packing import ArchiveForm
 from ostler.runner.workspaces.service import Workspaces
-from ostler.runner.workspaces.unpacking import UnpackLimits
 from tests.workspaces.places import contents, inside, opened, summary
 
 _LIMITS = UnpackLimits(total_bytes=8 * 2**20, entries=500, ratio=50)

@@ -149,7 +149,7 @@ def _is_fork_server(pid: int) -> bool:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return f"PPid:\t{os.getpid()}\n" in status and b"workspace_holder.py" in command
+    return f"PPid:\t{os.getpid()}\n" in status and b"workspace/holder.py" in command
 
 
 async def test_a_fork_server_that_is_killed_while_asked_is_replaced(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from ostler.runner.delivery.service import (
     deliver_pull_request,
 )
 from ostler.runner.workspaces.model import Credential, EmptySource, GitSource, Order, Workspace
-from ostler.runner.workspaces.policy import Policy
+from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.runner.workspaces.service import Workspaces
 from tests.workspaces.forge import TOKEN, State, running_forge
 from tests.workspaces.places import LOOPBACK, content_of, contents, git, inside, make_forged, opened, order

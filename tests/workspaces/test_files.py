@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ostler.base.errors import FileMissing, InvalidRequest, OstlerError, PathRefused
-from ostler.runner.workspaces.beneath import open_beneath, open_by_steps
+from ostler.runner.file_trees.beneath import open_beneath, open_by_steps
 from ostler.runner.workspaces.files import READ_BYTES, Files
 from ostler.runner.workspaces.model import EmptySource, Order
 from ostler.runner.workspaces.searching import Query, search

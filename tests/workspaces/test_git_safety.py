@@ -9,7 +9,7 @@ import pytest
 
 from ostler.base.errors import InvalidRequest, RepositoryRefused
 from ostler.runner.workspaces.model import GitSource, Order, ProviderKind
-from ostler.runner.workspaces.policy import Policy, allowed
+from ostler.runner.workspaces.repositories.policy import Policy, allowed
 from ostler.runner.workspaces.service import Workspaces
 from tests.workspaces.places import git, inside, make_repository, opened, order, summary
 

@@ -14,11 +14,11 @@ from ostler.base.errors import (
     SettingsError,
     Unprocessable,
 )
-from ostler.runner.workspaces.house import Options
+from ostler.runner.file_trees.unpacking import UnpackLimits
+from ostler.runner.workspaces.library import Options
 from ostler.runner.workspaces.model import Credential, EmptySource, FolderSource, GitSource, Order
-from ostler.runner.workspaces.policy import Policy
+from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.runner.workspaces.service import Workspaces
-from ostler.runner.workspaces.unpacking import UnpackLimits
 from tests.serving import wait_until
 from tests.workspaces.places import (
     content_of,

@@ -14,9 +14,9 @@ from ostler.base.errors import DeliveryFailed, RepositoryFailed
 from ostler.runner.delivery.branches import CommitText
 from ostler.runner.delivery.service import BranchOrder, deliver_branch
 from ostler.runner.workspaces.model import Credential, GitSource, Order, ProviderKind, Workspace
-from ostler.runner.workspaces.policy import Policy
+from ostler.runner.workspaces.repositories.policy import Policy
+from ostler.runner.workspaces.repositories.submodules import absolute_url
 from ostler.runner.workspaces.service import Workspaces
-from ostler.runner.workspaces.submodules import absolute_url
 from tests.workspaces.conftest import Ground
 from tests.workspaces.places import LOOPBACK, git, inside, make_repository, opened, order, summary
 

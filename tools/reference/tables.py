@@ -6,7 +6,7 @@ import msgspec
 
 from ostler.base.errors import ERRORS
 from ostler.base.settings import ENV_PREFIX, AgentSetting, Settings
-from ostler.cli.serve import command as serve
+from ostler.cli.commands.serve import command as serve
 from tools.reference.markdown import code, first_line, page, table, type_words
 
 _ERRORS = """

@@ -1,4 +1,4 @@
-"""Where the programs of agents come from, as data; `runner/install.py` does what it says."""
+"""Where the programs of agents come from, as data; `runner/installs/installer.py` does what it says."""
 
 from typing import Literal
 

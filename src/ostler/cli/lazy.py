@@ -28,7 +28,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Command `name` is the attribute `command` of the module `ostler.cli.name`."""
+    """Command `name` is the attribute `command` of the module `ostler.cli.commands.name`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order people need them."""
@@ -38,7 +38,7 @@ class LazyGroup(click.Group):
         """Import the command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"ostler.cli.{cmd_name}").command
+        command: click.Command = import_module(f"ostler.cli.commands.{cmd_name}").command
         return command
 
     def resolve_command(

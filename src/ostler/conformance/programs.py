@@ -9,9 +9,9 @@ from ostler.agents.adapter import Adapter
 from ostler.base.errors import AgentNotInstalled, UnsupportedAgent
 from ostler.base.settings import Settings
 from ostler.conformance.stage import Programs
-from ostler.runner.finding import Finder
-from ostler.runner.install import Installer
-from ostler.runner.platforms import this_platform
+from ostler.runner.installs.finder import Finder
+from ostler.runner.installs.installer import Installer
+from ostler.runner.installs.platforms import this_platform
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
 """All that an agent under test sees of the real environment."""

@@ -21,20 +21,20 @@ from ostler.base.errors import (
     VersionNotOffered,
 )
 from ostler.link.protocol import Connection, Sink
-from ostler.runner.connection import AgentConnection, Limits
-from ostler.runner.credentials import Found, find_credentials
-from ostler.runner.dialogue import Counts
-from ostler.runner.finding import Finder
-from ostler.runner.install import Installer, installable
-from ostler.runner.installations import Installations
-from ostler.runner.journal import Kept
-from ostler.runner.keeping import KeeperFolders
-from ostler.runner.logins import login_hint
-from ostler.runner.nursery import NurseryHandle
-from ostler.runner.places import LocalWorkspaces
-from ostler.runner.pool import Pool
-from ostler.runner.tested import newer_hint, start_hint, tested_version, version_hint
-from ostler.runner.versions import Versions
+from ostler.runner.execution.connection import AgentConnection, Limits
+from ostler.runner.execution.dialogue import Counts
+from ostler.runner.execution.pool import Pool
+from ostler.runner.installs.finder import Finder
+from ostler.runner.installs.installations import Installations
+from ostler.runner.installs.installer import Installer, installable
+from ostler.runner.installs.tested_versions import newer_hint, start_hint, tested_version, version_hint
+from ostler.runner.installs.versions import Versions
+from ostler.runner.local_workspaces import LocalWorkspaces
+from ostler.runner.processes.folders import KeeperFolders
+from ostler.runner.processes.journal import Kept
+from ostler.runner.processes.logins import login_hint
+from ostler.runner.processes.nursery import NurseryHandle
+from ostler.runner.runtimes.credentials import Found, find_credentials
 from ostler.wire.agents import Agent, Installed
 from ostler.wire.events import LogData, NoticeData
 from ostler.wire.running import AgentSpec, Draft, KeptProcess

@@ -6,8 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ostler.runner.nursery import NurseryHandle
-from ostler.runner.process import Command, Process
+from ostler.runner.processes.nursery import NurseryHandle
+from ostler.runner.processes.process import Command, Process
 
 
 async def main() -> None:

@@ -15,7 +15,7 @@ from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.running import AgentSpec
 
 VERSION = "0.0.1777897475-g2324e1"
-BRIDGE = Path(__file__).parents[2] / "builtin" / "amp_bridge.py"
+BRIDGE = Path(__file__).parents[2] / "programs" / "bridges" / "amp.py"
 SETTINGS_FILE = ".ostler/amp.json"
 GUIDANCE_FILE = ".config/amp/AGENTS.md"
 ASK_PROGRAM = ".ostler/amp-ask"

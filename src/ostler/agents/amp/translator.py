@@ -1,4 +1,4 @@
-"""The dialogue with Amp through its bridge (builtin/amp_bridge.py), as a pure state machine.
+"""The dialogue with Amp through its bridge (programs/bridges/amp.py), as a pure state machine.
 
 Amp sends whole messages. It is pure but for one thing: `prompt` reads the images it was given from disk.
 """

@@ -1,4 +1,4 @@
-"""The mock agent: launches our own small program and translates its frames (protocol: builtin/mock.py).
+"""The mock agent: launches our own small program and translates its frames (protocol: programs/mock/agent.py).
 
 Thoughts are parts of the message they belong to, so a message's parts stand in the order they were streamed.
 """
@@ -47,7 +47,7 @@ from ostler.wire.items import Item, ItemStatus
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
-PROGRAM = Path(__file__).parents[2] / "builtin" / "mock.py"
+PROGRAM = Path(__file__).parents[2] / "programs" / "mock" / "agent.py"
 DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
 INFO = Info(
     id="mock",

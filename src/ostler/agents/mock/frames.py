@@ -1,4 +1,4 @@
-"""The frames the mock agent writes, as types; their meaning stands in builtin/mock.py."""
+"""The frames the mock agent writes, as types; their meaning stands in programs/mock/agent.py."""
 
 from typing import Literal
 

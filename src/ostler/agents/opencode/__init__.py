@@ -15,7 +15,7 @@ from ostler.wire.agents import Mode
 from ostler.wire.providers import HttpMcpServer, McpServer, Provider, ProviderType, StdioMcpServer
 from ostler.wire.running import AgentSpec
 
-BRIDGE = Path(__file__).parents[2] / "builtin" / "http_bridge.py"
+BRIDGE = Path(__file__).parents[2] / "programs" / "bridges" / "http.py"
 LARGEST_EVENT = 64 * 2**20
 VERSION = "1.18.18"
 PROVIDER = "ostler"

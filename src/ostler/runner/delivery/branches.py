@@ -13,9 +13,9 @@ import msgspec
 
 from ostler.base.errors import DeliveryFailed, InvalidRequest, NothingToDeliver, Unprocessable
 from ostler.runner.workspaces.git import Git, GitFailed, Remote
-from ostler.runner.workspaces.house import House
+from ostler.runner.workspaces.library import House
 from ostler.runner.workspaces.model import Credential, LargeFile, Workspace
-from ostler.runner.workspaces.policy import Address, allowed, checked_ref, remote_of
+from ostler.runner.workspaces.repositories.policy import Address, allowed, checked_ref, remote_of
 
 _PASSING = re.compile(
     r"(?i)timed? ?out|connection|could not resolve|early eof|empty reply|hung up|HTTP 5\d\d|error: 5\d\d|RPC failed"

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from ostler.base.addresses import Unresolved
 from ostler.base.errors import InvalidRequest
-from ostler.runner.workspaces.policy import Address, Policy, allowed, checked_ref
+from ostler.runner.workspaces.repositories.policy import Address, Policy, allowed, checked_ref
 from ostler.wire.workspaces import Deliver, ForgeKind, Repo
 
 _KNOWN_HOSTS: dict[str, ForgeKind] = {"github.com": "github", "gitlab.com": "gitlab", "codeberg.org": "gitea"}

@@ -8,7 +8,7 @@ import httpx
 from ostler.base.errors import Unprocessable
 from ostler.runner.delivery.checks import forge_kind
 from ostler.runner.delivery.forge import Caller, Forge, ForgeKind, Found, PullRequestText, read
-from ostler.runner.workspaces.policy import Address
+from ostler.runner.workspaces.repositories.policy import Address
 
 _PAGE = 50
 _MOST_PAGES = 20

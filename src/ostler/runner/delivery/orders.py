@@ -18,7 +18,7 @@ from ostler.runner.delivery.service import (
     deliver_pull_request,
 )
 from ostler.runner.workspaces.model import Credential
-from ostler.runner.workspaces.policy import Policy
+from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.runner.workspaces.service import Workspaces
 from ostler.wire import workspaces as wire
 

@@ -19,7 +19,7 @@ from ostler.runner.delivery.checks import refused
 from ostler.runner.delivery.forge import ForgeKind, PullRequest, PullRequestText, Sleep, pull_request
 from ostler.runner.delivery.forges import forge_of
 from ostler.runner.workspaces.model import Credential, GitSource, Workspace
-from ostler.runner.workspaces.policy import allowed, checked_ref
+from ostler.runner.workspaces.repositories.policy import allowed, checked_ref
 from ostler.runner.workspaces.service import Workspaces
 
 LABEL = "delivery"

@@ -10,10 +10,10 @@ from threading import Lock
 import msgspec
 
 from ostler.base.undo import undone_by
-from ostler.runner.workspaces.mirrors import Fetched
 from ostler.runner.workspaces.model import LargeFile, Submodule
 from ostler.runner.workspaces.providers.provider import TREE, Origin, Provider
 from ostler.runner.workspaces.records import read_record, write_record
+from ostler.runner.workspaces.repositories.mirrors import Fetched
 
 _RECORD = "base.json"
 

@@ -8,19 +8,19 @@ import msgspec
 
 from ostler.base.errors import RepositoryRefused
 from ostler.base.ids import new_id
+from ostler.runner.file_trees.beneath import folder
+from ostler.runner.file_trees.stopping import Stop
+from ostler.runner.file_trees.trees import copy_tree
+from ostler.runner.file_trees.unpacking import UnpackLimits, unpack
 from ostler.runner.workspaces.bases import Base, Bases, base_key
-from ostler.runner.workspaces.beneath import folder
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.git import Git, Progress
-from ostler.runner.workspaces.mirrors import Fetched, Mirrors, check_out, check_size
 from ostler.runner.workspaces.model import EmptySource, FolderSource, GitSource, Order, Submodule, UploadSource
-from ostler.runner.workspaces.policy import Policy, allowed_folder
 from ostler.runner.workspaces.providers.provider import TREE, Provider
 from ostler.runner.workspaces.recorder import EMPTY_TREE, Contents, Recorder, changed_since
-from ostler.runner.workspaces.stopping import Stop
-from ostler.runner.workspaces.submodules import Submodules, grafted
-from ostler.runner.workspaces.trees import copy_tree
-from ostler.runner.workspaces.unpacking import UnpackLimits, unpack
+from ostler.runner.workspaces.repositories.mirrors import Fetched, Mirrors, check_out, check_size
+from ostler.runner.workspaces.repositories.policy import Policy, allowed_folder
+from ostler.runner.workspaces.repositories.submodules import Submodules, grafted
 from ostler.runner.workspaces.uploads import Uploads
 
 _RECORD = "record.git"

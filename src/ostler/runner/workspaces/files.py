@@ -15,7 +15,7 @@ import msgspec
 
 from ostler.base.errors import FileMissing, InvalidRequest, OstlerError, PathRefused
 from ostler.base.undo import undone_by
-from ostler.runner.workspaces.beneath import make_folders, open_beneath, opened
+from ostler.runner.file_trees.beneath import make_folders, open_beneath, opened
 from ostler.runner.workspaces.diffs import printable
 
 READ_BYTES = 16 * 2**20

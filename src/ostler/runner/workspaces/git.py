@@ -18,8 +18,8 @@ from typing import IO
 import msgspec
 
 from ostler.base.undo import undone_by
-from ostler.runner.helpers import marked, tame
-from ostler.runner.workspaces.stopping import Stop, check_wanted, current_stop, kill_group
+from ostler.runner.file_trees.stopping import Stop, check_wanted, current_stop, kill_group
+from ostler.runner.processes.helpers import marked, tame
 
 Progress = Callable[[str], None]
 LOCAL_SECONDS = 600.0

@@ -1,4 +1,4 @@
-"""The runner's side of overlay holders; builtin/workspace_holder.py has the protocol."""
+"""The runner's side of overlay holders; programs/workspace/holder.py has the protocol."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import ostler
 from ostler.base.undo import undone_by
 
 DOOR = "door"
-_PROGRAMS = Path(ostler.__file__).resolve().parent / "builtin"
+_PROGRAMS = Path(ostler.__file__).resolve().parent / "programs" / "workspace"
 _PYTHON = (sys.executable, "-I", "-S")
 _ANSWER_SECONDS = 20.0
 
@@ -130,7 +130,7 @@ class Holders:
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [*_PYTHON, str(_PROGRAMS / "workspace_holder.py"), str(theirs.fileno())]
+        command = [*_PYTHON, str(_PROGRAMS / "holder.py"), str(theirs.fileno())]
         with theirs:
             self._process = subprocess.Popen(
                 command, env=self._environ, cwd="/", stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
@@ -149,7 +149,7 @@ class Holders:
 
 def entrance(place: Path, folder: Path) -> tuple[str, ...]:
     """The words before a command that run it inside the workspace."""
-    return (*_PYTHON, str(_PROGRAMS / "workspace_enter.py"), str(place / DOOR), str(folder))
+    return (*_PYTHON, str(_PROGRAMS / "enter.py"), str(place / DOOR), str(folder))
 
 
 def _answered(lifeline: socket.socket) -> Hold:

@@ -8,10 +8,10 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from ostler.base.errors import InvalidRequest
+from ostler.runner.file_trees.trees import Found, open_file, walk
 from ostler.runner.workspaces.diffs import printable
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.recorder import is_git, is_recordable
-from ostler.runner.workspaces.trees import Found, open_file, walk
 
 _SAMPLE = 8192
 

@@ -26,9 +26,11 @@ from typing import Any, BinaryIO, Self, TypeVar
 from ostler.base.clock import Clock, SystemClock
 from ostler.base.errors import FileMissing, OstlerError, Stopping, WorkspaceLost, WorkspaceNotFound
 from ostler.base.logs import Log
+from ostler.runner.file_trees.packing import ArchiveForm, pack
+from ostler.runner.file_trees.stopping import Stop, under
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.git import Progress
-from ostler.runner.workspaces.house import House, Options
+from ostler.runner.workspaces.library import House, Options
 from ostler.runner.workspaces.model import (
     Difference,
     DiffLimits,
@@ -41,8 +43,6 @@ from ostler.runner.workspaces.model import (
     Verdict,
     Workspace,
 )
-from ostler.runner.workspaces.packing import ArchiveForm, pack
-from ostler.runner.workspaces.stopping import Stop, under
 
 log = Log(__name__)
 _Result = TypeVar("_Result")

@@ -6,8 +6,8 @@ from threading import Thread
 
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
+from ostler.runner.file_trees.stopping import Stop, Stopped, under
 from ostler.runner.workspaces.providers import Providers
-from ostler.runner.workspaces.stopping import Stop, Stopped, under
 
 log = Log(__name__)
 _CLOSE_SECONDS = 5.0

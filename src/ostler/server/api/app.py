@@ -13,9 +13,9 @@ from litestar.plugins.core import MsgspecDIPlugin
 
 from ostler import __version__
 from ostler.server.api import openapi, problems
-from ostler.server.api.asgi import App
-from ostler.server.api.gate import Gate
-from ostler.server.api.idempotency import Idempotency
+from ostler.server.api.edge.asgi import App
+from ostler.server.api.edge.gate import Gate
+from ostler.server.api.edge.idempotency import Idempotency
 from ostler.server.api.openapi_doors import aliases_of
 from ostler.server.api.requests import TolerantRequest
 from ostler.server.api.routes import (
@@ -39,7 +39,7 @@ from ostler.server.api.routes import (
     workspaces,
 )
 from ostler.server.api.services import DEFAULT_PROJECT, Services
-from ostler.server.api.sse import Streams
+from ostler.server.api.streams.sse import Streams
 from ostler.server.api.ui import Ui
 from ostler.server.api.validation import before_handling
 from ostler.server.api.views import API

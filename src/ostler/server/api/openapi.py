@@ -8,7 +8,7 @@ import msgspec
 
 from ostler.server.api.openapi_doors import BODIES, HEADERS, Alias, add_aliases, message_schemas
 from ostler.server.api.problems import PROBLEM_JSON
-from ostler.server.api.projected import UNIVERSAL
+from ostler.server.api.streams.projected import UNIVERSAL
 from ostler.server.dialects import PROJECTIONS
 from ostler.server.dialects.daemon.projection import EVENT_TYPES
 from ostler.server.dialects.workflow.translation import STATE_KEYS

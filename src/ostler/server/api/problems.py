@@ -20,7 +20,7 @@ from ostler.base.errors import (
 )
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
-from ostler.server.api.asgi import Receive, Scope, Send
+from ostler.server.api.edge.asgi import Receive, Scope, Send
 from ostler.server.api.validation import faults_of, spelled
 from ostler.server.dialects.ai_sdk.bodies import Status, TurnResponse
 from ostler.wire.problems import Problem

@@ -6,7 +6,7 @@ from ostler.base.clock import Clock
 from ostler.base.settings import Settings
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
-from ostler.server.api.stream_limit import OpenStreams
+from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.sessions.service import Sessions
 from ostler.server.tasks.uploads import Uploads
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from ostler.server.api.asgi import App, Receive, Scope, Send
+from ostler.server.api.edge.asgi import App, Receive, Scope, Send
 
 WEB = Path(str(files("ostler"))) / "_web"
 _PAGE = "index.html"

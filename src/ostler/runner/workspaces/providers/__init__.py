@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ostler.base.errors import ProviderUnavailable
 from ostler.base.ids import new_id
+from ostler.runner.file_trees.trees import remove_tree
 from ostler.runner.workspaces.git import Git
 from ostler.runner.workspaces.holders import Holders
 from ostler.runner.workspaces.model import FolderSource, GitSource, Order, ProviderKind, Verdict
@@ -14,7 +15,6 @@ from ostler.runner.workspaces.providers.overlay import Overlay
 from ostler.runner.workspaces.providers.plain import Copy, InPlace, Reflink
 from ostler.runner.workspaces.providers.provider import Cannot, Provider
 from ostler.runner.workspaces.providers.zfs import Zfs
-from ostler.runner.workspaces.trees import remove_tree
 
 DEFAULT_ORDER: tuple[ProviderKind, ...] = ("zfs", "btrfs", "overlay", "overlay-root", "reflink", "git", "copy")
 """Best first; `in-place` is not among them on purpose."""

@@ -3,11 +3,11 @@
 from contextlib import suppress
 from pathlib import Path
 
-from ostler.runner.workspaces.commands import ToolFailed, run_tool
+from ostler.runner.file_trees.commands import ToolFailed, run_tool
+from ostler.runner.file_trees.trees import remove_tree
 from ostler.runner.workspaces.model import ProviderKind
 from ostler.runner.workspaces.providers.plain import Copy
 from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Store
-from ostler.runner.workspaces.trees import remove_tree
 
 _SUBVOLUME = 256  # the inode of every subvolume's root
 

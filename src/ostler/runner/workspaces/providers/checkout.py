@@ -7,10 +7,10 @@ write them. Snapshots are full copies of the checkout, in which only the changed
 from pathlib import Path
 
 from ostler.runner.workspaces.git import Git
-from ostler.runner.workspaces.mirrors import Fetched, check_out
 from ostler.runner.workspaces.model import ProviderKind
 from ostler.runner.workspaces.providers.plain import MADE, Copy
 from ostler.runner.workspaces.providers.provider import Made, Origin, Spot, Store
+from ostler.runner.workspaces.repositories.mirrors import Fetched, check_out
 
 
 class Checkout(Copy):

@@ -10,14 +10,14 @@ import time
 from pathlib import Path
 from threading import Lock
 
-from ostler.runner.workspaces import beneath
-from ostler.runner.workspaces.beneath import opened
+from ostler.runner.file_trees import beneath
+from ostler.runner.file_trees.beneath import opened
+from ostler.runner.file_trees.trees import Found, copy_tree, remove_tree, walk
 from ostler.runner.workspaces.holders import CannotHold, Hold, Holders, entrance
 from ostler.runner.workspaces.model import ProviderKind
 from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Made, Origin, Spot, Store
 from ostler.runner.workspaces.providers.sieve import Sieve
 from ostler.runner.workspaces.recorder import Changes, Contents, is_git, is_recordable
-from ostler.runner.workspaces.trees import Found, copy_tree, remove_tree, walk
 
 _UPPER = "upper"
 _MOST_LAYERS = 16

@@ -3,12 +3,12 @@
 import os
 from pathlib import Path
 
-from ostler.runner.workspaces.beneath import folder
+from ostler.runner.file_trees.beneath import folder
+from ostler.runner.file_trees.trees import Cloning, copy_tree, remove_tree
 from ostler.runner.workspaces.model import ProviderKind
 from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Made, Origin, Spot, Store
 from ostler.runner.workspaces.providers.sieve import Sieve
 from ostler.runner.workspaces.recorder import Changes, Contents, changed_since
-from ostler.runner.workspaces.trees import Cloning, copy_tree, remove_tree
 
 MADE = "made"
 """A file whose ctime says when the tree was made."""

@@ -5,9 +5,9 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from ostler.runner.workspaces.mirrors import Fetched
 from ostler.runner.workspaces.model import LargeFile, ProviderKind
 from ostler.runner.workspaces.recorder import Changes, Contents
+from ostler.runner.workspaces.repositories.mirrors import Fetched
 
 Store = Literal["folder", "subvolume", "dataset", "none"]
 TREE = "tree"

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ostler.base.ids import ulid
-from ostler.runner.workspaces.commands import ToolFailed, run_tool
+from ostler.runner.file_trees.commands import ToolFailed, run_tool
+from ostler.runner.file_trees.trees import remove_tree
 from ostler.runner.workspaces.model import ProviderKind
 from ostler.runner.workspaces.providers.plain import MADE, Copy
 from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Cannot, Store
-from ostler.runner.workspaces.trees import remove_tree
 
 _NOTE = ".dataset"
 

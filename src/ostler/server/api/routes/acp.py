@@ -10,7 +10,7 @@ from litestar.params import Parameter
 from ostler.base.errors import InvalidRequest, NotFound, NotSupported, UnsupportedMedia
 from ostler.server.api.accept import SSE, form_for
 from ostler.server.api.services import Services
-from ostler.server.api.sse import EventStream
+from ostler.server.api.streams.sse import EventStream
 from ostler.server.api.validation import ANY_QUERY
 from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, Backing, read
 from ostler.server.dialects.acp.messages import INVALID_REQUEST, Incoming, Refusal, failure

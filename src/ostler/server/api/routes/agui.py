@@ -9,11 +9,11 @@ from litestar.params import Parameter
 
 from ostler.base.errors import InvalidRequest
 from ostler.base.ids import is_key
-from ostler.server.api.idempotency import RECEIPT_HEADER
+from ostler.server.api.edge.idempotency import RECEIPT_HEADER
+from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.services import Services
-from ostler.server.api.sse import EventStream
-from ostler.server.api.stream_limit import client_of
+from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.agui.bodies import RunAgentInput, forwarded
 from ostler.server.dialects.agui.runs import RunRefused, RunStream, ShortStream, begin_run
 from ostler.server.sessions.feed import Feed

@@ -8,10 +8,10 @@ from litestar.params import HeaderParameter, Parameter, QueryParameter
 
 from ostler.base.errors import SessionNotFound
 from ostler.server.api.accept import JSON, SSE, form_for
-from ostler.server.api.idempotency import RECEIPT_HEADER
+from ostler.server.api.edge.idempotency import RECEIPT_HEADER
+from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.services import Services
-from ostler.server.api.sse import EventStream
-from ostler.server.api.stream_limit import client_of
+from ostler.server.api.streams.sse import EventStream
 from ostler.server.api.validation import ANY_QUERY
 from ostler.server.dialects.ai_sdk.answers import WholeTurn, invoked, whole_turn
 from ostler.server.dialects.ai_sdk.bodies import ChatHistory, ChatRequest, InvokeRequest, LoadSession, TurnResponse

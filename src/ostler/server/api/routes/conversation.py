@@ -7,10 +7,10 @@ from litestar import Request, Response, delete, get, post
 from litestar.params import Parameter
 
 from ostler.server.api.accept import wants_stream
-from ostler.server.api.idempotency import RECEIPT_HEADER
+from ostler.server.api.edge.idempotency import RECEIPT_HEADER
+from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.events import turn_stream
 from ostler.server.api.services import Services
-from ostler.server.api.stream_limit import client_of
 from ostler.server.dialects.conversation import turns_left_behind
 from ostler.server.dialects.turns import PromptTurn
 from ostler.wire.sessions import MessageList, Queue, SendMessage, TurnList

@@ -6,12 +6,12 @@ import msgspec
 from litestar import MediaType, Request, Response, Router, get, post
 
 from ostler.base.errors import AgentNotInstalled, InstallFailed, SessionAlreadyExists
-from ostler.server.api.idempotency import RECEIPT_HEADER
+from ostler.server.api.edge.idempotency import RECEIPT_HEADER
+from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.routes.events import IncludeRaw, Limit, Offset, resume_from
 from ostler.server.api.services import Services
-from ostler.server.api.sse import EventStream
-from ostler.server.api.stream_limit import client_of
+from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.daemon import translation
 from ostler.server.dialects.daemon.bodies import (
     DaemonAgents,

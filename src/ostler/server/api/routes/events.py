@@ -11,12 +11,12 @@ from litestar.params import Parameter
 
 from ostler.base.errors import InvalidRequest
 from ostler.server.api.accept import wants_stream
-from ostler.server.api.cursor import Cursor, only, with_raw
-from ostler.server.api.project_lines import ProjectFormat, flat_line, wants_flat
-from ostler.server.api.projected import FormatName, find_format, projected_page, projected_stream
-from ostler.server.api.selection import Folded, Keep, Types, folded, kept_types
 from ostler.server.api.services import Services
-from ostler.server.api.sse import EventStream
+from ostler.server.api.streams.cursor import Cursor, only, with_raw
+from ostler.server.api.streams.project_lines import ProjectFormat, flat_line, wants_flat
+from ostler.server.api.streams.projected import FormatName, find_format, projected_page, projected_stream
+from ostler.server.api.streams.selection import Folded, Keep, Types, folded, kept_types
+from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.flat.projection import log_line_of
 from ostler.server.dialects.following import Follower, Rendering
 from ostler.server.dialects.turns import PromptTurn

@@ -6,11 +6,11 @@ from litestar import Request, Response, Router, get, post
 from litestar.params import Parameter
 
 from ostler.base.errors import NotFound
-from ostler.server.api.projected import subject_in
 from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.routes.events import resume_from
 from ostler.server.api.services import Services
-from ostler.server.api.sse import EventStream
+from ostler.server.api.streams.projected import subject_in
+from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.beginning import begin
 from ostler.server.dialects.conversation import left_behind
 from ostler.server.dialects.following import Follower, Rendering, turn_boundary

@@ -1,0 +1,38 @@
+"""`ostler attach`: follow a session and talk to its agent."""
+
+import asyncio
+import sys
+
+import click
+
+from ostler.cli.api import ApiCommand, connect_async
+from ostler.cli.commands.run import terminal_renderer
+from ostler.cli.root import Target
+from ostler.cli.terminal.conversation import Conversation, Left, Manner
+
+
+@click.command(cls=ApiCommand)
+@click.argument("session")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Show what comes after.")
+@click.option("--live", is_flag=True, help="Show only what happens from now on.")
+@click.option("--json", "as_json", is_flag=True, help="Print one event per line.")
+@click.pass_obj
+def command(target: Target, session: str, offset: int, live: bool, as_json: bool) -> None:
+    """Follow a session and talk to its agent.
+
+    Shows what happened and goes on. In a terminal a line is a message to the agent, or the answer to what it asks;
+    Ctrl-C interrupts the turn, or leaves when the agent is idle; Ctrl-D leaves.
+    """
+    manner = Manner(on_ask="ask", interactive=sys.stdin.isatty(), as_json=as_json, takes_messages=True)
+    asyncio.run(_attach(target, session, None if live else offset, manner))
+
+
+async def _attach(target: Target, name: str, offset: int | None, manner: Manner) -> None:
+    async with connect_async(target) as client:
+        session = await client.sessions.open(name)
+        start = session.info.last_sequence if offset is None else offset
+        conversation = Conversation(session, terminal_renderer(show_prompts=True), manner)
+        try:
+            await conversation.follow(start, lambda _: False)
+        except Left:
+            click.echo(f"Left; the session goes on. Come back with `ostler attach {session.key}`.", err=True)

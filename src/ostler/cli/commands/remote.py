@@ -1,0 +1,17 @@
+"""`ostler remote`: the catalogue under the name that other tools have for it."""
+
+import click
+
+from ostler.cli.api import Noun
+from ostler.cli.commands.agents import command as agents
+from ostler.cli.commands.catalogue import projects, refs, runners, runtimes
+
+
+@click.group(cls=Noun)
+def command() -> None:
+    """See agents, runtimes and runners of the server."""
+
+
+command.add_command(agents.commands["list"], "agents")
+for _each in (runtimes, runners, refs, projects):
+    command.add_command(_each)

@@ -1,0 +1,87 @@
+"""`ostler run`: one prompt, watched to its end."""
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+import click
+
+from ostler.cli.api import ApiCommand, connect_async
+from ostler.cli.options import Arguments, prompt_text, session_arguments, session_options
+from ostler.cli.root import INTERRUPTED, Target
+from ostler.cli.terminal.conversation import Conversation, Left, Manner, OnAsk
+from ostler.cli.terminal.render import Renderer
+from ostler.cli.terminal.text import marks_for
+from ostler.cli.terminal.waiting import Waiting
+from ostler.client import AsyncSession, OstlerApiError
+from ostler.client.turns import OwnTurn
+from ostler.wire.events import TurnOutcome
+
+_EXIT: dict[TurnOutcome | None, int] = {"completed": 0, "failed": 1, "interrupted": INTERRUPTED, None: 1}
+
+
+@click.command(cls=ApiCommand)
+@click.argument("agent")
+@click.argument("prompt")
+@session_options
+@click.option("--yes", "-y", "on_ask", flag_value="allow", help="Allow whatever the agent asks to do.")
+@click.option(
+    "--on-ask",
+    type=click.Choice(["ask", "allow", "reject"]),
+    help="Ask you (or wait, without a terminal), allow, or reject. [default: ask]",
+)
+@click.option("--keep/--stop", default=None, help="Keep the session at the end, or stop it. [default: keep with --key]")
+@click.option("--json", "as_json", is_flag=True, help="Print one event per line.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    agent: str,
+    prompt: str,
+    on_ask: OnAsk | None,
+    keep: bool | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Give an agent one prompt and watch it work.
+
+    PROMPT `-` reads standard input. Ctrl-C interrupts the turn, a second one leaves. The exit code is 0 if the turn
+    completed, 1 if it failed, 130 if it was interrupted.
+    """
+    text = prompt_text(prompt)
+    manner = Manner(on_ask=on_ask or "ask", interactive=sys.stdin.isatty(), as_json=as_json)
+    kept = given["key"] is not None if keep is None else keep
+    ctx.exit(asyncio.run(_run(ctx.obj, agent, text, session_arguments(given), manner=manner, keep=kept)))
+
+
+async def _run(target: Target, agent: str, prompt: str, arguments: Arguments, *, manner: Manner, keep: bool) -> int:
+    async with connect_async(target) as client:
+        session = await client.sessions.create(agent, **arguments)
+        offset = session.info.last_sequence
+        turn = OwnTurn(await session.send(prompt))
+        try:
+            waiting = None if manner.as_json else Waiting(agent, sys.stderr)
+            await Conversation(session, terminal_renderer(), manner, waiting).follow(offset, turn.is_ended_by)
+        except Left:
+            click.echo(f"Left; the session goes on. Follow it with `ostler attach {session.key}`.", err=True)
+            return INTERRUPTED
+        await _finish(session, keep=keep)
+        return _EXIT[turn.outcome]
+
+
+def terminal_renderer(*, show_prompts: bool = False) -> Renderer:
+    """A renderer for what standard output is."""
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return Renderer(marks=marks_for(sys.stdout.encoding), colour=colour, show_prompts=show_prompts)
+
+
+async def _finish(session: AsyncSession, *, keep: bool) -> None:
+    if keep:
+        click.echo(f"Go on with `ostler attach {session.key}`.", err=True)
+        return
+    try:
+        await session.stop()
+    except OstlerApiError as error:
+        if error.status != 409:  # an agent that never came up has ended its session already
+            raise

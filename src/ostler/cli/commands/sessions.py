@@ -1,0 +1,287 @@
+"""`ostler sessions`: conversations with agents."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ostler.cli.api import Noun, connect, json_option, pairs
+from ostler.cli.commands.changes import COMMANDS
+from ostler.cli.options import prompt_text, session_arguments, session_options
+from ostler.cli.output import cell, facts, show, table
+from ostler.cli.root import Target
+from ostler.cli.terminal.transcript import transcript
+from ostler.wire.parts import FileInput, ImageInput, InputPart, TextInput
+from ostler.wire.sessions import PromptReceipt, Session, SessionChanges, SessionUsage, WhenBusy
+
+
+@click.group(cls=Noun)
+def command() -> None:
+    """Create, steer and end sessions."""
+
+
+@command.command("list")
+@click.option("--status", help="Only sessions with this status.")
+@click.option("--agent", help="Only sessions of this agent.")
+@click.option("--label", "labels", multiple=True, callback=pairs, metavar="NAME=VALUE", help="Only with this label.")
+@click.option("--search", help="Only sessions whose title or key contains this.")
+@click.option("--page", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--per-page", type=click.IntRange(1), default=20, show_default=True)
+@json_option
+@click.pass_obj
+def list_sessions(
+    target: Target,
+    *,
+    status: str | None,
+    agent: str | None,
+    labels: dict[str, str],
+    search: str | None,
+    page: int,
+    per_page: int,
+    as_json: bool,
+) -> None:
+    """List sessions, newest first."""
+    with connect(target) as client:
+        found = client.sessions.list(status=status, agent=agent, labels=labels, q=search, page=page, per_page=per_page)
+    rows = [(each.id, each.key, each.agent, each.status, each.activity, each.title) for each in found.items]
+    text = table(("SESSION", "KEY", "AGENT", "STATUS", "ACTIVITY", "TITLE"), rows, "No sessions.")
+    more = f"\n{found.total} in all; next: --page {found.next_page}" if found.next_page else ""
+    show(found, as_json, lambda: text + more)
+
+
+@command.command()
+@click.argument("agent")
+@session_options
+@json_option
+@click.pass_obj
+def create(target: Target, /, agent: str, as_json: bool, **given: Any) -> None:
+    """Create a session."""
+    with connect(target) as client:
+        session = client.sessions.create(agent, **session_arguments(given)).info
+    show(session, as_json, lambda: session.id)
+
+
+@command.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+def get(target: Target, session: str, as_json: bool) -> None:
+    """Show one session."""
+    with connect(target) as client:
+        found = client.sessions.get(session)
+    show(found, as_json, lambda: _session_text(found))
+
+
+@command.command()
+@click.argument("session")
+@click.option("--title")
+@click.option("--label", "labels", multiple=True, callback=pairs, metavar="NAME=VALUE", help="Replaces all labels.")
+@json_option
+@click.pass_obj
+def update(target: Target, session: str, title: str | None, labels: dict[str, str], as_json: bool) -> None:
+    """Change the title or the labels."""
+    with connect(target) as client:
+        changed = client.sessions.update(session, title=title, labels=labels or None)
+    show(changed, as_json, lambda: _session_text(changed))
+
+
+@command.command()
+@click.argument("session")
+@click.pass_obj
+def delete(target: Target, session: str) -> None:
+    """End a session and remove everything of it."""
+    with connect(target) as client:
+        client.sessions.delete(session)
+    click.echo(f"Deleted {session}.")
+
+
+@command.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+def stop(target: Target, session: str, as_json: bool) -> None:
+    """End a session gracefully."""
+    with connect(target) as client:
+        _changed(client.sessions.stop(session), as_json)
+
+
+@command.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+def cancel(target: Target, session: str, as_json: bool) -> None:
+    """End a session by force."""
+    with connect(target) as client:
+        _changed(client.sessions.cancel(session), as_json)
+
+
+@command.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+def pause(target: Target, session: str, as_json: bool) -> None:
+    """Freeze the agent where it stands."""
+    with connect(target) as client:
+        _changed(client.sessions.pause(session), as_json)
+
+
+@command.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+def resume(target: Target, session: str, as_json: bool) -> None:
+    """Let a paused agent go on."""
+    with connect(target) as client:
+        _changed(client.sessions.resume(session), as_json)
+
+
+@command.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+def interrupt(target: Target, session: str, as_json: bool) -> None:
+    """End the running turn; the session goes on."""
+    with connect(target) as client:
+        done = client.sessions.interrupt(session)
+    show(done, as_json, lambda: "Interrupted." if done.interrupted else "No turn was running.")
+
+
+@command.command()
+@click.argument("session")
+@click.argument("message")
+@click.option("--image", "images", multiple=True, metavar="PATH", help="An image on the server's machine.")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="A file on the server's machine.")
+@click.option(
+    "--when-busy",
+    type=click.Choice(["queue", "steer", "interrupt", "reject"]),
+    default="queue",
+    show_default=True,
+    help="What to do if a turn is under way.",
+)
+@json_option
+@click.pass_obj
+def send(
+    target: Target,
+    *,
+    session: str,
+    message: str,
+    images: tuple[str, ...],
+    files: tuple[str, ...],
+    when_busy: WhenBusy,
+    as_json: bool,
+) -> None:
+    """Send a prompt; `-` reads it from standard input."""
+    parts: list[InputPart] = [TextInput(text=prompt_text(message))]
+    parts += [ImageInput(path=str(Path(path).absolute())) for path in images]
+    parts += [FileInput(path=str(Path(path).absolute())) for path in files]
+    with connect(target) as client:
+        receipt = client.sessions.send(session, parts, when_busy=when_busy)
+    show(receipt, as_json, lambda: _receipt_text(receipt))
+
+
+@command.command()
+@click.argument("session")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Messages to skip.")
+@click.option("--limit", type=click.IntRange(1), default=200, show_default=True)
+@json_option
+@click.pass_obj
+def messages(target: Target, session: str, offset: int, limit: int, as_json: bool) -> None:
+    """Show the transcript."""
+    with connect(target) as client:
+        found = client.sessions.messages(session, offset=offset, limit=limit)
+    more = f"\nMore with --offset {offset + len(found.messages)}." if found.has_more else ""
+    show(found, as_json, lambda: (transcript(found.messages) or "No messages yet.") + more)
+
+
+@command.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+def queue(target: Target, session: str, as_json: bool) -> None:
+    """List the prompts that wait."""
+    with connect(target) as client:
+        found = client.sessions.queue(session)
+    rows = [
+        (each.prompt_id, each.queued_at, [getattr(part, "text", part.type) for part in each.parts])
+        for each in found.entries
+    ]
+    show(found, as_json, lambda: table(("PROMPT", "SINCE", "TEXT"), rows, "No prompts wait."))
+
+
+@command.command()
+@click.argument("session")
+@click.argument("prompt_id")
+@click.pass_obj
+def unqueue(target: Target, session: str, prompt_id: str) -> None:
+    """Take one waiting prompt back."""
+    with connect(target) as client:
+        client.sessions.unqueue(session, prompt_id)
+    click.echo(f"Removed {prompt_id}.")
+
+
+@command.command()
+@click.argument("session")
+@click.pass_obj
+def clear_queue(target: Target, session: str) -> None:
+    """Take all waiting prompts back."""
+    with connect(target) as client:
+        client.sessions.clear_queue(session)
+    click.echo("The queue is empty.")
+
+
+@command.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+def turns(target: Target, session: str, as_json: bool) -> None:
+    """List the turns."""
+    with connect(target) as client:
+        found = client.sessions.turns(session)
+    rows = [
+        (turn.number, turn.turn_id, turn.outcome or "running", turn.started_at, turn.ended_at) for turn in found.turns
+    ]
+    show(found, as_json, lambda: table(("TURN", "ID", "OUTCOME", "STARTED", "ENDED"), rows, "No turns yet."))
+
+
+for _each in COMMANDS:
+    command.add_command(_each)
+
+
+def _changed(session: Session, as_json: bool) -> None:
+    show(session, as_json, lambda: f"{session.id} is {session.status}.")
+
+
+def _receipt_text(receipt: PromptReceipt) -> str:
+    where = f" at position {receipt.position}" if receipt.position else ""
+    return f"{receipt.prompt_id} {receipt.disposition}{where}" + (f" as {receipt.turn_id}" if receipt.turn_id else "")
+
+
+def _session_text(session: Session) -> str:
+    names = ("id", "key", "title", "agent", "status", "activity", "permission_mode", "model", "variant", "mode", "cwd")
+    known = [(name, getattr(session, name)) for name in names]
+    counts = f"{session.turn_count} turns, {session.last_sequence} events, {session.queue_length} waiting prompts"
+    times = f"{session.created_at}, changed {session.updated_at}"
+    asks = f"{session.open_asks} open" if session.open_asks else None
+    rest = [
+        ("instructions", session.instructions),
+        ("env", cell(session.env_names)),
+        ("labels", session.labels),
+        ("asks", asks),
+        ("error", session.error),
+    ]
+    sums = [("holds", counts), ("used", _usage_text(session.usage)), ("changed", _changes_text(session.changes))]
+    return facts([*known, *rest, *sums, ("created", times), ("ended", session.ended_at)])
+
+
+def _usage_text(usage: SessionUsage | None) -> str | None:
+    if usage is None:
+        return None
+    cost = [f"{amount:g} {currency}" for currency, amount in usage.cost.items()]
+    return ", ".join([f"{usage.input_tokens} tokens in", f"{usage.output_tokens} tokens out", *cost])
+
+
+def _changes_text(changes: SessionChanges | None) -> str | None:
+    if changes is None:
+        return None
+    files = "1 file" if changes.files == 1 else f"{changes.files} files"
+    return f"{files}, {changes.added} lines added, {changes.removed} removed"

@@ -1,0 +1,1 @@
+"""A session shown in a terminal, and a person answered there."""

@@ -1,0 +1,246 @@
+"""A session in the terminal: shows what happens, asks the person, and carries decisions back."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Literal, assert_never
+
+import click
+import msgspec
+
+from ostler.cli.output import json_line
+from ostler.cli.terminal.dialog import Answered, Decision, Declined, Dialog, Permit, dialog_for
+from ostler.cli.terminal.keyboard import typed_lines
+from ostler.cli.terminal.render import Renderer
+from ostler.cli.terminal.waiting import Waiting
+from ostler.client import AsyncSession, ClientError, OstlerApiError, SessionEvent
+from ostler.wire.events import (
+    PermissionData,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionData,
+    QuestionRequested,
+    QuestionResolved,
+)
+
+OnAsk = Literal["ask", "allow", "reject"]
+Asked = PermissionData | QuestionData
+Watch = Callable[[SessionEvent], bool]
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a conversation behaves."""
+
+    on_ask: OnAsk
+    interactive: bool
+    """Whether a person sits at the keyboard."""
+    as_json: bool = False
+    takes_messages: bool = False
+    """Whether a line typed while nothing is asked is a prompt for the agent."""
+
+
+class Left(Exception):
+    """The person left before the end."""
+
+
+class Conversation:
+    """One session, one terminal."""
+
+    def __init__(
+        self, session: AsyncSession, renderer: Renderer, manner: Manner, waiting: Waiting | None = None
+    ) -> None:
+        self._session = session
+        self._waiting = waiting
+        self._renderer = renderer
+        self._manner = manner
+        self._open: dict[str, Asked] = {}
+        self._attended: set[str] = set()
+        self._dialogs: dict[str, Dialog] = {}
+        self._live_from = session.info.last_sequence
+        """Asks of the past are not acted on: most were decided long ago."""
+        self._working = session.info.turn_id is not None
+        self._interrupting: asyncio.Task[None] | None = None
+        self._leaves_next = False
+        """Whether the next Ctrl-C leaves."""
+
+    async def follow(self, offset: int, done: Watch) -> None:
+        """Show events until one of them is the last of interest; raises Left when the person leaves."""
+        showing = asyncio.create_task(self._show(offset, done))
+        telling = asyncio.create_task(self._waiting.show()) if self._waiting else None
+        typing = asyncio.create_task(self._type(showing))
+        with _on_interrupt(lambda: self._interrupted(showing)):
+            try:
+                await showing
+            except asyncio.CancelledError:
+                raise Left from None
+            finally:
+                if self._waiting is not None:
+                    self._waiting.end()
+                await _ended(typing, self._interrupting, telling)
+                self._say("")
+
+    async def _show(self, offset: int, done: Watch) -> None:
+        async for event in self._session.events(offset=offset):
+            self._write(event)
+            self._note(event)
+            if event.sequence >= self._live_from:
+                await self._attend()
+            if done(event):
+                return
+
+    def _write(self, event: SessionEvent) -> None:
+        shown = self._renderer.feed(event)
+        if self._manner.as_json:
+            if isinstance(event, PermissionRequested | QuestionRequested):
+                self._say(shown)
+            shown = json_line(event) + "\n"
+        if self._waiting is not None:
+            self._waiting.note(event, is_shown=bool(shown))
+        sys.stdout.write(shown)
+        sys.stdout.flush()
+
+    def _say(self, text: str) -> None:
+        """Speak to the person, out of the way of JSON."""
+        stream = sys.stderr if self._manner.as_json else sys.stdout
+        stream.write(self._renderer.close() + text)
+        stream.flush()
+
+    def _note(self, event: SessionEvent) -> None:
+        match event:
+            case PermissionRequested():
+                self._open[event.data.permission_id] = event.data
+            case QuestionRequested():
+                self._open[event.data.question_id] = event.data
+            case PermissionResolved():
+                self._forget(event.data.permission_id)
+            case QuestionResolved():
+                self._forget(event.data.question_id)
+            case _:
+                self._note_turn(event.type)
+
+    def _note_turn(self, kind: str) -> None:
+        if kind in {"turn.started", "turn.ended"}:
+            self._working = kind == "turn.started"
+            self._leaves_next = False
+
+    def _forget(self, ask_id: str) -> None:
+        self._open.pop(ask_id, None)
+        self._dialogs.pop(ask_id, None)
+
+    async def _attend(self) -> None:
+        for ask_id, ask in list(self._open.items()):
+            if ask_id not in self._attended:
+                self._attended.add(ask_id)
+                await self._settle(ask_id, ask)
+
+    async def _settle(self, ask_id: str, ask: Asked) -> None:
+        match self._manner.on_ask, ask:
+            case "allow", PermissionData():
+                await self._decide_alone(Permit(ask_id=ask_id, reply="once"))
+            case "reject", PermissionData():
+                await self._decide_alone(Permit(ask_id=ask_id, reply="reject", message="Nobody is here to allow it."))
+            case "reject", QuestionData():
+                await self._decide_alone(Declined(ask_id=ask_id))
+            case _ if self._manner.interactive:
+                self._dialogs[ask_id] = dialog_for(ask)
+                self._prompt()
+            case _:
+                self._say(_how_to_answer(self._session.id, ask))
+
+    def _prompt(self) -> None:
+        dialog = self._dialog()
+        if dialog is not None:
+            self._say(dialog.prompt())
+
+    def _dialog(self) -> Dialog | None:
+        return next(iter(self._dialogs.values()), None)
+
+    async def _type(self, showing: "asyncio.Task[None]") -> None:
+        if not self._manner.interactive:
+            return
+        with typed_lines(sys.stdin.fileno()) as lines:
+            while (line := await lines.get()) is not None:
+                await self._heard(line)
+        if self._manner.takes_messages:
+            showing.cancel()
+
+    async def _heard(self, line: str) -> None:
+        dialog = self._dialog()
+        if dialog is None:
+            if self._manner.takes_messages and line.strip():
+                await self._attempt(self._session.send(line))
+            return
+        decision = dialog.feed(line)
+        if decision is not None:
+            self._dialogs.pop(dialog.ask_id, None)
+            await self._decide(decision)
+        self._prompt()
+
+    async def _decide_alone(self, decision: Decision) -> None:
+        """Without a person; who decided before us, such as the permission mode, is told by the log."""
+        try:
+            await self._carry_back(decision)
+        except ClientError as error:
+            if not isinstance(error, OstlerApiError) or error.code != "ask_resolved":
+                self._complain(error)
+
+    async def _decide(self, decision: Decision) -> None:
+        await self._attempt(self._carry_back(decision))
+
+    def _carry_back(self, decision: Decision) -> Awaitable[object]:
+        match decision:
+            case Permit(ask_id=ask_id, reply=reply, message=message):
+                return self._session.reply(ask_id, reply, message=message)
+            case Answered(ask_id=ask_id, answers=answers):
+                return self._session.answer(ask_id, answers)
+            case Declined(ask_id=ask_id):
+                return self._session.reject(ask_id)
+            case _:
+                assert_never(decision)
+
+    async def _attempt(self, action: Awaitable[object]) -> None:
+        """Somebody else may have been quicker, which is no reason to stop watching."""
+        try:
+            await action
+        except ClientError as error:
+            self._complain(error)
+
+    def _complain(self, error: ClientError) -> None:
+        self._say(click.style(f"! {error}", fg="yellow") + "\n")
+
+    def _interrupted(self, showing: "asyncio.Task[None]") -> None:
+        if self._leaves_next or not self._working:
+            showing.cancel()
+            return
+        self._leaves_next = True
+        self._say("Interrupting; press Ctrl-C again to leave.\n")
+        self._interrupting = asyncio.create_task(self._attempt(self._session.interrupt()))
+
+
+async def _ended(*tasks: "asyncio.Task[None] | None") -> None:
+    for task in filter(None, tasks):
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+@contextmanager
+def _on_interrupt(react: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, react)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def _how_to_answer(session: str, ask: Asked) -> str:
+    match ask:
+        case PermissionData():
+            return f"Waiting. Answer with `ostler asks permission {session} {ask.permission_id} once|always|reject`.\n"
+        case QuestionData():
+            return f"Waiting. Answer with `ostler asks answer {session} {ask.question_id} ANSWER...`.\n"
+        case _:
+            assert_never(ask)

@@ -1,0 +1,1 @@
+"""The programs that hold an overlay workspace mounted and run commands inside it."""

@@ -1,0 +1,1 @@
+"""One agent at work: its connection, its dialogue, and the guard that keeps its turns honest."""

@@ -1,0 +1,1 @@
+"""The programs of agents: found on the machine, or installed from where their makers publish them."""

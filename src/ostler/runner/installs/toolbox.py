@@ -1,0 +1,164 @@
+"""Runs the tools that install agents: bounded in time, stoppable, and with nothing secret around them."""
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+
+from ostler.runner.processes.helpers import marked
+
+Progress = Callable[[str], None]
+_TOLD = re.compile(
+    r"(?i)PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|PYENV_\w+|\w+_PROXY|SSL_CERT_\w+|NODE_EXTRA_CA_CERTS"
+    r"|REQUESTS_CA_BUNDLE|NPM_CONFIG_\w+|PIP_\w+|UV_\w+"
+)
+"""Variables that tools may need to reach a registry; credentials of agents are not among them."""
+_TRUSTED = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+"""Where machines keep the certificates they trust; npm and uv bring lists of their own, which lack a company's."""
+_LAST_BYTES = 8192
+_LAST_LINES = 6
+_LINE_LENGTH = 300
+_POLL_SECONDS = 0.1
+_ASK_SECONDS = 30.0
+_EXECUTABLE = 0o755
+
+
+def _machine_trust() -> dict[str, str]:
+    """Let the tools trust whom the machine trusts."""
+    bundle = next((path for path in _TRUSTED if Path(path).is_file()), None)
+    return {} if bundle is None else {"SSL_CERT_FILE": bundle, "NODE_EXTRA_CA_CERTS": bundle}
+
+
+class SourceFailed(Exception):
+    """One source of an agent did not work: why, in words for people; the next source may."""
+
+
+class ChecksumWrong(Exception):
+    """The file is not the one its vendor published; nothing else is tried then."""
+
+
+class Stopped(Exception):
+    """The installation was called off."""
+
+
+def the_program(content: Path, pattern: str) -> Path:
+    """The program in a folder, by its path or a pattern of it; can be executed afterwards."""
+    found = next((path for path in sorted(content.glob(pattern)) if path.is_file()), None)
+    if found is None:
+        raise SourceFailed(f"there is no {pattern} in what was installed")
+    found.chmod(found.stat().st_mode | _EXECUTABLE)
+    return found
+
+
+class Toolbox:
+    """What one installation works with: variables, a folder of its own, a deadline, and whom to tell."""
+
+    def __init__(
+        self, environ: Mapping[str, str], search: Sequence[str], *, seconds: float, stop: Event, progress: Progress
+    ) -> None:
+        told = {name: value for name, value in environ.items() if _TOLD.fullmatch(name)}
+        self.environ = {**_machine_trust(), **told}
+        self.search = os.pathsep.join(search)
+        self.progress = progress
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+        self._stop = stop
+        self._told_of_others = False
+
+    def check(self) -> None:
+        """Raise if there is no time left, or nobody wants this any more."""
+        if self._stop.is_set():
+            raise Stopped
+        if time.monotonic() > self._deadline:
+            raise SourceFailed(f"it took longer than {self._seconds:g} seconds")
+
+    def wait_for_others(self) -> None:
+        """Wait a moment while somebody else installs the same."""
+        if not self._told_of_others:
+            self._told_of_others = True
+            self.progress("waiting for another installation of it")
+        self._pause()
+
+    def _pause(self) -> None:
+        self.check()
+        self._stop.wait(_POLL_SECONDS)
+
+    def run(self, folder: Path, *argv: str, lock: int, **environ: str) -> None:
+        """Run a tool in a folder; raises SourceFailed with its last words. It keeps the lock until it has ended."""
+        output = folder / "output.log"
+        process = self._start(argv, folder, output, {"PATH": self.search, **environ}, lock)
+        try:
+            while process.poll() is None:
+                self._pause()
+        finally:
+            _end(process)
+        if process.returncode:
+            raise SourceFailed(f"{Path(argv[0]).name} ended with {process.returncode}: {_last_words(output)}")
+
+    def _start(
+        self, argv: Sequence[str], folder: Path, output: Path, environ: Mapping[str, str], lock: int
+    ) -> "subprocess.Popen[bytes]":
+        with output.open("wb") as log:
+            try:
+                return subprocess.Popen(
+                    argv,
+                    cwd=folder,
+                    env=marked({**self.environ, **environ}),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    pass_fds=(lock,),
+                )
+            except OSError as error:
+                raise SourceFailed(f"{argv[0]} cannot be run ({error.strerror})") from error
+
+    def ask(self, *argv: str) -> str | None:
+        """What a program prints, or None if it cannot be run."""
+        with suppress(TimeoutError):
+            return answer(argv, {**self.environ, "PATH": self.search}, seconds=_ASK_SECONDS)
+        return None
+
+
+def answer(argv: Sequence[str], environ: Mapping[str, str], *, seconds: float) -> str | None:
+    """What a program prints, or None if it fails; raises TimeoutError. Nothing of it is left behind."""
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                argv,
+                env=marked(environ),
+                cwd=environ.get("HOME") or "/",
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError:
+            return None
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError from error
+        finally:
+            _end(process)
+        output.seek(0)
+        return None if code else output.read(_LAST_BYTES).decode(errors="replace").strip()
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """A tool has nothing to save: what it made is thrown away."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _last_words(output: Path) -> str:
+    text = output.read_bytes()[-_LAST_BYTES:].decode(errors="replace")
+    lines = [line.strip()[:_LINE_LENGTH] for line in text.splitlines() if line.strip()]
+    return " / ".join(lines[-_LAST_LINES:]) or "it said nothing"

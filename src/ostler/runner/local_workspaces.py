@@ -1,0 +1,324 @@
+"""The workspaces of this machine as the server sees them: implements link.workspaces over the workspace library."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import suppress
+from typing import BinaryIO, TypeVar, assert_never
+
+import msgspec
+
+from ostler.agents.adapter import Launch
+from ostler.base.errors import OstlerError, RuntimeRefused, WorkspaceNotFound
+from ostler.base.undo import undone_by, undone_later_by
+from ostler.link.workspaces import Progress, SetupOutcome
+from ostler.runner.delivery.checks import check_delivery
+from ostler.runner.runtimes.devcontainers import Devcontainers
+from ostler.runner.runtimes.memories import Memories
+from ostler.runner.runtimes.setups import Setups
+from ostler.runner.workspaces.files import Files
+from ostler.runner.workspaces.model import (
+    Credential,
+    DiffLimits,
+    EmptySource,
+    FolderSource,
+    GitSource,
+    Order,
+    Source,
+    UploadSource,
+)
+from ostler.runner.workspaces.repositories.policy import Policy, allowed_folder, checked_commit, checked_ref, reachable
+from ostler.runner.workspaces.searching import Query, search
+from ostler.runner.workspaces.service import Workspaces
+from ostler.wire import workspaces as wire
+from ostler.wire.running import AgentSpec
+
+_CHUNK = 2**18
+_IN_MEMORY = 4 * 2**20
+_REFS_SECONDS = 60.0
+_REFS_KEPT = 100
+W = TypeVar("W")
+R = TypeVar("R")
+
+
+class LocalWorkspaces:
+    """Implements link.workspaces.Workspaces; made by `app.py` from a library that is open."""
+
+    def __init__(
+        self,
+        library: Workspaces,
+        *,
+        policy: Policy,
+        runtimes: tuple[wire.RuntimeType, ...],
+        memories: Memories,
+        setups: Setups,
+        containers: Devcontainers,
+        remote_memory: frozenset[str] = frozenset(),
+    ) -> None:
+        """`remote_memory` names agents whose memory does not lie in their homes, so that a copy is none of it."""
+        self._library = library
+        self._policy = policy
+        self._runtimes = runtimes
+        self._memories = memories
+        self._setups = setups
+        self._containers = containers
+        self._remote_memory = remote_memory
+        self._refs: dict[str, tuple[float, wire.GitRefs]] = {}
+
+    # Making and removing
+
+    async def check(self, order: wire.WorkspaceOrder, delivery: wire.Deliver | None = None) -> None:
+        """Hold an order, and how its result is handed over, against the policy."""
+        if order.runtime.type not in self._runtimes:
+            raise RuntimeRefused(
+                runtime=order.runtime.type, reason=f"this server allows {', '.join(self._runtimes) or 'none'}."
+            )
+        await asyncio.to_thread(_check_repo, order.repo, self._policy)
+        if delivery is not None:
+            await asyncio.to_thread(check_delivery, order.repo, delivery, self._policy)
+        if order.runtime.type == "devcontainer":
+            await self._containers.check()
+
+    async def check_folder(self, path: str) -> None:
+        """Hold a folder against the policy."""
+        await asyncio.to_thread(allowed_folder, path, self._policy, field="cwd")
+
+    async def create(self, order: wire.WorkspaceOrder, progress: Progress) -> tuple[wire.Workspace, SetupOutcome]:
+        """Make a workspace, from the kept result of its setup if there is one."""
+        in_container = order.runtime.type == "devcontainer"
+        source = _source(order.repo)
+        wanted = Order(source=source, providers=order.providers, visible=in_container, scope=order.scope)
+        outcome: SetupOutcome = None
+        if order.setup is None:
+            made = await self._library.create(wanted, progress=progress)
+        else:
+            made, outcome = await self._setups.create(wanted, order.setup, progress)
+        if in_container:
+            async with undone_later_by(lambda: self.destroy(made.id)):
+                await self._containers.prepare(made, order.runtime, progress)
+                await self._library.begin(made.id)
+        return _told(made, wire.Workspace), outcome
+
+    async def get(self, workspace: str) -> wire.Workspace:
+        """One workspace."""
+        return _told(self._library.get(workspace), wire.Workspace)
+
+    async def entry(self, workspace: str) -> tuple[str, ...]:
+        """The words before a command."""
+        return (await self._library.entry(workspace)).prefix
+
+    async def devcontainer(self, workspace: str) -> wire.Devcontainer | None:
+        """The container that its agent runs in."""
+        made = self._containers.get(workspace)
+        return made.shown if made is not None else None
+
+    async def destroy(self, workspace: str) -> None:
+        """Remove a workspace; it may be gone."""
+        await self._containers.remove(workspace)
+        with suppress(WorkspaceNotFound):
+            await self._library.destroy(workspace)
+        await asyncio.to_thread(self._memories.forget, workspace)
+
+    def rest(self, workspace: str) -> None:
+        """Unmount it until it is needed."""
+        self._library.rest(workspace)
+
+    async def size(self, workspace: str) -> int:
+        """What it takes on disk."""
+        return await self._library.size(workspace)
+
+    async def keep_only(self, workspaces: set[str]) -> None:
+        """Remove what no session and no kept setup has."""
+        kept = workspaces | self._setups.workspaces()
+        for found in self._library.all():
+            if found.id not in kept:
+                await self.destroy(found.id)
+        await asyncio.to_thread(self._memories.keep_only, kept)
+
+    async def enter(self, spec: AgentSpec, launch: Launch) -> Launch:
+        """The launch of an agent inside its workspace."""
+        if spec.workspace is None:
+            return launch
+        if (container := self._containers.get(spec.workspace)) is not None:
+            return await self._containers.enter(container, self._library.get(spec.workspace), spec, launch)
+        entry = await self._library.entry(spec.workspace)
+        return msgspec.structs.replace(launch, argv=entry.command(launch.argv))
+
+    # Snapshots
+
+    async def snapshot(self, workspace: str, note: str, *, agent: str, home: str) -> wire.FrozenState:
+        """Keep files and memory."""
+        made = await self._library.snapshot(workspace, note)
+        kept = False
+        if agent not in self._remote_memory:
+            kept = await asyncio.to_thread(self._memories.keep, workspace, made.id, home)
+        large = tuple(_told(file, wire.LargeFile) for file in made.too_large)
+        return wire.FrozenState(id=made.id, workspace=workspace, tree=made.tree, memory_kept=kept, too_large=large)
+
+    async def restore(self, workspace: str, snapshot: str, *, home: str, with_memory: bool) -> None:
+        """Bring files and memory back."""
+        await self._library.restore(workspace, snapshot)
+        if with_memory:
+            origin = self._origin(snapshot)
+            await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home, into=workspace)
+
+    async def fork(self, snapshot: str, *, home: str, with_memory: bool) -> wire.Workspace:
+        """A new workspace from a snapshot."""
+        made = await self._library.fork(snapshot)
+        origin = self._origin(snapshot)
+        self._containers.copy(origin, made.id)
+        if with_memory:
+            await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home, into=made.id)
+        return _told(made, wire.Workspace)
+
+    def _origin(self, snapshot: str) -> str:
+        for workspace in self._library.all():
+            if any(found.id == snapshot for found in self._library.snapshots(workspace.id)):
+                return workspace.id
+        raise WorkspaceNotFound(workspace=f"of {snapshot}")
+
+    async def diff(self, workspace: str, *, old: str, new: str, context: int, text: bool) -> wire.Difference:
+        """What differs."""
+        limits = DiffLimits(context=context)
+        return _told(await self._library.diff(workspace, old=old, new=new, limits=limits, text=text), wire.Difference)
+
+    async def patch(self, workspace: str, *, old: str, new: str) -> tuple[int, AsyncIterator[bytes]]:
+        """The difference as a patch; it waits on disk if it is large."""
+        file: BinaryIO = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115  closed when sent
+        with undone_by(file.close):
+            size = await self._library.patch(workspace, file, old=old, new=new)
+        return size, _sent(file)
+
+    # Files
+
+    async def list_files(self, place: str, path: str, limit: int) -> wire.FileListing:
+        """What is in a folder."""
+        return _told(await self._use(place, lambda files: files.list(path, limit=limit)), wire.FileListing)
+
+    async def stat_file(self, place: str, path: str) -> wire.FileEntry:
+        """What a name is."""
+        return _told(await self._use(place, lambda files: files.stat(path)), wire.FileEntry)
+
+    async def read_file(self, place: str, path: str, *, offset: int, length: int | None) -> wire.FileContent:
+        """A piece of a file."""
+        read = await self._use(place, lambda files: files.read(path, offset=offset, length=length))
+        return wire.FileContent(path=read.path, data=read.data, offset=read.offset, size=read.size)
+
+    async def write_file(self, workspace: str, path: str, data: bytes, *, executable: bool | None) -> wire.FileEntry:
+        """Write a file."""
+        written = await self._use(workspace, lambda files: files.write(path, data, executable=executable))
+        return _told(written, wire.FileEntry)
+
+    async def remove_file(self, workspace: str, path: str) -> None:
+        """Remove a file."""
+        await self._use(workspace, lambda files: files.remove(path))
+
+    async def search_files(self, place: str, query: wire.FileQuery) -> wire.FileMatches:
+        """Look for a text."""
+        wanted = Query(text=query.text, name=query.name, ignore_case=query.ignore_case, matches=query.matches)
+        return _told(await self._use(place, lambda files: search(files, wanted)), wire.FileMatches)
+
+    async def archive(self, workspace: str, form: wire.ArchiveForm) -> AsyncIterator[bytes]:
+        """The whole tree; fails before the first piece if it cannot be read at all."""
+        self._library.get(workspace)
+        return self._library.archive(workspace, form)
+
+    async def _use(self, place: str, use: Callable[[Files], R]) -> R:
+        if place.startswith("/"):
+            return await self._library.use_folder(place, use)
+        return await self._library.use_files(place, use)
+
+    # Delivery
+
+    async def deliver(self, order: wire.DeliveryOrder) -> wire.DeliveryResult:
+        """Hand a snapshot over."""
+        from ostler.runner.delivery.orders import carry_out  # noqa: PLC0415 - its HTTP client would slow every start
+
+        return await carry_out(self._library, self._policy, order)
+
+    # What there is
+
+    async def refs(self, repo: wire.Repo) -> wire.GitRefs:
+        """Branches and tags; those asked for without a credential are remembered for a minute."""
+        url = repo.url or ""
+        known = self._refs.get(url)
+        if repo.credential is None and known is not None and time.monotonic() - known[0] < _REFS_SECONDS:
+            return known[1]
+        found = _told(await self._library.refs(GitSource(url=url, credential=_credential(repo))), wire.GitRefs)
+        if repo.credential is None:
+            self._refs[url] = time.monotonic(), found
+            if len(self._refs) > _REFS_KEPT:
+                del self._refs[next(iter(self._refs))]
+        return found
+
+    async def upload(self, chunks: AsyncIterable[bytes]) -> wire.Upload:
+        """Take in an archive."""
+        return _told(await self._library.upload(chunks), wire.Upload)
+
+    async def providers(self) -> tuple[wire.ProviderVerdict, ...]:
+        """Which ways work here."""
+        return tuple(_told(verdict, wire.ProviderVerdict) for verdict in await self._library.providers())
+
+    async def container_engine(self) -> str | None:
+        """The engine that answers."""
+        return await self._containers.engine()
+
+    async def close(self) -> None:
+        """Let go of everything; workspaces stay."""
+        await self._setups.close()
+        with suppress(OstlerError):
+            await self._library.close()
+
+
+def _told(value: object, kind: type[W]) -> W:
+    """A struct of the library in the words of the wire; the fields are the same."""
+    return msgspec.convert(value, kind, from_attributes=True)
+
+
+def _check_repo(repo: wire.Repo, policy: Policy) -> None:
+    match repo.mode:
+        case "git":
+            reachable(repo.url or "", policy)
+            if repo.branch is not None:
+                checked_ref(repo.branch, field="repo.branch")
+            if repo.commit is not None:
+                checked_commit(repo.commit)
+        case "folder":
+            allowed_folder(repo.path or "", policy, field="repo.path")
+        case "upload" | "none":
+            pass
+        case _:
+            assert_never(repo.mode)
+
+
+def _source(repo: wire.Repo) -> Source:
+    match repo.mode:
+        case "git":
+            return GitSource(
+                url=repo.url or "",
+                branch=repo.branch,
+                commit=repo.commit,
+                credential=_credential(repo),
+                submodules=repo.submodules,
+            )
+        case "upload":
+            return UploadSource(upload=repo.upload or "")
+        case "folder":
+            return FolderSource(path=repo.path or "")
+        case "none":
+            return EmptySource()
+        case _:
+            assert_never(repo.mode)
+
+
+def _credential(given: wire.Repo) -> Credential | None:
+    found = given.credential
+    return Credential(token=found.token, user=found.user) if found is not None else None
+
+
+async def _sent(file: BinaryIO) -> AsyncIterator[bytes]:
+    with file:
+        file.seek(0)
+        while piece := await asyncio.to_thread(file.read, _CHUNK):
+            yield piece

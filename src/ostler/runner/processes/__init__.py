@@ -1,0 +1,1 @@
+"""Agent processes under their keepers: started, spooled, woken by bells, and ended with everything below them."""

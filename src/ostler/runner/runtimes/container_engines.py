@@ -1,0 +1,198 @@
+"""The container engine of a runner, docker or podman: found by asking, called with an environment of its own.
+
+Nothing that an agent or a repository can write is the engine's configuration: its home is a folder of ours, and
+variables of containers reach it in a file.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ostler.base.errors import RuntimeRefused, Unprocessable
+from ostler.runner.processes.helpers import marked, tame
+from ostler.runner.runtimes.home import base_environment
+
+ANSWER_SECONDS = 10.0
+WORK_SECONDS = 3600.0
+_ENGINES = ("docker", "podman")
+_ENGINE_VARIABLES = ("DOCKER_HOST", "CONTAINER_HOST")
+_LOOK_AGAIN_SECONDS = 30.0
+_CHUNK = 65536
+_KEPT_WORDS = 65536
+_LAST_WORDS = 400
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_MOST_IN_A_LINE = 60_000
+"""Engines read lines of a file up to 64 KiB."""
+_LOCAL_IMAGES = ("dir", "docker-archive", "docker-daemon", "oci", "oci-archive", "ostree", "sif", "tarball")
+_POLICY = Path("/etc/containers/policy.json")
+
+
+class Engine(NamedTuple):
+    """An engine that answers."""
+
+    path: str
+    is_podman: bool
+
+    @property
+    def name(self) -> str:
+        """How its program is called."""
+        return Path(self.path).name
+
+
+class Variables(NamedTuple):
+    """How a container gets its variables: flags of its start, and what these need of the engine's environment."""
+
+    flags: tuple[str, ...]
+    env: dict[str, str]
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """Podman's policy.json: which images are accepted."""
+
+    default: list[Any]
+    transports: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Engines:
+    """Finds the engine and runs its commands; everything it needs on disk is in `folder`."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environ = environ
+        self._found: tuple[float, Engine | None] = (0.0, None)
+
+    async def find(self) -> Engine | None:
+        """The first engine that answers."""
+        looked, found = self._found
+        if looked == 0.0 or time.monotonic() - looked > _LOOK_AGAIN_SECONDS:
+            found = await self._look()
+            self._found = time.monotonic(), found
+        return found
+
+    async def get(self) -> Engine:
+        """The engine; raises where there is none."""
+        found = await self.find()
+        if found is None:
+            raise RuntimeRefused(
+                runtime="devcontainer",
+                reason="neither docker nor podman answers on this runner. Start one, or use the runtime local.",
+            )
+        return found
+
+    async def _look(self) -> Engine | None:
+        for name in _ENGINES:
+            path = shutil.which(name, path=self._environ.get("PATH"))
+            if path is not None:
+                code, said = await self.run((path, "info"), ANSWER_SECONDS)
+                if code == 0:
+                    return Engine(path, "buildahVersion" in said)  # a program called docker may be podman
+        return None
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The engine's own variables."""
+        given = {name: self._environ[name] for name in _ENGINE_VARIABLES if name in self._environ}
+        return {**base_environment(self._environ), **given, "HOME": str(self._folder)}
+
+    async def must(self, command: tuple[str, ...], problem: str) -> None:
+        """Run a command that may take long; raises with what it said."""
+        code, said = await self.run(command, WORK_SECONDS)
+        if code != 0:
+            raise RuntimeRefused(runtime="devcontainer", reason=f"{problem}: {said[-_LAST_WORDS:] or f'code {code}'}")
+
+    async def run(self, command: tuple[str, ...], seconds: float) -> tuple[int, str]:
+        """The exit code of a command and the last it said; it never outlives this call."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            env=marked(self.env),
+            cwd=self._folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        tame(process.pid, cpu_seconds=seconds)
+        said = b""
+        try:
+            async with asyncio.timeout(seconds):
+                while process.stdout is not None and (chunk := await process.stdout.read(_CHUNK)):
+                    said = (said + chunk)[-_KEPT_WORDS:]
+                await process.wait()
+        except TimeoutError:
+            return 124, f"{Path(command[0]).name} did not answer within {seconds:g} seconds"
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return process.returncode or 0, said.decode(errors="replace").strip()
+
+    # What its commands are made of
+
+    def policy(self, engine: Engine) -> tuple[str, ...]:
+        """Flags that keep podman from taking files of the host for images; its other rules stay the machine's."""
+        if not engine.is_podman:
+            return ()
+        rules = _rules()
+        transports = {**rules.transports, **{name: {"": [{"type": "reject"}]} for name in _LOCAL_IMAGES}}
+        file = self._folder / "policy.json"
+        file.write_bytes(msgspec.json.encode(Rules(default=rules.default, transports=transports)))
+        return ("--signature-policy", str(file))
+
+    def variables(self, name: str, values: Mapping[str, str]) -> Variables:
+        """Hand variables to a container of that name.
+
+        Their values never stand in a command. Only those that no file can hold are in the engine's own environment,
+        where they could mean something to it.
+        """
+        for each in values:
+            if not _NAME.fullmatch(each):
+                raise Unprocessable(
+                    reason=f"A container cannot have the variable {each[:80]!r}. Use letters, digits and _ in its name."
+                )
+        lines = {each: value for each, value in values.items() if _fits_a_line(each, value)}
+        others = {each: value for each, value in values.items() if each not in lines}
+        file = self._folder / f"{name}.env"
+        _write_private(file, "".join(f"{each}={value}\n" for each, value in sorted(lines.items())))
+        flags = ("--env-file", str(file), *(word for each in sorted(others) for word in ("--env", each)))
+        return Variables(flags, others)
+
+    def forget(self, name: str) -> None:
+        """The container of that name goes."""
+        (self._folder / f"{name}.env").unlink(missing_ok=True)
+
+
+def bind(source: Path | str, target: Path | str, *, read_only: bool = False) -> tuple[str, ...]:
+    """Flags that mount a folder of the host."""
+    for path in map(str, (source, target)):
+        if not path.startswith("/") or any(sign in path for sign in ',:"\n\r\0\\'):
+            raise RuntimeRefused(
+                runtime="devcontainer",
+                reason=f"the folder {path[:200]!r} cannot be mounted. Use one without commas, colons and quotes.",
+            )
+    fields = f"type=bind,source={source},target={target}"
+    return ("--mount", f"{fields},readonly" if read_only else fields)
+
+
+def _fits_a_line(name: str, value: str) -> bool:
+    return not any(sign in value for sign in "\n\r\0") and len(f"{name}={value}".encode()) < _MOST_IN_A_LINE
+
+
+def _write_private(file: Path, content: str) -> None:
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+        out.write(content)
+
+
+def _rules() -> Rules:
+    """The machine's rules about images; without any everything is accepted."""
+    try:
+        return msgspec.json.decode(_POLICY.read_bytes(), type=Rules)
+    except (OSError, msgspec.DecodeError):
+        return Rules(default=[{"type": "insecureAcceptAnything"}])

@@ -1,0 +1,1 @@
+"""Remote repositories: which may be used, their bare copies, and their submodules."""

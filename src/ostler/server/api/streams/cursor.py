@@ -1,0 +1,127 @@
+"""One client's place in a log: the number of an event and how far into it; the bytes are everybody's."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+
+from ostler.server.api.streams.outflow import PIECE_BYTES
+from ostler.server.api.streams.selection import Keep
+from ostler.server.sessions.feed import Feed
+from ostler.server.sessions.log import frame, unframed
+from ostler.server.store.records import StoredEvent
+
+_READ_BYTES = PIECE_BYTES - 4096
+"""Of the newest events; with the one that goes over it there is still one piece, most often."""
+_PAGE = 1000
+HEARTBEAT = b": still here\n\n"
+Source = Callable[[int, int], Awaitable[list[StoredEvent]]]
+"""Where a cursor reads what has fallen out of memory: up to `limit` events after an offset."""
+
+Show = Callable[[bytes], bytes | None]
+"""What a client sees of an encoded event; None leaves it out."""
+
+
+def only(keep: Keep | None) -> Show | None:
+    """Show some events as they are."""
+    return None if keep is None else lambda body: body if keep(body) else None
+
+
+class CutOff(Exception):
+    """The log is gone in the middle of an event that was half written."""
+
+
+class Cursor:
+    """Gives the frames of a feed in pieces. What it has to put away it reads again."""
+
+    __slots__ = ("_feed", "_frames", "_from_memory", "_heartbeat", "_offset", "_position", "_show", "_source", "_until")
+
+    def __init__(
+        self,
+        feed: Feed,
+        source: Source,
+        *,
+        offset: int,
+        heartbeat: float,
+        from_memory: bool,
+        show: Show | None = None,
+    ) -> None:
+        self._feed = feed
+        self._show = show
+        self._source = source
+        self._offset = offset
+        self._position = 0
+        self._frames: deque[tuple[int, bytes]] = deque()
+        self._until = offset
+        self._heartbeat = heartbeat
+        self._from_memory = from_memory
+
+    @property
+    def held(self) -> int:
+        """How many bytes stay in memory for what is not yet given out: an event is there as a whole, or not."""
+        return sum(len(found) for _, found in self._frames)
+
+    def put_away(self) -> None:
+        """Forget what is held: it is in the store."""
+        self._frames.clear()
+
+    def close(self) -> None:
+        """Nobody reads on."""
+        self._frames.clear()
+
+    async def next(self) -> bytes | None:
+        """The next piece, a heartbeat when nothing happens, None when nothing will."""
+        if self._frames:
+            return self._piece()
+        if self._offset >= self._feed.last and not self._feed.closed:
+            await self._feed.wait(self._offset, timeout=self._heartbeat)
+        if self._offset < self._feed.last:
+            return await self._read()
+        return None if self._feed.closed else HEARTBEAT
+
+    async def _read(self) -> bytes:
+        frames = self._feed.after(self._offset, _READ_BYTES) if self._from_memory else None
+        if frames is not None:
+            return self._begin(range(self._offset + 1, self._offset + len(frames) + 1), frames)
+        stored = await self._source(self._offset, _PAGE)
+        if stored:
+            return self._begin(
+                [event.number for event in stored], [frame(event.number, with_raw(event)) for event in stored]
+            )
+        if self._position:
+            raise CutOff
+        self._offset = self._feed.last  # deleted while it was being read
+        return b""
+
+    def _begin(self, numbers: Sequence[int], frames: Sequence[bytes]) -> bytes:
+        """Take up frames; most often they are few and small, and all of them go out at once."""
+        self._until = numbers[-1]
+        if self._show is not None:
+            told = ((number, self._show(unframed(found))) for number, found in zip(numbers, frames, strict=True))
+            shown = [(number, frame(number, body)) for number, body in told if body is not None]
+            # a client's place moves past what it did not want
+            numbers, frames = zip(*shown, strict=True) if shown else ([self._until], [b"id: %d\n\n" % self._until])
+        if not self._position and sum(map(len, frames)) <= PIECE_BYTES:
+            self._offset = self._until
+            return b"".join(frames)
+        self._frames.extend(zip(numbers, frames, strict=True))
+        return self._piece()
+
+    def _piece(self) -> bytes:
+        parts: list[bytes] = []
+        room = PIECE_BYTES
+        while self._frames and room:
+            number, found = self._frames[0]
+            part = found[self._position : self._position + room]
+            parts.append(part)
+            room -= len(part)
+            self._position += len(part)
+            if self._position == len(found):
+                self._frames.popleft()
+                self._offset, self._position = number, 0
+        if not self._frames:
+            self._offset = self._until
+        return b"".join(parts)
+
+
+def with_raw(event: StoredEvent) -> bytes:
+    """The event with its native frame, if it has one."""
+    return event.body if event.raw is None else b'%b,"raw":%b}' % (event.body[:-1], event.raw)
