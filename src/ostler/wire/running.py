@@ -1,25 +1,37 @@
 """What a server and a runner say to each other about one agent."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ostler.wire.events import EventSource, PermissionMode, StderrOutput
+from ostler.wire.events import EVENTS, EventSource, PermissionMode, StderrOutput
 from ostler.wire.parts import PromptPart
 from ostler.wire.providers import McpServer, Provider
+
+if TYPE_CHECKING:
+    EventData = msgspec.Struct
+else:
+    EventData = Any  # a draft that is decoded finds the struct by its own type
+_DATA: dict[str, Any] = {name: kind.__annotations__["data"] for name, kind in EVENTS.items()}
 
 
 class Draft(msgspec.Struct):
     """An event that has no sequence number yet; `type` is a key of wire.events.EVENTS and `data` its struct."""
 
     type: str
-    data: msgspec.Struct
+    data: EventData
     source: EventSource = "agent"
     synthetic: bool = False
     raw: bytes | None = None
     """The native frame, as JSON; the runner adds it."""
     time: str | None = None
     """When it happened, if not now: in another session that this one goes on from."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.data, dict):  # as it was encoded
+            if self.type not in _DATA:
+                raise ValueError(f"'{self.type}' is no type of an event")
+            self.data = msgspec.convert(self.data, _DATA[self.type])
 
 
 class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
