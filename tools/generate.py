@@ -14,6 +14,7 @@ from tools.reference.http_api import http_page
 from tools.reference.markdown import between_markers
 from tools.reference.tables import errors_page, settings_page
 from tools.reference.wire import events_page, wire_schema
+from tools.sync_client import sync_client
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -31,6 +32,7 @@ def outputs() -> dict[str, str]:
         "docs/reference/settings.md": settings_page(),
         "docs/reference/http-api.md": http_page(openapi),
         "docs/reference/cli.md": cli_page(root),
+        "src/ostler/client/sync.py": sync_client(ROOT / "src/ostler/client/aio.py"),
         "README.md": between_markers(readme, "agents", agent_table(ADAPTERS)),
     }
 

@@ -84,7 +84,6 @@ MAX_MEDIAN_FUNCTION_LINES = 9
 
 LONG_FILES: dict[str, int] = {
     "src/ostler/base/errors.py": 480,
-    "src/ostler/client/aio.py": 420,
     "src/ostler/runner/execution/connection.py": 600,
     "src/ostler/runner/processes/keeper.py": 600,
     "src/ostler/runner/workspaces/library.py": 540,

@@ -1,118 +1,23 @@
-"""The asynchronous client."""
+"""The asynchronous client. `make schema` writes the synchronous one, sync.py, from this file."""
 
-import asyncio
 import functools
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from importlib import import_module
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
-from weakref import WeakSet
-
-import httpx
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from ostler.client import operations as op
 from ostler.client import work
-from ostler.client.calls import Call, answer, api_error, headers_of
-from ostler.client.errors import ClientError, ConnectionLost
-from ostler.client.events import Cursor, SessionEvent, Stream, check_stream, closed, project_stream, session_stream
-from ostler.client.http import limit, options, translated
-from ostler.client.transport import ANSWER_SECONDS, CLOSE_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS
-from ostler.client.turns import Decide, DecideLater, OwnTurn
+from ostler.client.calls import AsyncAnswer, Call
+from ostler.client.events import SessionEvent, project_stream, session_stream
+from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, AsyncTransport
+from ostler.client.turns import AsyncDecide, OwnTurn, async_decided
 from ostler.wire.events import PermissionRequested
 from ostler.wire.parts import InputPart
 from ostler.wire.sessions import PromptReceipt, Session, WhenBusy
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Async = Coroutine[Any, Any, T]
-
-
-class AsyncTransport:
-    """Sends calls and reads streams."""
-
-    def __init__(self, base_url: str, token: str | None, timeout: float, silence: float) -> None:
-        self.address = base_url
-        self.reached = False
-        self._silence = silence
-        self._held: WeakSet[AsyncGenerator[SessionEvent, None]] = WeakSet()
-        self._open: set[asyncio.Event] = set()
-        self._http = httpx.AsyncClient(**options(base_url, token, timeout))
-
-    async def run(self, call: Call[T]) -> T:
-        """Send a call, once more if the connection breaks under it."""
-        own = headers_of(call)
-        try:
-            return await self._send(call, own)
-        except ConnectionLost:
-            if not call.repeatable:
-                raise
-        return await self._send(call, own)
-
-    async def _send(self, call: Call[T], own: dict[str, str]) -> T:
-        timeout = httpx.USE_CLIENT_DEFAULT if call.timeout is None else limit(call.timeout)
-        with translated(self.address):
-            response = await self._http.request(
-                call.method, call.path, params=call.params, content=call.body, headers=own, timeout=timeout
-            )
-        self.reached = True
-        return answer(call, response.status_code, response.headers.get("content-type", ""), response.content)
-
-    def follow(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
-        """Each event once, over as many connections as it takes."""
-        events = self._events(stream)
-        self._held.add(events)
-        return events
-
-    async def _events(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
-        cursor, ended = Cursor(stream), asyncio.Event()
-        self._open.add(ended)
-        try:
-            while not cursor.ended:
-                try:
-                    async with self._connected(stream, cursor) as response:
-                        async for chunk in response.aiter_bytes():
-                            for event in cursor.feed(chunk):
-                                yield event
-                            if cursor.ended:
-                                return
-                    raise closed(self.address)
-                except ClientError as error:
-                    delay = cursor.delay_after(error, reached=self.reached)
-                await asyncio.sleep(delay)
-        finally:
-            self._open.discard(ended)
-            ended.set()
-
-    @asynccontextmanager
-    async def _connected(self, stream: Stream, cursor: Cursor) -> AsyncIterator[httpx.Response]:
-        cursor.connected()
-        position = cursor.position
-        with translated(self.address):
-            async with self._http.stream(
-                "GET",
-                stream.path,
-                params=stream.params(position),
-                headers=stream.headers(position),
-                timeout=limit(self._silence),
-            ) as response:
-                self.reached = True
-                kind = response.headers.get("content-type", "")
-                if not response.is_success:
-                    raise api_error(response.status_code, kind, await response.aread())
-                check_stream(response.status_code, kind)
-                yield response
-
-    async def close(self) -> None:
-        """End all streams, also those that were left in the middle, and give the connections back."""
-        for events in list(self._held):
-            with suppress(RuntimeError):  # another task reads it, and will hear of the closed connection
-                await events.aclose()
-        leaving = [asyncio.ensure_future(ended.wait()) for ended in self._open]
-        if leaving:  # the event loop is closing them since nobody holds them any more
-            _, late = await asyncio.wait(leaving, timeout=CLOSE_SECONDS)
-            for task in late:
-                task.cancel()
-        await self._http.aclose()
 
 
 class AsyncGroup:
@@ -122,7 +27,7 @@ class AsyncGroup:
         self._transport = transport
 
 
-def _verb(build: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncGroup, P], Async[T]]:
+def _verb(build: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncGroup, P], AsyncAnswer[T]]:
     @functools.wraps(build)
     async def run(group: AsyncGroup, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await group._transport.run(build(*args, **kwargs))
@@ -130,7 +35,7 @@ def _verb(build: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncGroup, P], A
     return run
 
 
-def _opening(build: Callable[P, Call[Session]]) -> Callable[Concatenate[AsyncGroup, P], Async["AsyncSession"]]:
+def _opening(build: Callable[P, Call[Session]]) -> Callable[Concatenate[AsyncGroup, P], AsyncAnswer["AsyncSession"]]:
     @functools.wraps(build)
     async def run(group: AsyncGroup, /, *args: P.args, **kwargs: P.kwargs) -> "AsyncSession":
         return AsyncSession(group._transport, await group._transport.run(build(*args, **kwargs)))
@@ -138,7 +43,7 @@ def _opening(build: Callable[P, Call[Session]]) -> Callable[Concatenate[AsyncGro
     return run
 
 
-def _own(build: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate["AsyncSession", P], Async[T]]:
+def _own(build: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate["AsyncSession", P], AsyncAnswer[T]]:
     @functools.wraps(build)
     async def run(session: "AsyncSession", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return session._noted(await session._transport.run(build(session.id, *args, **kwargs)))
@@ -148,7 +53,7 @@ def _own(build: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate[
 
 def _other(
     build: Callable[Concatenate[str, P], Call[Session]],
-) -> Callable[Concatenate["AsyncSession", P], Async["AsyncSession"]]:
+) -> Callable[Concatenate["AsyncSession", P], AsyncAnswer["AsyncSession"]]:
     """For what makes another session out of this one."""
 
     @functools.wraps(build)
@@ -292,12 +197,11 @@ class AsyncTurn(OwnTurn):
             for each in own:
                 yield each
 
-    async def wait(self, on_permission: Decide | DecideLater | None = None) -> Self:
+    async def wait(self, on_permission: AsyncDecide | None = None) -> Self:
         """Read to the end; permissions are decided by `on_permission`, or by whoever else looks at the session."""
         async for event in self.events():
             if on_permission is not None and isinstance(event, PermissionRequested):
-                decided = on_permission(event.data)
-                reply = decided if isinstance(decided, str) else await decided
+                reply = await async_decided(on_permission, event.data)
                 await self._session.reply(event.data.permission_id, reply)
         return self
 
@@ -377,7 +281,7 @@ class AsyncSession:
         message: str | Sequence[InputPart],
         *,
         when_busy: WhenBusy = "queue",
-        on_permission: Decide | DecideLater | None = None,
+        on_permission: AsyncDecide | None = None,
     ) -> AsyncTurn:
         """Send a prompt and wait until its turn is over; `text` of the turn is what the agent said."""
         turn = await self.start(message, when_busy=when_busy)
@@ -394,8 +298,9 @@ class AsyncClient:
         *,
         timeout: float = ANSWER_SECONDS,
         silence: float = SILENCE_SECONDS,
+        transport: AsyncTransport | None = None,
     ) -> None:
-        self._transport = AsyncTransport(base_url, token, timeout, silence)
+        self._transport = transport or _over_http(base_url, token, timeout, silence)
         self.system = AsyncSystem(self._transport)
         self.agents = AsyncAgents(self._transport)
         self.sessions = AsyncSessions(self._transport)
@@ -416,3 +321,9 @@ class AsyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _over_http(base_url: str, token: str | None, timeout: float, silence: float) -> AsyncTransport:
+    """The usual transport, loaded here because a caller that brings its own can do without httpx."""
+    made: AsyncTransport = import_module("ostler.client.async_http").HttpTransport(base_url, token, timeout, silence)
+    return made

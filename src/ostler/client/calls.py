@@ -1,7 +1,7 @@
 """A call to the API as a value: what to send and how to read the answer, shared by both clients."""
 
-from collections.abc import Callable, Mapping
-from typing import Generic, Literal, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Annotated, Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -15,6 +15,9 @@ API = "/api/v1"
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Value = str | int | bool | None | tuple[str, ...]
 T = TypeVar("T")
+AsyncAnswer = Coroutine[Any, Any, T]
+Answer = Annotated[T, "at once"]
+"""What the verbs of the two clients give; `make schema` puts the second where the first stands."""
 _problem = msgspec.json.Decoder(Problem)
 
 

@@ -1,17 +1,17 @@
-"""The synchronous client."""
+"""The synchronous client; `make schema` writes it from aio.py, so change that."""
 
 import functools
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Callable, Sequence
 from importlib import import_module
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from ostler.client import operations as op
 from ostler.client import work
-from ostler.client.calls import Call
+from ostler.client.calls import Answer, Call
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, SyncTransport
-from ostler.client.turns import Decide, OwnTurn
+from ostler.client.turns import Decide, OwnTurn, decided
 from ostler.wire.events import PermissionRequested
 from ostler.wire.parts import InputPart
 from ostler.wire.sessions import PromptReceipt, Session, WhenBusy
@@ -27,7 +27,7 @@ class SyncGroup:
         self._transport = transport
 
 
-def _verb(build: Callable[P, Call[T]]) -> Callable[Concatenate[SyncGroup, P], T]:
+def _verb(build: Callable[P, Call[T]]) -> Callable[Concatenate[SyncGroup, P], Answer[T]]:
     @functools.wraps(build)
     def run(group: SyncGroup, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return group._transport.run(build(*args, **kwargs))
@@ -35,7 +35,7 @@ def _verb(build: Callable[P, Call[T]]) -> Callable[Concatenate[SyncGroup, P], T]
     return run
 
 
-def _opening(build: Callable[P, Call[Session]]) -> Callable[Concatenate[SyncGroup, P], "SyncSession"]:
+def _opening(build: Callable[P, Call[Session]]) -> Callable[Concatenate[SyncGroup, P], Answer["SyncSession"]]:
     @functools.wraps(build)
     def run(group: SyncGroup, /, *args: P.args, **kwargs: P.kwargs) -> "SyncSession":
         return SyncSession(group._transport, group._transport.run(build(*args, **kwargs)))
@@ -43,7 +43,7 @@ def _opening(build: Callable[P, Call[Session]]) -> Callable[Concatenate[SyncGrou
     return run
 
 
-def _own(build: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate["SyncSession", P], T]:
+def _own(build: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate["SyncSession", P], Answer[T]]:
     @functools.wraps(build)
     def run(session: "SyncSession", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return session._noted(session._transport.run(build(session.id, *args, **kwargs)))
@@ -53,7 +53,7 @@ def _own(build: Callable[Concatenate[str, P], Call[T]]) -> Callable[Concatenate[
 
 def _other(
     build: Callable[Concatenate[str, P], Call[Session]],
-) -> Callable[Concatenate["SyncSession", P], "SyncSession"]:
+) -> Callable[Concatenate["SyncSession", P], Answer["SyncSession"]]:
     """For what makes another session out of this one."""
 
     @functools.wraps(build)
@@ -157,7 +157,7 @@ class SyncEvents(SyncGroup):
 
     def stream(
         self, session: str, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
-    ) -> Generator[SessionEvent, None, None]:
+    ) -> Generator[SessionEvent, None]:
         """Every event of a session once, past and future, until the session ends."""
         return self._transport.follow(
             session_stream(session, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for)
@@ -165,7 +165,7 @@ class SyncEvents(SyncGroup):
 
     def stream_project(
         self, *, offset: int | None = None, reconnect_for: float | None = None
-    ) -> Generator[SessionEvent, None, None]:
+    ) -> Generator[SessionEvent, None]:
         """Every event of all sessions once; without an offset those from now on."""
         return self._transport.follow(project_stream(offset=offset, reconnect_for=reconnect_for))
 
@@ -187,20 +187,22 @@ class SyncTurn(OwnTurn):
         self._session = session
         self._events = session.events(offset=session.seen)
 
-    def events(self) -> Generator[SessionEvent, None, None]:
+    def events(self) -> Generator[SessionEvent, None]:
         """The events of this turn alone, each once, until it is over; asking again goes on where one left."""
         for event in self._events:
             own = self.take(event)
             if self.outcome is not None:
                 self._session.seen = event.sequence
                 self._events.close()
-            yield from own
+            for each in own:
+                yield each
 
     def wait(self, on_permission: Decide | None = None) -> Self:
         """Read to the end; permissions are decided by `on_permission`, or by whoever else looks at the session."""
         for event in self.events():
             if on_permission is not None and isinstance(event, PermissionRequested):
-                self._session.reply(event.data.permission_id, on_permission(event.data))
+                reply = decided(on_permission, event.data)
+                self._session.reply(event.data.permission_id, reply)
         return self
 
 
@@ -261,7 +263,7 @@ class SyncSession:
 
     def events(
         self, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
-    ) -> Generator[SessionEvent, None, None]:
+    ) -> Generator[SessionEvent, None]:
         """The whole log from its beginning, or after `offset`: each event once, until the session ends.
 
         To hear what becomes of one prompt, use `run` or `start`.
@@ -282,7 +284,8 @@ class SyncSession:
         on_permission: Decide | None = None,
     ) -> SyncTurn:
         """Send a prompt and wait until its turn is over; `text` of the turn is what the agent said."""
-        return self.start(message, when_busy=when_busy).wait(on_permission)
+        turn = self.start(message, when_busy=when_busy)
+        return turn.wait(on_permission)
 
 
 class Client:

@@ -1,7 +1,7 @@
-"""What a synchronous client sends its calls through."""
+"""What a client sends its calls through."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from typing import TypeVar
 
 from ostler.client.calls import Call, headers_of
@@ -44,3 +44,32 @@ class SyncTransport(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give the connections back."""
+
+
+class AsyncTransport(ABC):
+    """Sends calls and reads streams."""
+
+    address: str
+    reached = False
+
+    async def run(self, call: Call[T]) -> T:
+        """Send a call, once more if the connection breaks under it."""
+        own = headers_of(call)
+        try:
+            return await self._send(call, own)
+        except ConnectionLost:
+            if not call.repeatable:
+                raise
+        return await self._send(call, own)
+
+    @abstractmethod
+    async def _send(self, call: Call[T], own: dict[str, str]) -> T:
+        """Send a call and read its answer; raises only errors of the SDK."""
+
+    @abstractmethod
+    def follow(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
+        """Each event once, over as many connections as it takes."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End all streams, also those that were left in the middle, and give the connections back."""

@@ -20,8 +20,8 @@ from ostler.wire.parts import TextPart
 from ostler.wire.sessions import PermissionReply, PromptReceipt
 
 Decide = Callable[[PermissionData], PermissionReply]
+AsyncDecide = Callable[[PermissionData], PermissionReply | Awaitable[PermissionReply]]
 _TAKEN_BACK = "The prompt was taken back from the queue before its turn began."
-DecideLater = Callable[[PermissionData], Awaitable[PermissionReply]]
 
 
 class OwnTurn:
@@ -100,3 +100,14 @@ class OwnTurn:
         text = "".join(part.text for part in item.content if isinstance(part, TextPart))
         if item.kind == "message" and item.role == "assistant" and item.parent_id is None and text:
             self._said.append(text)
+
+
+def decided(decide: Decide, asked: PermissionData) -> PermissionReply:
+    """What was decided."""
+    return decide(asked)
+
+
+async def async_decided(decide: AsyncDecide, asked: PermissionData) -> PermissionReply:
+    """What was decided, now or later."""
+    reply = decide(asked)
+    return reply if isinstance(reply, str) else await reply
