@@ -100,7 +100,6 @@ LARGE_FOLDERS: dict[str, int] = {"src/ostler/server/sessions": 24}
 LARGE_CLASSES: dict[str, int] = {
     "AcpConnection": 32,
     "AgentConnection": 58,
-    "ClaudeCodeTranslator": 28,
     "House": 42,
     "Keeper": 34,
     "LiveSession": 60,

@@ -38,6 +38,15 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
         return "permission" if isinstance(self.data, PermissionData) else "question"
 
 
+def permission_asked(
+    ask_id: str, action: str, tool: str | None, item_id: str | None = None, metadata: dict[str, Any] | None = None
+) -> PermissionData:
+    """May it do this?"""
+    return PermissionData(
+        permission_id=ask_id, action=action, status="requested", tool=tool, item_id=item_id, metadata=metadata
+    )
+
+
 def asked(
     ask_id: str, questions: tuple[Question, ...], item_id: str | None = None, metadata: dict[str, Any] | None = None
 ) -> QuestionData:

@@ -6,39 +6,22 @@ Amp sends whole messages. It is pure but for one thing: `prompt` reads the image
 import mimetypes
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from difflib import unified_diff
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.adapter import Output, Ready, Send, TurnDone, Unreadable
 from ostler.agents.amp import frames
+from ostler.agents.asks import permission_asked
 from ostler.agents.instructions import has_own_home, instructed
-from ostler.wire.events import (
-    ArtifactCreatedData,
-    ErrorData,
-    FileChangedData,
-    ItemCompletedData,
-    ItemStartedData,
-    PermissionData,
-    UsageUpdatedData,
-)
-from ostler.wire.items import Item, ItemStatus
-from ostler.wire.parts import (
-    ContentPart,
-    FileRefPart,
-    ImagePart,
-    ReasoningPart,
-    StatusPart,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from ostler.wire.events import UsageUpdatedData
+from ostler.wire.items import Item
+from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, StatusPart, TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt
 
 IGNORED_BLOCKS = {"redacted_thinking": "encrypted thoughts", "image": "a picture that a tool looked at"}
-_DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
 _FINAL = frozenset({"end_turn", "max_tokens", "refusal", "stop_sequence"})
 
 
@@ -69,8 +52,14 @@ class AmpTranslator:
             prompt, self._untold = instructed(prompt, self._spec), False
         self._usage = UsageUpdatedData()
         self._has_failed = False
-        self._status = self._item("status", (StatusPart(label="Working"),), None)
-        return _user_frame(prompt), _opened(self._status)
+        self._status = Item(
+            item_id=self._fresh(),
+            kind="status",
+            role="assistant",
+            status="in_progress",
+            content=(StatusPart(label="Working"),),
+        )
+        return _user_frame(prompt), say.opened(self._status)
 
     def steer(self, prompt: Prompt) -> None:
         """Amp does not tell to which turn such words belong, so they wait for the next one."""
@@ -99,8 +88,7 @@ class AmpTranslator:
             decoder, handler = HANDLERS[name]
             return handler(self, decoder.decode(frame))
         except msgspec.DecodeError as error:
-            reason, _, location = str(error).partition(" - at `")
-            raise Unreadable(reason, location.removesuffix("`") or "$") from error
+            raise say.unreadable(error) from error
 
     def on_init(self, frame: frames.Init) -> Sequence[Output]:
         """Amp has started: now the thread has an id."""
@@ -116,8 +104,8 @@ class AmpTranslator:
         parent = self._parent(frame)
         words = [part for block in frame.message.content if (part := _words(block)) is not None]
         calls = [block for block in frame.message.content if block.type == "tool_use"]
-        said = [_closed(self._item("message", words, parent), "completed")] if words else []
-        begun = [_opened(self._call(block, parent)) for block in calls]
+        said = [say.closed(say.message(self._fresh(), None, parent, words), "completed")] if words else []
+        begun = [say.opened(self._call(block, parent)) for block in calls]
         outputs = [*said, *begun, *self._count_tokens(frame)]
         if parent is None and frame.message.stop_reason in _FINAL:
             outputs += self._end("completed", frame.message.stop_reason)
@@ -128,7 +116,7 @@ class AmpTranslator:
         outputs: list[Output] = []
         for block in frame.message.content:
             if block.type == "tool_result" and (made := self._calls.pop(block.tool_use_id, None)):
-                outputs += [*_file_changes(made, block), *_answered(made, block)]
+                outputs += [*_file_changes(made, block), *say.answered(made, block.content, failed=block.is_error)]
         return outputs
 
     def on_result(self, frame: frames.Result) -> Sequence[Output]:
@@ -137,7 +125,7 @@ class AmpTranslator:
             return ()
         self._has_failed = True
         message = frame.error or "Amp stopped."
-        return (Draft("error", ErrorData(message=message, code=_code(message))),)
+        return (say.failure(message, _code(message)),)
 
     def on_ended(self, frame: frames.Ended) -> Sequence[Output]:
         """The process is gone; if a turn was under way, this is its end, and another process takes the next prompt."""
@@ -148,7 +136,7 @@ class AmpTranslator:
         if self._has_failed:
             return self._end("failed", "error")
         message = f"Amp ended with code {frame.code}."
-        return (Draft("error", ErrorData(message=message, code="agent_error")), *self._end("failed", "agent_exited"))
+        return (say.failure(message, "agent_error"), *self._end("failed", "agent_exited"))
 
     def on_ask(self, frame: frames.Ask) -> Sequence[Output]:
         """May this tool run, once?"""
@@ -160,19 +148,13 @@ class AmpTranslator:
         if known.cmd:
             metadata["always"] = f"{frame.tool}({known.cmd})"
         if known.old_str:
-            metadata["diff"] = _diff(known.path, known.old_str, known.new_str)
-        data = PermissionData(
-            permission_id=ask_id,
-            action=f"{frame.tool}: {subject}" if subject else frame.tool,
-            status="requested",
-            tool=frame.tool,
-            item_id=self._name(frame.tool_use_id),
-            metadata=metadata,
-        )
+            metadata["diff"] = say.diff_of(known.path, known.old_str, known.new_str)
+        action = f"{frame.tool}: {subject}" if subject else frame.tool
+        data = permission_asked(ask_id, action, frame.tool, self._name(frame.tool_use_id), metadata)
         return (Draft("permission.requested", data),)
 
     def _end(self, outcome: Any, reason: str | None) -> list[Output]:
-        closed = [] if self._status is None else [_closed(self._status, "completed")]
+        closed = [] if self._status is None else [say.closed(self._status, "completed")]
         self._status = None
         self._asks.clear()
         return [*closed, TurnDone(outcome=outcome, stop_reason=reason)]
@@ -198,28 +180,12 @@ class AmpTranslator:
     def _parent(self, frame: frames.Spoken) -> str | None:
         return None if frame.parent_tool_use_id is None else self._name(frame.parent_tool_use_id)
 
-    def _item(self, kind: Any, content: Sequence[ContentPart], parent: str | None) -> Item:
+    def _fresh(self) -> str:
         self._count += 1
-        return Item(
-            item_id=self._name(str(self._count)),
-            kind=kind,
-            role="assistant",
-            status="in_progress",
-            content=tuple(content),
-            parent_id=parent,
-        )
+        return self._name(str(self._count))
 
     def _call(self, block: frames.Block, parent: str | None) -> Item:
-        arguments = bytes(block.input).decode()
-        made = self._calls[block.id] = Item(
-            item_id=self._name(block.id),
-            kind="tool_call",
-            role="assistant",
-            status="in_progress",
-            content=(ToolCallPart(name=block.name, arguments=arguments, call_id=block.id),),
-            native_item_id=block.id,
-            parent_id=parent,
-        )
+        made = self._calls[block.id] = say.call(self._name(block.id), block.name, block.input, block.id, parent)
         return made
 
 
@@ -235,56 +201,27 @@ HANDLERS: dict[str, _Handler] = {
 }
 
 
-def _opened(item: Item) -> Draft:
-    return Draft("item.started", ItemStartedData(item=item))
-
-
-def _closed(item: Item, status: ItemStatus) -> Draft:
-    return Draft("item.completed", ItemCompletedData(item=msgspec.structs.replace(item, status=status)))
-
-
 def _words(block: frames.Block) -> ContentPart | None:
     match block.type:
         case "text":
             return TextPart(text=block.text) if block.text else None
         case "thinking":
-            return ReasoningPart(text=block.thinking, visibility="public") if block.thinking else None
+            return say.thought(block.thinking) if block.thinking else None
         case kind if kind == "tool_use" or kind in IGNORED_BLOCKS:
             return None
         case kind:
             raise Unreadable(f"Unknown block '{kind}'", "$.message.content[...].type")
 
 
-def _answered(made: Item, block: frames.Block) -> list[Output]:
-    status: ItemStatus = "failed" if block.is_error else "completed"
-    result = Item(
-        item_id=f"{made.item_id}_result",
-        kind="tool_result",
-        role="tool",
-        status="in_progress",
-        content=(ToolResultPart(call_id=block.tool_use_id, output=block.content),),
-        native_item_id=block.tool_use_id,
-        parent_id=made.item_id,
-    )
-    return [_closed(made, status), _opened(msgspec.structs.replace(result, content=())), _closed(result, status)]
-
-
 def _file_changes(made: Item, block: frames.Block) -> list[Output]:
     """What the two tools that write files did."""
-    call = made.content[0]
-    if block.is_error or not isinstance(call, ToolCallPart) or call.name not in {"create_file", "edit_file"}:
+    call = say.use_of(made)
+    if block.is_error or call.name not in {"create_file", "edit_file"}:
         return []
     known = _arguments(call.arguments.encode())
-    creates = call.name == "create_file"
-    diff = _diff(known.path, "", known.content) if creates else _told_diff(block.content)
-    kind = "document" if PurePath(known.path).suffix.lower() in _DOCUMENTS else "code"
-    change = FileChangedData(
-        path=known.path, action="created" if creates else "modified", diff=diff, item_id=made.item_id
-    )
-    artifact = ArtifactCreatedData(
-        path=known.path, action="write" if creates else "edit", artifact_type=kind, item_id=made.item_id
-    )
-    return [Draft("file.changed", change), Draft("artifact.created", artifact)]
+    if call.name == "create_file":
+        return [*say.changed(known.path, "created", say.diff_of(known.path, "", known.content), made.item_id)]
+    return [*say.changed(known.path, "modified", _told_diff(block.content), made.item_id)]
 
 
 def _arguments(raw: bytes | msgspec.Raw) -> frames.Arguments:
@@ -301,11 +238,6 @@ def _told_diff(content: str) -> str | None:
     except msgspec.DecodeError:
         return None
     return told.removeprefix("```diff\n").removesuffix("```")
-
-
-def _diff(path: str, old: str, new: str) -> str:
-    source = path if old else "/dev/null"
-    return "\n".join([*unified_diff(old.splitlines(), new.splitlines(), source, path, lineterm=""), ""])
 
 
 def _code(message: str) -> str:

@@ -4,11 +4,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.adapter import Send
-from ostler.agents.asks import Waiting, approves, asked, plan_asked, wishes
-from ostler.agents.claude_code.frames import AskInput, CanUseTool, PlanInput, unreadable
-from ostler.agents.claude_code.items import text_diff
-from ostler.wire.events import PermissionData, Question, QuestionData, QuestionOption
+from ostler.agents.asks import Waiting, approves, asked, permission_asked, plan_asked, wishes
+from ostler.agents.claude_code.frames import AskInput, CanUseTool, PlanInput
+from ostler.wire.events import Question, QuestionData, QuestionOption
 from ostler.wire.running import PermissionAnswer, QuestionAnswer
 
 _DECLINED = "The user declined to answer."
@@ -32,23 +32,13 @@ def permission(ask_id: str, item_id: str, request_id: str, wanted: CanUseTool) -
         metadata["diff"] = diff
     if wanted.decision_reason:
         metadata["explanation"] = wanted.decision_reason
-    data = PermissionData(
-        permission_id=ask_id,
-        action=_action(wanted.tool_name, arguments),
-        status="requested",
-        tool=wanted.tool_name,
-        item_id=item_id,
-        metadata=metadata,
-    )
+    action = _action(wanted.tool_name, arguments)
+    data = permission_asked(ask_id, action, wanted.tool_name, item_id, metadata)
     return Ask(kind="permission", request_id=request_id, input=wanted.input, data=data)
 
 
 def question(ask_id: str, item_id: str, request_id: str, wanted: CanUseTool) -> Ask:
     """The model's questions; a person may always answer in their own words."""
-    try:
-        found = msgspec.json.decode(wanted.input, type=AskInput).questions
-    except msgspec.DecodeError as error:
-        raise unreadable(error) from error
     questions = tuple(
         Question(
             question=one.question,
@@ -57,7 +47,7 @@ def question(ask_id: str, item_id: str, request_id: str, wanted: CanUseTool) -> 
             free_text=True,
             header=one.header,
         )
-        for one in found
+        for one in say.read(wanted.input, AskInput).questions
     )
     return Ask(kind="question", request_id=request_id, input=wanted.input, data=asked(ask_id, questions, item_id))
 
@@ -128,4 +118,4 @@ def _proposed(arguments: dict[str, Any]) -> str | None:
     path, old, new = (arguments.get(name) for name in ("file_path", "old_string", "new_string"))
     if not (isinstance(path, str) and isinstance(old, str) and isinstance(new, str)):
         return None
-    return text_diff(path, old.splitlines(), new.splitlines())
+    return say.diff_of(path, old, new)

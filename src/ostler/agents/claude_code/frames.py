@@ -4,8 +4,6 @@ from typing import Any
 
 import msgspec
 
-from ostler.agents.adapter import Unreadable
-
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all frames."""
@@ -341,9 +339,3 @@ class FileResult(Frame, frozen=True, kw_only=True):
     type: str | None = None
     content: str | None = None
     original: str | None = msgspec.field(name="originalFile", default=None)
-
-
-def unreadable(error: Exception) -> Unreadable:
-    """What is wrong with a frame, and where."""
-    reason, _, location = str(error).partition(" - at `")
-    return Unreadable(reason, location.removesuffix("`") or "$")

@@ -6,6 +6,7 @@ conversation, or the tool call that spawned a sub-agent) has a message of its ow
 
 from collections.abc import Callable, Sequence
 
+from ostler.agents import say
 from ostler.agents.adapter import Output, Unreadable
 from ostler.agents.claude_code import items
 from ostler.agents.claude_code.frames import Assistant, Block, Delta, ModelEvent, StreamEvent, User
@@ -36,7 +37,7 @@ class _Words:
     @property
     def part(self) -> TextPart | ReasoningPart:
         text = "".join(self.pieces)
-        return ReasoningPart(text=text, visibility="public") if self._kind == "thinking" else TextPart(text=text)
+        return say.thought(text) if self._kind == "thinking" else TextPart(text=text)
 
 
 class _Stream:
@@ -125,7 +126,7 @@ class Talk:
         stream.blocks[-1].pieces.append(delta.text or delta.thinking)
         if delta.type == "text_delta":
             return self._grown(scope, stream, TextPart(text=delta.text))
-        return self._grown(scope, stream, ReasoningPart(text=delta.thinking, visibility="public"))
+        return self._grown(scope, stream, say.thought(delta.thinking))
 
     def end_message(self, scope: str | None, _: ModelEvent) -> Sequence[Output]:
         """The message is done."""
@@ -141,23 +142,23 @@ class Talk:
         item_id, before = self._run_id(stream), []
         if not stream.has_grown:
             stream.has_grown = True
-            begun = items.message(item_id, stream.message_id, self.parent(scope), (), "in_progress")
-            before.append(items.opened(begun))
-        return [*before, items.grown(item_id, stream.message_id, part)]
+            before.append(say.opened(say.message(item_id, stream.message_id, self.parent(scope))))
+        return [*before, say.grown(item_id, part, stream.message_id)]
 
     def _run_id(self, stream: _Stream) -> str:
         return self.item_id(f"{stream.message_id}_{stream.runs}" if stream.runs else stream.message_id)
 
     def _close(self, scope: str | None, stream: _Stream, status: ItemStatus) -> Sequence[Output]:
         parts = [block.part for block in stream.blocks]
-        whole = items.message(self._run_id(stream), stream.message_id, self.parent(scope), parts, status)
+        said = [part for part in parts if part.text]
+        whole = say.message(self._run_id(stream), stream.message_id, self.parent(scope), said, status)
         is_there = stream.has_grown or bool(whole.content)
         stream.blocks, stream.has_grown = [], False
         if not is_there:
             return ()
         stream.runs += 1
         self._heard(scope, parts)
-        return (items.closed(whole),)
+        return (say.closed(whole),)
 
     def _heard(self, scope: str | None, parts: Sequence[ContentPart]) -> None:
         text = "".join(part.text for part in parts if isinstance(part, TextPart))
@@ -171,8 +172,8 @@ class Talk:
         if stream is None or stream.message_id != frame.message.id:
             part = items.words(block)
             self._heard(scope, (part,))
-            whole = items.message(self.item_id(frame.uuid), frame.message.id, self.parent(scope), (part,), status)
-            return (items.closed(whole),) if whole.content else ()
+            whole = say.message(self.item_id(frame.uuid), frame.message.id, self.parent(scope), (part,), status)
+            return (say.closed(whole),) if part.text else ()
         if stream.blocks:
             stream.blocks[-1].pieces = [block.text or block.thinking]
         return self._close(scope, stream, status) if frame.aborted else ()
@@ -182,8 +183,10 @@ class Talk:
     def _begin_call(self, scope: str | None, block: Block) -> Sequence[Output]:
         stream = self._streams.get(scope)
         before = () if stream is None else self._close(scope, stream, "completed")
-        made = self._calls[block.id] = items.call(self.item_id(block.id), self.parent(scope), block)
-        return [*before, items.opened(made), *items.todo_list(block)]
+        made = self._calls[block.id] = say.call(
+            self.item_id(block.id), block.name, block.input, block.id, self.parent(scope)
+        )
+        return [*before, say.opened(made), *items.todo_list(block)]
 
     def _answer_call(self, frame: User, block: Block) -> Sequence[Output]:
         made = self._calls.pop(block.tool_use_id, None)

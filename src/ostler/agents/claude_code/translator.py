@@ -7,17 +7,18 @@ import mimetypes
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.adapter import Output, Ready, Send, StartFailed, TurnDone, Unreadable
-from ostler.agents.claude_code import asks, frames, items
+from ostler.agents.claude_code import asks, frames, remarks
 from ostler.agents.claude_code.talk import Talk
 from ostler.agents.claude_code.usage import Meter
 from ostler.wire.agents import Model
-from ostler.wire.events import ErrorData, NoticeData, SessionInfoData
+from ostler.wire.events import ErrorData, SessionInfoData
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
 
@@ -150,7 +151,7 @@ class ClaudeCodeTranslator:
             decoder, handler = HANDLERS[name]
             return handler(self, decoder.decode(frame))
         except msgspec.DecodeError as error:
-            raise frames.unreadable(error) from error
+            raise say.unreadable(error) from error
 
     def on_init(self, frame: frames.Init) -> Sequence[Output]:
         """A turn begins: now the session has an id. An interrupt that came too early is repeated."""
@@ -227,46 +228,11 @@ class ClaudeCodeTranslator:
         details = None if frame.api_error_status is None else {"status": frame.api_error_status}
         return (Draft("error", msgspec.structs.replace(error, details=details)),)
 
-    def on_retry(self, frame: frames.ApiRetry) -> Sequence[Output]:
-        """A model call failed and is made again."""
-        cause = " ".join(str(part) for part in (frame.error_status, frame.error) if part)
-        message = (
-            f"The model call failed ({cause or 'no answer'}); trying again in {frame.retry_delay_ms / 1000:.1f} s "
-            f"({frame.attempt} of {frame.max_retries})."
-        )
-        return (Draft("notice", NoticeData(severity="warning", message=message, code="retry")),)
-
-    def on_compaction(self, frame: frames.CompactBoundary) -> Sequence[Output]:
-        """The conversation so far was replaced by a summary."""
-        tokens = frame.compact_metadata.pre_tokens
-        size = "" if tokens is None else f" ({tokens} tokens)"
-        message = f"The conversation so far{size} was replaced by a summary."
-        return (Draft("notice", NoticeData(severity="info", message=message, code="compaction")),)
-
-    def on_remark(self, frame: frames.Remark) -> Sequence[Output]:
-        """Claude Code itself has something to say; hints of the lowest level are for terminals."""
-        if frame.level == "info" or not frame.content:
-            return ()
-        severity: Literal["warning", "info"] = "warning" if frame.level == "warning" else "info"
-        return (Draft("notice", NoticeData(severity=severity, message=frame.content, code="agent")),)
-
     def on_command_output(self, frame: frames.Remark) -> Sequence[Output]:
         """The output of a slash command is shown like words of the assistant."""
-        part = TextPart(text=frame.content)
-        return (items.closed(items.message(self._talk.item_id(frame.uuid), frame.uuid, None, (part,), "completed")),)
-
-    def on_title(self, frame: frames.TitleChanged) -> Sequence[Output]:
-        """The session has a name."""
-        return (Draft("session.info", SessionInfoData(title=frame.title)),)
-
-    def on_rate_limit(self, frame: frames.RateLimit) -> Sequence[Output]:
-        """A limit of the account is near or reached."""
-        info = frame.rate_limit_info
-        if info.status == "allowed":
-            return ()
-        state = "reached" if info.status == "rejected" else "near"
-        message = f"The account's rate limit ({info.rate_limit_type or 'unknown'}) is {state}."
-        return (Draft("notice", NoticeData(severity="warning", message=message, code="rate_limit")),)
+        words = (TextPart(text=frame.content),) if frame.content else ()
+        item = say.message(self._talk.item_id(frame.uuid), frame.uuid, None, words)
+        return (say.closed(item, "completed"),)
 
     # What it wants
 
@@ -309,8 +275,7 @@ class ClaudeCodeTranslator:
         if outcome.subtype == "error" and asked == "initialize":
             return (StartFailed(outcome.error or "It refused to begin."),)
         if outcome.subtype == "error":
-            message = f"Claude Code refused to {asked}: {outcome.error}"
-            return (Draft("error", ErrorData(message=message, code="agent_error")),)
+            return (say.failure(f"Claude Code refused to {asked}: {outcome.error}", "agent_error"),)
         return self._greet(outcome) if asked == "initialize" else ()
 
     def _greet(self, outcome: frames.Outcome) -> Sequence[Output]:
@@ -332,13 +297,13 @@ def _reads(frame: type[frames.Frame], handler: Callable[[ClaudeCodeTranslator, A
 HANDLERS: dict[str, _Handler] = {
     "system/init": _reads(frames.Init, ClaudeCodeTranslator.on_init),
     "system/status": _reads(frames.Status, ClaudeCodeTranslator.on_status),
-    "system/api_retry": _reads(frames.ApiRetry, ClaudeCodeTranslator.on_retry),
-    "system/compact_boundary": _reads(frames.CompactBoundary, ClaudeCodeTranslator.on_compaction),
-    "system/informational": _reads(frames.Remark, ClaudeCodeTranslator.on_remark),
-    "system/model_fallback": _reads(frames.Fallback, ClaudeCodeTranslator.on_remark),
+    "system/api_retry": _reads(frames.ApiRetry, remarks.retry),
+    "system/compact_boundary": _reads(frames.CompactBoundary, remarks.compaction),
+    "system/informational": _reads(frames.Remark, remarks.remark),
+    "system/model_fallback": _reads(frames.Fallback, remarks.remark),
     "system/local_command_output": _reads(frames.Remark, ClaudeCodeTranslator.on_command_output),
-    "system/session_title_changed": _reads(frames.TitleChanged, ClaudeCodeTranslator.on_title),
-    "rate_limit_event": _reads(frames.RateLimit, ClaudeCodeTranslator.on_rate_limit),
+    "system/session_title_changed": _reads(frames.TitleChanged, remarks.title),
+    "rate_limit_event": _reads(frames.RateLimit, remarks.rate_limit),
     "stream_event": _reads(frames.StreamEvent, ClaudeCodeTranslator.on_stream),
     "assistant": _reads(frames.Assistant, ClaudeCodeTranslator.on_assistant),
     "user": _reads(frames.User, ClaudeCodeTranslator.on_user),

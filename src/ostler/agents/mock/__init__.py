@@ -11,7 +11,7 @@ from typing import Any, assert_never
 import msgspec
 
 from ostler import __version__
-from ostler.agents import instructions
+from ostler.agents import instructions, say
 from ostler.agents.adapter import (
     Credential,
     Info,
@@ -24,31 +24,17 @@ from ostler.agents.adapter import (
     Unreadable,
     all_but,
 )
+from ostler.agents.asks import asked, permission_asked
 from ostler.agents.mock import frames as frames
 from ostler.agents.sources import Builtin, Source
 from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Mode, Model
-from ostler.wire.events import (
-    ArtifactCreatedData,
-    Cost,
-    ErrorData,
-    FileChangedData,
-    ItemCompletedData,
-    ItemDeltaData,
-    ItemStartedData,
-    PermissionData,
-    PlanUpdatedData,
-    QuestionData,
-    SessionInfoData,
-    TerminalOutputData,
-    UsageUpdatedData,
-)
-from ostler.wire.items import Item, ItemStatus
-from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.events import Cost, SessionInfoData, UsageUpdatedData
+from ostler.wire.items import Item
+from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
 PROGRAM = Path(__file__).parents[2] / "programs" / "mock" / "agent.py"
-DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
 INFO = Info(
     id="mock",
     name="Mock",
@@ -80,11 +66,7 @@ class MockTranslator:
 
     def feed(self, frame: bytes) -> Sequence[Output]:
         """Translate one frame."""
-        try:
-            decoded = _decoder.decode(frame)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            reason, _, location = str(error).partition(" - at `")
-            raise Unreadable(reason, location.removesuffix("`") or "$") from error
+        decoded = say.read(frame, _decoder)
         return HANDLERS[type(decoded)](self, decoded)
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
@@ -161,83 +143,56 @@ def _ready(_: MockTranslator, frame: frames.ReadyFrame) -> Sequence[Output]:
 
 
 def _message_start(state: MockTranslator, frame: frames.MessageStart) -> Sequence[Output]:
-    return (_opened(_message_item(state.open_message(frame.id), frame.id)),)
+    return (say.opened(say.message(state.open_message(frame.id), str(frame.id))),)
 
 
 def _text(state: MockTranslator, frame: frames.Text) -> Sequence[Output]:
-    return (_grown(state.message(frame.id), frame.id, TextPart(text=frame.delta)),)
+    return (say.grown(state.message(frame.id), TextPart(text=frame.delta), str(frame.id)),)
 
 
 def _thinking(state: MockTranslator, frame: frames.Thinking) -> Sequence[Output]:
-    return (_grown(state.message(frame.id), frame.id, ReasoningPart(text=frame.delta, visibility="public")),)
+    return (say.grown(state.message(frame.id), say.thought(frame.delta), str(frame.id)),)
 
 
 def _message_end(state: MockTranslator, frame: frames.MessageEnd) -> Sequence[Output]:
-    return (_closed(_message_item(state.close_message(frame.id), frame.id, frame.parts)),)
+    return (_said(say.message(state.close_message(frame.id), str(frame.id)), frame.parts),)
 
 
 def _message(state: MockTranslator, frame: frames.Message) -> Sequence[Output]:
-    item_id = state.name("itm", frame.id)
-    return _opened(_message_item(item_id, frame.id)), _closed(_message_item(item_id, frame.id, frame.parts))
+    item = say.message(state.name("itm", frame.id), str(frame.id))
+    return say.opened(item), _said(item, frame.parts)
 
 
 def _tool_start(state: MockTranslator, frame: frames.ToolStart) -> Sequence[Output]:
     state.open_tool(frame)
-    return (_opened(_call_item(state, frame, "in_progress")),)
+    return (say.opened(_call(state, frame)),)
 
 
 def _tool_output(state: MockTranslator, frame: frames.ToolOutput) -> Sequence[Output]:
-    data = TerminalOutputData(stream=frame.stream, data=frame.data, item_id=state.item_of(frame.id))
-    return (Draft("terminal.output", data),)
+    return (say.printed(frame.data, state.item_of(frame.id), frame.stream),)
 
 
 def _tool_end(state: MockTranslator, frame: frames.ToolEnd) -> Sequence[Output]:
-    status: ItemStatus = "completed" if frame.ok else "failed"
-    call = _call_item(state, state.close_tool(frame.id), status)
-    content = (ToolResultPart(call_id=str(frame.id), output=frame.output),)
-    result = Item(
-        item_id=f"{call.item_id}_result",
-        kind="tool_result",
-        role="tool",
-        status=status,
-        content=content,
-        native_item_id=str(frame.id),
-        parent_id=call.item_id,
-    )
-    begun = msgspec.structs.replace(result, status="in_progress", content=())
-    return _closed(call), _opened(begun), _closed(result)
+    return say.answered(_call(state, state.close_tool(frame.id)), frame.output, failed=not frame.ok)
 
 
 def _file(state: MockTranslator, frame: frames.FileFrame) -> Sequence[Output]:
-    item_id = state.item_of(frame.tool)
-    kind = "document" if Path(frame.path).suffix.lower() in DOCUMENTS else "code"
-    change = FileChangedData(path=frame.path, action=frame.action, diff=frame.diff, item_id=item_id)
-    artifact = ArtifactCreatedData(path=frame.path, action=frame.operation, artifact_type=kind, item_id=item_id)
-    return Draft("file.changed", change), Draft("artifact.created", artifact)
+    return say.changed(frame.path, frame.action, frame.diff, state.item_of(frame.tool), frame.operation)
 
 
 def _permission(state: MockTranslator, frame: frames.PermissionFrame) -> Sequence[Output]:
-    ask_id = state.name("per", frame.id)
-    data = PermissionData(permission_id=ask_id, action=frame.action, status="requested", tool=frame.tool)
+    data = permission_asked(state.name("per", frame.id), frame.action, frame.tool)
     return (Draft("permission.requested", data),)
 
 
 def _question(state: MockTranslator, frame: frames.QuestionFrame) -> Sequence[Output]:
     if not frame.questions:
         raise Unreadable("A question ask without questions", "$.questions")
-    first = frame.questions[0]
-    data = QuestionData(
-        question_id=state.name("que", frame.id),
-        prompt=first.question,
-        options=tuple(option.label for option in first.options),
-        status="requested",
-        questions=frame.questions,
-    )
-    return (Draft("question.requested", data),)
+    return (Draft("question.requested", asked(state.name("que", frame.id), frame.questions)),)
 
 
 def _plan(_: MockTranslator, frame: frames.PlanFrame) -> Sequence[Output]:
-    return (Draft("plan.updated", PlanUpdatedData(entries=frame.entries)),)
+    return (say.plan(frame.entries),)
 
 
 def _usage(_: MockTranslator, frame: frames.UsageFrame) -> Sequence[Output]:
@@ -256,7 +211,7 @@ def _title(_: MockTranslator, frame: frames.TitleFrame) -> Sequence[Output]:
 
 
 def _error(_: MockTranslator, frame: frames.ErrorFrame) -> Sequence[Output]:
-    return (Draft("error", ErrorData(message=frame.message, code="agent_error")),)
+    return (say.failure(frame.message, "agent_error"),)
 
 
 def _done(_: MockTranslator, frame: frames.Done) -> Sequence[Output]:
@@ -284,27 +239,8 @@ HANDLERS: dict[type[frames.Incoming], Callable[[MockTranslator, Any], Sequence[O
 }
 
 
-def _opened(item: Item) -> Draft:
-    return Draft("item.started", ItemStartedData(item=item))
-
-
-def _closed(item: Item) -> Draft:
-    return Draft("item.completed", ItemCompletedData(item=item))
-
-
-def _grown(item_id: str, native: int, delta: ContentPart) -> Draft:
-    return Draft("item.delta", ItemDeltaData(item_id=item_id, delta=delta, native_item_id=str(native)))
-
-
-def _message_item(item_id: str, native: int, parts: tuple[frames.MessagePart, ...] | None = None) -> Item:
-    return Item(
-        item_id=item_id,
-        kind="message",
-        role="assistant",
-        status="in_progress" if parts is None else "completed",
-        content=tuple(map(_part, parts or ())),
-        native_item_id=str(native),
-    )
+def _said(item: Item, parts: Sequence[frames.MessagePart]) -> Draft:
+    return say.closed(msgspec.structs.replace(item, content=tuple(map(_part, parts))), "completed")
 
 
 def _part(part: frames.MessagePart) -> ContentPart:
@@ -312,21 +248,13 @@ def _part(part: frames.MessagePart) -> ContentPart:
         case "text":
             return TextPart(text=part.text)
         case "thinking":
-            return ReasoningPart(text=part.text, visibility="public")
+            return say.thought(part.text)
         case _:
             assert_never(part.kind)
 
 
-def _call_item(state: MockTranslator, call: frames.ToolStart, status: ItemStatus) -> Item:
-    arguments = bytes(call.input).decode()
-    return Item(
-        item_id=state.name("itm", call.id),
-        kind="tool_call",
-        role="assistant",
-        status=status,
-        content=(ToolCallPart(name=call.name, arguments=arguments, call_id=str(call.id)),),
-        native_item_id=str(call.id),
-    )
+def _call(state: MockTranslator, call: frames.ToolStart) -> Item:
+    return say.call(state.name("itm", call.id), call.name, call.input, str(call.id))
 
 
 def _user_frame(kind: str, prompt: Prompt) -> bytes:
