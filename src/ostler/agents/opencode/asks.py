@@ -2,10 +2,10 @@
 
 from typing import Any, Literal
 
-from ostler.agents.asks import Waiting, approves, asked, plan_asked
+from ostler.agents.asks import Waiting, approves, asked, permission_asked, plan_asked
 from ostler.agents.opencode import frames
 from ostler.agents.opencode.items import tidy
-from ostler.wire.events import PermissionData, Question, QuestionOption
+from ostler.wire.events import Question, QuestionOption
 from ostler.wire.running import PermissionAnswer, QuestionAnswer
 
 
@@ -23,14 +23,8 @@ def permission(ask_id: str, asked: frames.PermissionAsked, call: frames.Tool | N
         metadata["diff"] = tidy(diff)
     if asked.always:
         metadata["always"] = f"{asked.permission}({', '.join(asked.always)})"
-    data = PermissionData(
-        permission_id=ask_id,
-        action=": ".join([asked.permission, *[", ".join(asked.patterns)] * bool(asked.patterns)]),
-        status="requested",
-        tool=call.tool if call else asked.permission,
-        item_id=item_id,
-        metadata=metadata,
-    )
+    action = f"{asked.permission}: {', '.join(asked.patterns)}" if asked.patterns else asked.permission
+    data = permission_asked(ask_id, action, call.tool if call else asked.permission, item_id, metadata)
     return Ask(kind="permission", native=asked.id, data=data)
 
 

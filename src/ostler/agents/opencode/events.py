@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.adapter import Output, Unreadable
 from ostler.agents.opencode import asks, frames, items
 from ostler.agents.opencode.talk import Talk
 from ostler.agents.opencode.turn import MOST_RETRIES, Turn
-from ostler.wire.events import TerminalOutputData
 from ostler.wire.items import Item
 from ostler.wire.running import Draft
 
@@ -19,7 +19,7 @@ def on_event(state: Talk, event: frames.Event) -> Sequence[Output]:
     """Translate one event; what concerns other sessions of the server gives nothing."""
     entry = EVENTS.get(event.type)
     if entry is not None:
-        return entry.handle(state, frames.read(event.properties, entry.properties))
+        return entry.handle(state, say.read(event.properties, entry.properties))
     if event.type in IGNORED or event.type.partition(".")[0] in IGNORED_FAMILIES:
         return ()
     raise Unreadable(f"Unknown event {event.type}", "$.event.type")
@@ -60,7 +60,7 @@ def _part_updated(state: Talk, update: frames.PartUpdated) -> Sequence[Output]:
     if part.session_id not in state.parents:
         return ()
     if isinstance(part, frames.Compaction):
-        return (items.notice("info", "The conversation is made shorter to fit the model.", "compaction"),)
+        return (say.notice("The conversation is made shorter to fit the model.", "compaction", "info"),)
     handler = PARTS[type(part)]
     return handler(state, part) if role == "assistant" and handler else ()
 
@@ -69,8 +69,8 @@ def _words(state: Talk, part: frames.Words) -> Sequence[Output]:
     outputs: list[Output] = []
     before, item = state.texts.get(part.id, (None, None))
     if item is None:
-        item = items.message(state.name("itm", part.id), state.parents[part.session_id], part)
-        outputs.append(items.opened(item))
+        item = say.message(state.name("itm", part.id), part.id, state.parents[part.session_id])
+        outputs.append(say.opened(item))
     known = before.text if before else ""
     if part.time is not None and part.time.end is not None:
         state.texts.pop(part.id, None)
@@ -78,7 +78,7 @@ def _words(state: Talk, part: frames.Words) -> Sequence[Output]:
             state.turn.text = part.text
         return [*outputs, items.finished(item, part)]
     if part.text.startswith(known) and part.text != known:
-        outputs.append(items.grown(item, items.words(part, part.text[len(known) :])))
+        outputs.append(say.grown(item.item_id, items.words(part, part.text[len(known) :]), part.id))
     state.texts[part.id] = (part, item)
     return outputs
 
@@ -89,7 +89,7 @@ def _part_delta(state: Talk, delta: frames.PartDelta) -> Sequence[Output]:
         return ()  # of a prompt, a summary or somebody else's session
     part, item = found
     state.texts[delta.part_id] = (msgspec.structs.replace(part, text=part.text + delta.delta), item)
-    return (items.grown(item, items.words(part, delta.delta)),)
+    return (say.grown(item.item_id, items.words(part, delta.delta), part.id),)
 
 
 def _tool(state: Talk, part: frames.Tool) -> Sequence[Output]:
@@ -99,7 +99,7 @@ def _tool(state: Talk, part: frames.Tool) -> Sequence[Output]:
     state.tools[part.call_id] = part
     if (child := items.child_session(part)) is not None:
         state.parents[child] = item.item_id
-    outputs: list[Output] = [items.opened(item), *_output(state, part, item), *_release(state, part)]
+    outputs: list[Output] = [say.opened(item), *_output(state, part, item), *_release(state, part)]
     if part.state.status == "running":
         return outputs
     del state.tools[part.call_id]
@@ -115,8 +115,7 @@ def _output(state: Talk, part: frames.Tool, item: Item) -> Sequence[Output]:
         return ()
     new = items.added(state.printed.get(part.call_id, ""), now)
     state.printed[part.call_id] = now
-    data = TerminalOutputData(stream="stdout", data=new, item_id=item.item_id)
-    return (Draft("terminal.output", data),) if new else ()
+    return (say.printed(new, item.item_id),) if new else ()
 
 
 def _remember_files(state: Talk, part: frames.Tool, changes: Sequence[Draft]) -> None:
@@ -210,7 +209,7 @@ def _status(state: Talk, change: frames.StatusChange) -> Sequence[Output]:
 def _retry(state: Talk, turn: Turn, status: frames.Status) -> Sequence[Output]:
     if status.attempt < MOST_RETRIES:
         text = f"The provider failed: {status.message.rstrip('.')}. Trying again ({status.attempt})."
-        return (items.notice("warning", text, "retry"),)
+        return (say.notice(text, "retry"),)
     if turn.failure is not None:
         return ()
     turn.failure = "error"

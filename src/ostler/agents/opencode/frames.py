@@ -4,8 +4,6 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from ostler.agents.adapter import Unreadable
-
 Fields = dict[str, Any]
 T = TypeVar("T")
 
@@ -331,12 +329,3 @@ class OfferedAgent(msgspec.Struct, frozen=True):
     mode: str = "primary"
     hidden: bool | None = None
     description: str | None = None
-
-
-def read(data: msgspec.Raw | bytes, kind: type[T]) -> T:
-    """Decode, or Unreadable."""
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        reason, _, location = str(error).partition(" - at `")
-        raise Unreadable(reason, location.removesuffix("`") or "$") from error

@@ -2,30 +2,17 @@
 
 import re
 from collections.abc import Callable, Sequence
-from difflib import unified_diff
-from pathlib import PurePath
 from typing import Literal, TypeVar
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.opencode import frames
-from ostler.wire.events import (
-    ArtifactCreatedData,
-    ErrorData,
-    FileChangedData,
-    ItemCompletedData,
-    ItemDeltaData,
-    ItemStartedData,
-    NoticeData,
-    PlanEntry,
-    PlanUpdatedData,
-)
-from ostler.wire.items import Item, ItemStatus
-from ostler.wire.parts import ContentPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.events import FileChangedData
+from ostler.wire.items import Item
+from ostler.wire.parts import ContentPart, TextPart
 from ostler.wire.running import Draft
 
-Action = Literal["created", "modified", "deleted", "moved"]
-Severity = Literal["info", "warning", "error"]
 T = TypeVar("T")
 SHELL_NOTE = "\n\n<shell_metadata>"
 """OpenCode adds remarks for the model to a command's output, after this."""
@@ -34,13 +21,6 @@ _OVERLAP = 200
 _CUT = "...\n\n"
 """Stands before the end of an output that is too long to be told as a whole."""
 _LIMITED = re.compile(r"\b429\b|rate.?limit|too many requests|quota", re.IGNORECASE)
-_DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
-_PLAN_STATUS: dict[str, Literal["pending", "in_progress", "completed"]] = {
-    "pending": "pending",
-    "in_progress": "in_progress",
-    "completed": "completed",
-}
-_PRIORITY: dict[str | None, Literal["high", "medium", "low"]] = {"high": "high", "medium": "medium", "low": "low"}
 _STATUS_CODES = {401: "auth", 403: "auth", 429: "rate_limit"}
 _ERROR_CODES = {
     "ProviderAuthError": "auth",
@@ -51,45 +31,17 @@ _ERROR_CODES = {
 }
 
 
-def opened(item: Item) -> Draft:
-    """The item begins."""
-    return Draft("item.started", ItemStartedData(item=item))
-
-
-def closed(item: Item) -> Draft:
-    """The item is final."""
-    return Draft("item.completed", ItemCompletedData(item=item))
-
-
-def grown(item: Item, delta: ContentPart) -> Draft:
-    """The item grows."""
-    return Draft("item.delta", ItemDeltaData(item_id=item.item_id, delta=delta, native_item_id=item.native_item_id))
-
-
 def words(part: frames.Words, text: str) -> ContentPart:
     """Text of a part as content."""
     if isinstance(part, frames.Reasoning):
-        return ReasoningPart(text=text, visibility="public")
+        return say.thought(text)
     return TextPart(text=text)
-
-
-def message(item_id: str, parent_id: str | None, part: frames.Words) -> Item:
-    """A piece of text or thought that has begun; each of OpenCode's parts is an item of its own."""
-    return Item(
-        item_id=item_id,
-        kind="message",
-        role="assistant",
-        status="in_progress",
-        content=(),
-        native_item_id=part.id,
-        parent_id=parent_id,
-    )
 
 
 def finished(item: Item, part: frames.Words) -> Draft:
     """The text is final."""
     content = (words(part, part.text),) if part.text else ()
-    return closed(msgspec.structs.replace(item, status="completed", content=content))
+    return say.closed(msgspec.structs.replace(item, content=content), "completed")
 
 
 # Tool calls
@@ -97,33 +49,14 @@ def finished(item: Item, part: frames.Words) -> Draft:
 
 def call(item_id: str, parent_id: str | None, part: frames.Tool) -> Item:
     """A tool call that has begun."""
-    arguments = msgspec.json.encode(part.state.input).decode()
-    return Item(
-        item_id=item_id,
-        kind="tool_call",
-        role="assistant",
-        status="in_progress",
-        content=(ToolCallPart(name=part.tool, arguments=arguments, call_id=part.call_id),),
-        native_item_id=part.id,
-        parent_id=parent_id,
-    )
+    arguments = msgspec.json.encode(part.state.input)
+    return say.call(item_id, part.tool, arguments, part.call_id, parent_id, native=part.id)
 
 
 def answered(made: Item, part: frames.Tool) -> list[Draft]:
     """The call is over and has its result."""
-    status: ItemStatus = "failed" if _has_failed(part) else "completed"
     output = part.state.error if part.state.status == "error" else part.state.output
-    result = Item(
-        item_id=f"{made.item_id}_result",
-        kind="tool_result",
-        role="tool",
-        status=status,
-        content=(ToolResultPart(call_id=part.call_id, output=output),),
-        native_item_id=part.id,
-        parent_id=made.item_id,
-    )
-    begun = msgspec.structs.replace(result, status="in_progress", content=())
-    return [closed(msgspec.structs.replace(made, status=status)), opened(begun), closed(result)]
+    return say.answered(made, output, failed=_has_failed(part))
 
 
 class _Shell(msgspec.Struct, frozen=True):
@@ -212,7 +145,7 @@ def _wrote(part: frames.Tool, item_id: str, proposed: str | None) -> list[Draft]
     content = part.state.input.get("content")
     diff = proposed
     if diff is None and not written.exists and isinstance(content, str):
-        diff = new_file_diff(written.filepath, content)
+        diff = say.diff_of(written.filepath, "", content)
     return _changed(written.filepath, "modified" if written.exists else "created", diff, item_id, "write")
 
 
@@ -225,7 +158,7 @@ def _edited(part: frames.Tool, item_id: str, proposed: str | None) -> list[Draft
 
 
 def _patched(part: frames.Tool, item_id: str, _: str | None) -> list[Draft]:
-    actions: dict[str, Action] = {"add": "created", "delete": "deleted", "move": "moved"}
+    actions: dict[str, say.Action] = {"add": "created", "delete": "deleted", "move": "moved"}
     patched = _metadata(part, _Patched)
     drafts: list[Draft] = []
     for file in patched.files if patched else ():
@@ -241,13 +174,10 @@ _FILE_TOOLS: dict[str, Callable[[frames.Tool, str, str | None], list[Draft]]] = 
 }
 
 
-def _changed(path: str, action: Action, diff: str | None, item_id: str, how: Literal["write", "edit"]) -> list[Draft]:
-    change = FileChangedData(path=path, action=action, diff=diff and tidy(diff), item_id=item_id)
-    if action == "deleted":
-        return [Draft("file.changed", change)]
-    kind = "document" if PurePath(path).suffix.lower() in _DOCUMENTS else "code"
-    artifact = ArtifactCreatedData(path=path, action=how, artifact_type=kind, item_id=item_id)
-    return [Draft("file.changed", change), Draft("artifact.created", artifact)]
+def _changed(
+    path: str, action: say.Action, diff: str | None, item_id: str, how: Literal["write", "edit"]
+) -> list[Draft]:
+    return say.changed(path, action, diff and tidy(diff), item_id, how)
 
 
 def changed_otherwise(path: str) -> Draft:
@@ -260,48 +190,28 @@ def tidy(diff: str) -> str:
     return diff[max(0, diff.find("--- ")) :]
 
 
-def new_file_diff(path: str, content: str) -> str:
-    """The unified diff of a file that was not there before."""
-    return "\n".join([*unified_diff([], content.splitlines(), "/dev/null", path, lineterm=""), ""])
-
-
 # The rest
 
 
 def plan(todos: Sequence[frames.Todo]) -> Draft:
     """The to-do list, without what was given up."""
-    entries = tuple(
-        PlanEntry(
-            content=todo.content, status=_PLAN_STATUS.get(todo.status, "pending"), priority=_PRIORITY.get(todo.priority)
-        )
-        for todo in todos
-        if todo.status != "cancelled"
-    )
-    return Draft("plan.updated", PlanUpdatedData(entries=entries))
-
-
-def notice(severity: Severity, message: str, code: str) -> Draft:
-    """Something the people in the session should know."""
-    return Draft("notice", NoticeData(severity=severity, message=message, code=code))
+    return say.plan(say.step(todo.content, todo.status, todo.priority) for todo in todos if todo.status != "cancelled")
 
 
 def error(error: frames.NamedError | None) -> Draft:
     """A failure with the provider's own words."""
     if error is None:
-        return Draft("error", ErrorData(message="OpenCode failed without a reason.", code="agent_error"))
+        return say.failure("OpenCode failed without a reason.", "agent_error")
     status = error.data.get("statusCode")
     code = _STATUS_CODES.get(status) if isinstance(status, int) else None
     details = {"name": error.name}
     if isinstance(status, int):
         details["status"] = str(status)
     message = str(error.data.get("message") or error.name)
-    return Draft(
-        "error",
-        ErrorData(message=message, code=code or _ERROR_CODES.get(error.name, "provider_error"), details=details),
-    )
+    return say.failure(message, code or _ERROR_CODES.get(error.name, "provider_error"), details)
 
 
 def given_up(status: frames.Status) -> Draft:
     """The provider failed too often; OpenCode tells its words but not its status."""
     code = "rate_limit" if _LIMITED.search(status.message) else "provider_error"
-    return Draft("error", ErrorData(message=status.message, code=code, details={"retries": status.attempt - 1}))
+    return say.failure(status.message, code, {"retries": status.attempt - 1})

@@ -6,8 +6,9 @@ from urllib.parse import quote
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.adapter import Output, Send, Unreadable
-from ostler.agents.opencode import asks, frames, items
+from ostler.agents.opencode import asks, frames
 from ostler.agents.opencode.turn import Turn
 from ostler.wire.events import SessionInfoData
 from ostler.wire.items import Item
@@ -78,7 +79,7 @@ class Talk:
         if status in OK:
             return self.settle()
         refused = f"OpenCode did not abort: {reason(status, body)}"
-        return items.notice("warning", refused, "abort_failed"), *self.settle()
+        return say.notice(refused, "abort_failed"), *self.settle()
 
     def switch_mode(self, mode: str) -> list[Output]:
         """The session works in another mode from now on."""

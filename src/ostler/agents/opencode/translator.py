@@ -6,16 +6,16 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
+from ostler.agents import say
 from ostler.agents.adapter import Output, Ready, Send, StartFailed
 from ostler.agents.asks import approves
-from ostler.agents.opencode import asks, frames, items
+from ostler.agents.opencode import asks, frames
 from ostler.agents.opencode.events import on_event
 from ostler.agents.opencode.talk import OK, Body, Talk, reason
 from ostler.agents.opencode.turn import Turn
 from ostler.wire.agents import Mode, Model
-from ostler.wire.events import ErrorData
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
-from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
+from ostler.wire.running import AgentSpec, Answer, Prompt
 
 TITLE = "Ostler"
 """Given so that OpenCode does not ask the model for one."""
@@ -41,10 +41,10 @@ class OpenCodeTranslator:
 
     def feed(self, frame: bytes) -> Sequence[Output]:
         """Translate one frame."""
-        decoded = frames.read(frame, frames.Frame)
+        decoded = say.read(frame, frames.Frame)
         if decoded.response is not None:
             return self._talk.respond(decoded.response, decoded.status, decoded.body)
-        return on_event(self._talk, frames.read(decoded.event, frames.Event))
+        return on_event(self._talk, say.read(decoded.event, frames.Event))
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
         """Begin a turn."""
@@ -90,7 +90,7 @@ class OpenCodeTranslator:
             return ()  # the session will fail with the same reason
         offered = [
             (provider.id, model)
-            for provider in frames.read(body, frames.Providers).providers
+            for provider in say.read(body, frames.Providers).providers
             for model in provider.models.values()
         ]
         self._models = tuple(
@@ -105,7 +105,7 @@ class OpenCodeTranslator:
         if status in OK:
             self._modes = tuple(
                 Mode(id=agent.name, name=agent.name.capitalize(), description=agent.description or "")
-                for agent in frames.read(body, tuple[frames.OfferedAgent, ...])
+                for agent in say.read(body, tuple[frames.OfferedAgent, ...])
                 if agent.mode != "subagent" and not agent.hidden
             )
         return ()
@@ -114,12 +114,12 @@ class OpenCodeTranslator:
         if status in OK:
             return self._on_session(status, body)
         lost = f"OpenCode no longer has the conversation {self._talk.spec.resume}; a new one begins."
-        return items.notice("warning", lost, "resume_failed"), self._create()
+        return say.notice(lost, "resume_failed"), self._create()
 
     def _on_session(self, status: int, body: Body) -> Sequence[Output]:
         if status not in OK:
             return (StartFailed(f"No session could be made: {reason(status, body)}"),)
-        session = frames.read(body, frames.Session)
+        session = say.read(body, frames.Session)
         self._talk.session = session.id
         self._talk.parents[session.id] = None
         ready = Ready(
@@ -147,12 +147,12 @@ class OpenCodeTranslator:
         if status in OK or turn is None:
             return ()
         turn.refuse()
-        return Draft("error", ErrorData(message=reason(status, body), code="agent_error")), *self._talk.settle()
+        return say.failure(reason(status, body), "agent_error"), *self._talk.settle()
 
     def _on_answered(self, status: int, body: Body) -> Sequence[Output]:
         if status in OK or status == 404:  # 404: the turn was over before the answer came
             return ()
-        return (items.notice("warning", f"OpenCode did not take the answer: {reason(status, body)}", "answer_failed"),)
+        return (say.notice(f"OpenCode did not take the answer: {reason(status, body)}", "answer_failed"),)
 
 
 def _input(part: TextPart | ImagePart | FileRefPart) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from typing import Any, assert_never
 
 import msgspec
 
-from ostler.agents.asks import APPROVE, REJECT, asked, plan_asked
+from ostler.agents.asks import APPROVE, REJECT, asked, permission_asked, plan_asked
 from ostler.agents.pi import frames
 from ostler.agents.pi.tools import proposed_diff
-from ostler.wire.events import PermissionData, Question, QuestionOption
+from ostler.wire.events import Question, QuestionOption
 from ostler.wire.running import Answer, Draft, PermissionAnswer, QuestionAnswer
 
 YES, NO = "Yes", "No"
@@ -58,14 +58,8 @@ class Asks:
             metadata["diff"] = diff
         if ours.tool_name == "bash":
             metadata["always"] = f"bash:{given.get('command')}"
-        data = PermissionData(
-            permission_id=self._keep("per", frame.id, _decision),
-            action=_action(ours.tool_name, given),
-            status="requested",
-            tool=ours.tool_name,
-            item_id=self._item_of(ours.tool_call_id),
-            metadata=metadata,
-        )
+        ask_id, item_id = self._keep("per", frame.id, _decision), self._item_of(ours.tool_call_id)
+        data = permission_asked(ask_id, _action(ours.tool_name, given), ours.tool_name, item_id, metadata)
         return Draft("permission.requested", data)
 
     def _question(self, frame: frames.UiRequest, ours: frames.OurAsk) -> Draft:

@@ -3,26 +3,17 @@
 import difflib
 import re
 from collections.abc import Sequence
-from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.adapter import Output, Unreadable
 from ostler.agents.pi import frames
-from ostler.wire.events import (
-    ArtifactCreatedData,
-    FileChangedData,
-    ItemCompletedData,
-    ItemDeltaData,
-    ItemStartedData,
-    TerminalOutputData,
-)
-from ostler.wire.items import Item, ItemStatus
-from ostler.wire.parts import TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.items import Item
+from ostler.wire.parts import TextPart
 from ostler.wire.running import Draft
 
-DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
 ANCHOR = 200
 _ENDING = re.compile(r"(\n\n)?(Command (exited with code|aborted|timed out)[^\n]*|\(no output\))\s*\Z")
 _LONGEST_ENDING = 500
@@ -55,19 +46,11 @@ class Tools:
 
     def begin(self, frame: frames.ToolStart) -> Sequence[Output]:
         """A tool is called."""
-        part = ToolCallPart(name=frame.tool_name, arguments=bytes(frame.args).decode(), call_id=frame.tool_call_id)
-        item = Item(
-            item_id=self.item_of(frame.tool_call_id),
-            kind="tool_call",
-            role="assistant",
-            status="in_progress",
-            content=(part,),
-            native_item_id=frame.tool_call_id,
-        )
+        item = say.call(self.item_of(frame.tool_call_id), frame.tool_name, frame.args, frame.tool_call_id)
         arguments = msgspec.json.decode(frame.args)
         known = arguments if isinstance(arguments, dict) else {}
         self._open[frame.tool_call_id] = _Call(item, frame.tool_name, known)
-        return (Draft("item.started", ItemStartedData(item=item)),)
+        return (say.opened(item),)
 
     def grow(self, frame: frames.ToolUpdate) -> Sequence[Output]:
         """A tool has answered more: Pi sends all of it again, we tell only what is new."""
@@ -78,42 +61,21 @@ class Tools:
             return ()
         if call.name == "bash":
             return (_printed(call, fresh),)
-        result = _result_item(call, "in_progress", ())
-        delta = ItemDeltaData(item_id=result.item_id, delta=TextPart(text=fresh), native_item_id=frame.tool_call_id)
-        return Draft("item.started", ItemStartedData(item=result)), Draft("item.delta", delta)
+        result = say.result(call.item)
+        return say.opened(result), say.grown(result.item_id, TextPart(text=fresh), frame.tool_call_id)
 
     def end(self, frame: frames.ToolEnd) -> Sequence[Output]:
         """A tool has answered."""
         call = self._call(frame.tool_call_id)
         del self._open[frame.tool_call_id]
-        status: ItemStatus = "failed" if frame.is_error else "completed"
         output = _text(frame.result)
-        part = ToolResultPart(call_id=frame.tool_call_id, output=output)
         changes = () if frame.is_error else _changes(call, frame.result)
-        return (
-            *_rest(call, output),
-            *changes,
-            Draft("item.completed", ItemCompletedData(item=msgspec.structs.replace(call.item, status=status))),
-            Draft("item.started", ItemStartedData(item=_result_item(call, "in_progress", ()))),
-            Draft("item.completed", ItemCompletedData(item=_result_item(call, status, (part,)))),
-        )
+        return *_rest(call, output), *changes, *say.answered(call.item, output, failed=frame.is_error)
 
     def _call(self, native: str) -> _Call:
         if native not in self._open:
             raise Unreadable(f"No tool call {native} is open", "$.toolCallId")
         return self._open[native]
-
-
-def _result_item(call: _Call, status: ItemStatus, content: tuple[ToolResultPart, ...]) -> Item:
-    return Item(
-        item_id=f"{call.item.item_id}_result",
-        kind="tool_result",
-        role="tool",
-        status=status,
-        content=content,
-        native_item_id=call.item.native_item_id,
-        parent_id=call.item.item_id,
-    )
 
 
 def _text(result: frames.ToolResult) -> str:
@@ -124,7 +86,7 @@ def _text(result: frames.ToolResult) -> str:
 
 
 def _printed(call: _Call, data: str) -> Draft:
-    return Draft("terminal.output", TerminalOutputData(stream="stdout", data=data, item_id=call.item.item_id))
+    return say.printed(data, call.item.item_id)
 
 
 def _rest(call: _Call, output: str) -> Sequence[Output]:
@@ -157,13 +119,9 @@ def _changes(call: _Call, result: frames.ToolResult) -> Sequence[Output]:
     if call.name not in {"write", "edit"} or not isinstance(path, str):
         return ()
     details = _details.decode(result.details) if bytes(result.details) != b"null" else frames.WriteDetails()
-    operation: Literal["write", "edit"] = "edit" if call.name == "edit" else "write"
-    action: Literal["created", "modified"] = "modified" if operation == "edit" or details.existed else "created"
-    item_id = call.item.item_id
-    change = FileChangedData(path=path, action=action, diff=_diff(call, path, details), item_id=item_id)
-    kind = "document" if PurePath(path).suffix.lower() in DOCUMENTS else "code"
-    artifact = ArtifactCreatedData(path=path, action=operation, artifact_type=kind, item_id=item_id)
-    return Draft("file.changed", change), Draft("artifact.created", artifact)
+    action: say.Action = "modified" if call.name == "edit" or details.existed else "created"
+    diff = _diff(call, path, details)
+    return say.changed(path, action, diff, call.item.item_id, "edit" if call.name == "edit" else "write")
 
 
 def _diff(call: _Call, path: str, details: frames.WriteDetails) -> str | None:

@@ -11,22 +11,14 @@ from typing import Any
 
 import msgspec
 
-from ostler.agents.adapter import Output, Ready, Send, StartFailed, TurnDone, Unreadable
+from ostler.agents import say
+from ostler.agents.adapter import Output, Ready, Send, StartFailed, TurnDone
 from ostler.agents.pi import frames
 from ostler.agents.pi.asks import Asks
 from ostler.agents.pi.errors import provider_error
 from ostler.agents.pi.tools import Tools
 from ostler.wire.agents import Model
-from ostler.wire.events import (
-    Cost,
-    ErrorData,
-    ItemCompletedData,
-    ItemDeltaData,
-    ItemStartedData,
-    NoticeData,
-    SessionInfoData,
-    UsageUpdatedData,
-)
+from ostler.wire.events import Cost, ErrorData, SessionInfoData, UsageUpdatedData
 from ostler.wire.items import Item, ItemStatus
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, ReasoningPart, TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
@@ -78,8 +70,7 @@ class PiTranslator:
             decoded = _decoder.decode(frame)
             return HANDLERS[type(decoded)](self, decoded)
         except msgspec.DecodeError as error:
-            reason, _, location = str(error).partition(" - at `")
-            raise Unreadable(reason, location.removesuffix("`") or "$") from error
+            raise say.unreadable(error) from error
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
         """Begin a turn; images are read here, because Pi wants their bytes."""
@@ -128,7 +119,7 @@ def _response(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
         return handle(state, frame)
     if frame.success:
         return ()
-    return (_notice(f"Pi did not do '{frame.command}': {frame.error}", "warning", "agent_refused"),)
+    return (say.notice(f"Pi did not do '{frame.command}': {frame.error}", "agent_refused"),)
 
 
 def _state_told(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
@@ -154,7 +145,7 @@ def _models_told(state: PiTranslator, frame: frames.Response) -> Sequence[Output
     ready = Ready(native_session_id=state.session_id, model=current, models=models)
     if state.resume in {None, state.session_id}:
         return (ready,)
-    return ready, _notice(f"Pi session {state.resume} is gone; a new one began.", "warning", "resume")
+    return ready, say.notice(f"Pi session {state.resume} is gone; a new one began.", "resume")
 
 
 def _prompt_taken(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
@@ -195,7 +186,7 @@ def _message_update(state: PiTranslator, frame: frames.MessageUpdate) -> Sequenc
         case _:
             return ()  # starts and ends say nothing new; tool calls are told when they run
     opened, item = _opened_message(state)
-    return (*opened, Draft("item.delta", ItemDeltaData(item_id=item.item_id, delta=part)))
+    return (*opened, say.grown(item.item_id, part))
 
 
 def _message_end(state: PiTranslator, frame: frames.MessageEnd) -> Sequence[Output]:
@@ -211,9 +202,8 @@ def _message_end(state: PiTranslator, frame: frames.MessageEnd) -> Sequence[Outp
 def _opened_message(state: PiTranslator) -> tuple[Sequence[Output], Item]:
     if state.message is not None:
         return (), state.message
-    item_id = f"itm_{state.start}_message{state.messages}"
-    state.message = Item(item_id=item_id, kind="message", role="assistant", status="in_progress", content=())
-    return (Draft("item.started", ItemStartedData(item=state.message)),), state.message
+    state.message = say.message(f"itm_{state.start}_message{state.messages}")
+    return (say.opened(state.message),), state.message
 
 
 def _closed_message(state: PiTranslator, message: frames.Message) -> Sequence[Output]:
@@ -222,9 +212,9 @@ def _closed_message(state: PiTranslator, message: frames.Message) -> Sequence[Ou
         return ()
     opened, item = _opened_message(state)
     status: ItemStatus = "failed" if message.stop_reason in BROKEN_OFF else "completed"
-    final = msgspec.structs.replace(item, status=status, content=content, native_item_id=message.response_id)
+    final = msgspec.structs.replace(item, content=content, native_item_id=message.response_id)
     state.message = None
-    return (*opened, Draft("item.completed", ItemCompletedData(item=final)))
+    return (*opened, say.closed(final, status))
 
 
 def _part(block: frames.Block) -> ContentPart | None:
@@ -269,7 +259,7 @@ def _tool_end(state: PiTranslator, frame: frames.ToolEnd) -> Sequence[Output]:
 def _ui(state: PiTranslator, frame: frames.UiRequest) -> Sequence[Output]:
     match frame.method:
         case "notify":
-            return (_notice(frame.message, frame.notify_type, "extension"),)
+            return (say.notice(frame.message, "extension", frame.notify_type),)
         case "setStatus" | "setWidget" | "setTitle" | "set_editor_text":
             return ()  # decoration of a terminal we do not have
         case _:
@@ -303,20 +293,20 @@ def _retry_start(state: PiTranslator, frame: frames.RetryStart) -> Sequence[Outp
     state.probing = False
     reason = provider_error(frame.error_message).message
     tries = f"try {frame.attempt} of {frame.max_attempts} in {frame.delay_ms / 1000:g} s"
-    return (_notice(f"{reason} ({tries})", "warning", "retry"),)
+    return (say.notice(f"{reason} ({tries})", "retry"),)
 
 
 def _compaction_start(state: PiTranslator, frame: frames.CompactionStart) -> Sequence[Output]:
     state.probing = False
-    return (_notice(f"Pi shortens its memory ({frame.reason}).", "info", "compaction"),)
+    return (say.notice(f"Pi shortens its memory ({frame.reason}).", "compaction", "info"),)
 
 
 def _compaction_end(state: PiTranslator, frame: frames.CompactionEnd) -> Sequence[Output]:
     if frame.error_message:
-        told = _notice(frame.error_message, "warning", "compaction")
+        told = say.notice(frame.error_message, "compaction")
     else:
         what = "did not shorten" if frame.aborted else "has shortened"
-        told = _notice(f"Pi {what} its memory.", "info", "compaction")
+        told = say.notice(f"Pi {what} its memory.", "compaction", "info")
     waits = state.working and state.stopped and not state.settles and not frame.will_retry
     return (told, *_probe(state)) if waits else (told,)
 
@@ -330,7 +320,7 @@ def _effort(_: PiTranslator, frame: frames.ThinkingLevelChanged) -> Sequence[Out
 
 
 def _extension_error(_: PiTranslator, frame: frames.ExtensionError) -> Sequence[Output]:
-    return (_notice(f"An extension of Pi failed: {frame.error}", "error", "extension"),)
+    return (say.notice(f"An extension of Pi failed: {frame.error}", "extension", "error"),)
 
 
 def _nothing(_: PiTranslator, __: frames.Incoming) -> Sequence[Output]:
@@ -386,7 +376,3 @@ def _content(prompt: Prompt) -> dict[str, Any]:
 def _image(part: ImagePart) -> dict[str, str]:
     data = base64.b64encode(Path(part.path).read_bytes()).decode()
     return {"type": "image", "data": data, "mimeType": part.mime or "image/png"}
-
-
-def _notice(message: str, severity: Any, code: str) -> Draft:
-    return Draft("notice", NoticeData(severity=severity, message=message, code=code))
