@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.adapter import Send, Unreadable
 
 
@@ -37,11 +38,7 @@ _incoming = msgspec.json.Decoder(Incoming)
 
 def read(frame: bytes) -> Incoming:
     """One message, or Unreadable."""
-    try:
-        return _incoming.decode(frame)
-    except msgspec.DecodeError as error:
-        reason, _, location = str(error).partition(" - at `")
-        raise Unreadable(reason, location.removesuffix("`") or "$") from error
+    return say.read(frame, _incoming)
 
 
 class Calls:

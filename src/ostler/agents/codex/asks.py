@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from ostler.agents.asks import Waiting, asked, plan_asked, wishes
+from ostler.agents.asks import Waiting, asked, permission_asked, plan_asked, wishes
 from ostler.agents.codex import frames
 from ostler.agents.codex.items import Place, diff_of, script, use_of
 from ostler.agents.codex.thread import FileChange, McpToolCall
@@ -34,7 +34,7 @@ def command(ask_id: str, place: Place, request_id: int | str, wanted: frames.Com
         "always": f"exec_command({rule})",
         **_explained(wanted.reason),
     }
-    data = _permission(ask_id, place, f"exec_command: {text}", "exec_command", metadata)
+    data = permission_asked(ask_id, f"exec_command: {text}", "exec_command", place.item_id, metadata)
     native = wanted.item_id
     return Ask(kind="command", request_id=request_id, thread_id=wanted.thread_id, native=native, data=data)
 
@@ -51,14 +51,14 @@ def patch(
         **_explained(wanted.reason),
     }
     names = ", ".join(change.path for change in changes) or wanted.grant_root or "files"
-    data = _permission(ask_id, place, f"apply_patch: {names}", "apply_patch", metadata)
+    data = permission_asked(ask_id, f"apply_patch: {names}", "apply_patch", place.item_id, metadata)
     return Ask(kind="file", request_id=request_id, thread_id=wanted.thread_id, data=data)
 
 
 def rights(ask_id: str, place: Place, request_id: int | str, wanted: frames.ProfileApproval) -> Ask:
     """May it have these rights for the rest of the turn?"""
     metadata = {"input": wanted.permissions, **_explained(wanted.reason)}
-    data = _permission(ask_id, place, "request_permissions", "request_permissions", metadata)
+    data = permission_asked(ask_id, "request_permissions", "request_permissions", place.item_id, metadata)
     held = wanted.permissions
     return Ask(kind="rights", request_id=request_id, thread_id=wanted.thread_id, data=data, wanted=held)
 
@@ -70,7 +70,7 @@ def mcp_tool(
     tool = use_of(item).name if item else f"mcp__{wanted.server_name}"
     arguments = wanted.meta.tool_params if wanted.meta else None
     metadata = {"input": arguments, "always": tool, "explanation": wanted.message}
-    data = _permission(ask_id, place, tool, tool, metadata)
+    data = permission_asked(ask_id, tool, tool, place.item_id, metadata)
     return Ask(kind="mcp", request_id=request_id, thread_id=wanted.thread_id, data=data)
 
 
@@ -122,17 +122,6 @@ def another_plan(answer: PermissionAnswer | QuestionAnswer) -> str | None:
     """What to say for a better plan, or None if there is nothing to go on with."""
     told = [] if answer.withdrawn else wishes(answer)
     return "\n".join([_KEEP_PLANNING, *told]) if told else None
-
-
-def _permission(ask_id: str, place: Place, action: str, tool: str, metadata: dict[str, Any]) -> PermissionData:
-    return PermissionData(
-        permission_id=ask_id,
-        action=action,
-        status="requested",
-        tool=tool,
-        item_id=place.item_id,
-        metadata=metadata,
-    )
 
 
 def _explained(reason: str | None) -> dict[str, str]:

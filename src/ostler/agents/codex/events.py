@@ -5,40 +5,18 @@ from typing import Any, assert_never
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.adapter import Output, TurnDone, Unreadable
 from ostler.agents.codex import frames, thread
 from ostler.agents.codex.asks import plan_approval
 from ostler.agents.codex.errors import error_of, retry_of
-from ostler.agents.codex.items import (
-    SPAWNING,
-    USES,
-    call_completed,
-    call_started,
-    changed_files,
-    closed,
-    grown,
-    message,
-    opened,
-)
+from ostler.agents.codex.items import SPAWNING, USES, answered, call, changed_files, message
 from ostler.agents.codex.state import State
-from ostler.wire.events import (
-    ErrorData,
-    NoticeData,
-    PlanEntry,
-    PlanUpdatedData,
-    SessionInfoData,
-    TerminalOutputData,
-    UsageUpdatedData,
-)
-from ostler.wire.parts import ReasoningPart, TextPart
+from ostler.wire.events import ErrorData, SessionInfoData, UsageUpdatedData
+from ostler.wire.parts import TextPart
 from ostler.wire.running import Draft
 
 Outputs = Sequence[Output]
-
-
-def notice(text: str, code: str) -> Draft:
-    """Something people should know, although the session goes on."""
-    return Draft("notice", NoticeData(severity="warning", message=text, code=code))
 
 
 # Items
@@ -55,18 +33,17 @@ def _item_completed(state: State, frame: frames.ItemFrame) -> Outputs:
 
 
 def _message_started(state: State, thread_id: str, item: thread.AgentMessage | thread.PlanText) -> Outputs:
-    return [opened(message(state.place(thread_id, item.id), "in_progress"))]
+    return [say.opened(message(state.place(thread_id, item.id)))]
 
 
 def _message_completed(state: State, thread_id: str, item: thread.AgentMessage | thread.PlanText) -> Outputs:
     if isinstance(item, thread.PlanText) and thread_id == state.thread:
         state.plan = item.text
-    return [closed(message(state.place(thread_id, item.id), "completed", TextPart(text=item.text)))]
+    return [say.closed(message(state.place(thread_id, item.id), TextPart(text=item.text)), "completed")]
 
 
 def _compacted(_: State, __: str, ___: thread.Compaction) -> Outputs:
-    text = "The conversation was summarised to make room."
-    return [Draft("notice", NoticeData(severity="info", message=text, code="compaction"))]
+    return [say.notice("The conversation was summarised to make room.", "compaction", "info")]
 
 
 def _call_started(state: State, thread_id: str, item: thread.ToolItem) -> Outputs:
@@ -77,7 +54,7 @@ def _call_started(state: State, thread_id: str, item: thread.ToolItem) -> Output
     if isinstance(item, thread.Command):
         state.commands[item.id] = thread_id
     _remember_agents(state, item, place.item_id)
-    return call_started(place, item)
+    return [say.opened(call(place, item))]
 
 
 def _call_completed(state: State, thread_id: str, item: thread.ToolItem) -> Outputs:
@@ -87,7 +64,7 @@ def _call_completed(state: State, thread_id: str, item: thread.ToolItem) -> Outp
     state.open.pop(item.id, None)
     state.commands.pop(item.id, None)
     _remember_agents(state, item, place.item_id)
-    drafts = call_completed(place, item)
+    drafts = answered(place, item)
     if isinstance(item, thread.FileChange) and item.status == "completed":
         drafts += changed_files(place, item, state.spec.cwd)
     return [*drafts, *state.finished()]
@@ -110,8 +87,7 @@ def _thought(state: State, thread_id: str, item: thread.Reasoning) -> Outputs:
     if not text and item.id not in state.thinking:
         return ()  # providers that keep their reasoning send empty ones
     state.thinking.discard(item.id)
-    place = state.place(thread_id, item.id)
-    return [closed(message(place, "completed", ReasoningPart(text=text, visibility="public")))]
+    return [say.closed(message(state.place(thread_id, item.id), say.thought(text)), "completed")]
 
 
 ItemHandler = Callable[[State, str, Any], Outputs]
@@ -131,28 +107,25 @@ ENDS: dict[type[thread.ThreadItem], ItemHandler] = {
 
 
 def _text(state: State, frame: frames.DeltaFrame) -> Outputs:
-    return [grown(state.place(frame.thread_id, frame.item_id), TextPart(text=frame.delta))]
+    return [say.grown(state.name("itm", frame.item_id), TextPart(text=frame.delta), frame.item_id)]
 
 
 def _thinking(state: State, frame: frames.DeltaFrame) -> Outputs:
-    place = state.place(frame.thread_id, frame.item_id)
-    delta = grown(place, ReasoningPart(text=frame.delta, visibility="public"))
+    delta = say.grown(state.name("itm", frame.item_id), say.thought(frame.delta), frame.item_id)
     if frame.item_id in state.thinking:
         return [delta]
     state.thinking.add(frame.item_id)
-    return [opened(message(place, "in_progress")), delta]
+    return [say.opened(message(state.place(frame.thread_id, frame.item_id))), delta]
 
 
 def _next_thought(state: State, frame: frames.SummaryPart) -> Outputs:
     if frame.item_id not in state.thinking:
         return ()
-    place = state.place(frame.thread_id, frame.item_id)
-    return [grown(place, ReasoningPart(text="\n\n", visibility="public"))]
+    return [say.grown(state.name("itm", frame.item_id), say.thought("\n\n"), frame.item_id)]
 
 
 def _output(state: State, frame: frames.DeltaFrame) -> Outputs:
-    item_id = state.place(frame.thread_id, frame.item_id).item_id
-    return [Draft("terminal.output", TerminalOutputData(stream="stdout", data=frame.delta, item_id=item_id))]
+    return [say.printed(frame.delta, state.name("itm", frame.item_id))]
 
 
 # Turns
@@ -200,9 +173,9 @@ def _error(state: State, frame: frames.ErrorFrame) -> Outputs:
     if frame.will_retry and frame.thread_id == state.thread and (known := error_of(frame.error)).code == "auth":
         return _locked_out(state, known)  # what is refused once is refused again
     if frame.will_retry:
-        return [notice(retry_of(frame.error), "retry")]
+        return [say.notice(retry_of(frame.error), "retry")]
     if frame.thread_id != state.thread:
-        return [notice(f"A sub-agent failed: {frame.error.message}", "subagent")]
+        return [say.notice(f"A sub-agent failed: {frame.error.message}", "subagent")]
     if state.has_failed:
         return ()
     state.has_failed = True
@@ -223,11 +196,8 @@ def _locked_out(state: State, error: ErrorData) -> Outputs:
 def _steps(state: State, frame: frames.PlanFrame) -> Outputs:
     if frame.thread_id != state.thread:
         return ()
-    entries = tuple(
-        PlanEntry(content=step.step, status="in_progress" if step.status == "inProgress" else step.status)
-        for step in frame.plan
-    )
-    return [Draft("plan.updated", PlanUpdatedData(entries=entries))]
+    statuses = {"inProgress": "in_progress"}
+    return [say.plan(say.step(step.step, statuses.get(step.status, step.status)) for step in frame.plan)]
 
 
 def _usage(state: State, frame: frames.UsageFrame) -> Outputs:
@@ -262,23 +232,23 @@ def _named(state: State, frame: frames.NameFrame) -> Outputs:
 
 
 def _rerouted(_: State, frame: frames.ReroutedFrame) -> Outputs:
-    return [notice(f"{frame.to_model} answers instead of {frame.from_model}.", "model_rerouted")]
+    return [say.notice(f"{frame.to_model} answers instead of {frame.from_model}.", "model_rerouted")]
 
 
 def _warned(_: State, frame: thread.Message) -> Outputs:
-    return [notice(frame.message, "agent")]
+    return [say.notice(frame.message, "agent")]
 
 
 def _misconfigured(_: State, frame: frames.ConfigWarning) -> Outputs:
     if "bubblewrap" in frame.summary:
         return ()  # about a sandbox that we never use
-    return [notice(frame.summary, "config")]
+    return [say.notice(frame.summary, "config")]
 
 
 def _mcp_status(_: State, frame: frames.McpStatus) -> Outputs:
     if frame.status != "failed":
         return ()
-    return [notice(f"The MCP server '{frame.name}' did not start: {frame.error or 'no reason given'}", "mcp")]
+    return [say.notice(f"The MCP server '{frame.name}' did not start: {frame.error or 'no reason given'}", "mcp")]
 
 
 def _resolved(state: State, frame: frames.Resolved) -> Outputs:
@@ -379,16 +349,7 @@ def on_notification(state: State, method: str, params: msgspec.Raw) -> Outputs:
     """What follows from a notification; Unreadable if nobody expected it."""
     found = NOTIFICATIONS.get(method)
     if found is not None:
-        return found.handle(state, decoded(found.decoder, params))
+        return found.handle(state, say.read(params, found.decoder))
     if method in IGNORED:
         return ()
     raise Unreadable(f"Codex sent '{method}', which is unknown", "$.method")
-
-
-def decoded(decoder: msgspec.json.Decoder[Any], raw: msgspec.Raw) -> Any:
-    """The fields of a message, or Unreadable."""
-    try:
-        return decoder.decode(raw)
-    except msgspec.DecodeError as error:
-        reason, _, location = str(error).partition(" - at `")
-        raise Unreadable(reason, location.removesuffix("`") or "$") from error

@@ -4,23 +4,16 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import PurePath
-from typing import Any, Literal, assert_never
+from typing import Any, assert_never
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.codex import thread as frames
-from ostler.wire.events import (
-    ArtifactCreatedData,
-    FileChangedData,
-    ItemCompletedData,
-    ItemDeltaData,
-    ItemStartedData,
-)
-from ostler.wire.items import Item, ItemStatus
-from ostler.wire.parts import ContentPart, ToolCallPart, ToolResultPart
+from ostler.wire.items import Item
+from ostler.wire.parts import ContentPart
 from ostler.wire.running import Draft
 
-DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
 SPAWNING = {"started": "spawn_agent", "interacted": "send_message"}
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -43,67 +36,21 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool = False
 
 
-def opened(item: Item) -> Draft:
-    """The item starts."""
-    return Draft("item.started", ItemStartedData(item=item))
+def message(place: Place, *content: ContentPart) -> Item:
+    """Something the assistant says or thinks."""
+    return say.message(place.item_id, place.native, place.parent_id, content)
 
 
-def closed(item: Item) -> Draft:
-    """The item is final."""
-    return Draft("item.completed", ItemCompletedData(item=item))
-
-
-def grown(place: Place, delta: ContentPart) -> Draft:
-    """The item grew."""
-    return Draft("item.delta", ItemDeltaData(item_id=place.item_id, delta=delta, native_item_id=place.native))
-
-
-def message(place: Place, status: ItemStatus, *content: ContentPart) -> Item:
-    """Something the assistant said or thought."""
-    return Item(
-        item_id=place.item_id,
-        kind="message",
-        role="assistant",
-        status=status,
-        content=content,
-        native_item_id=place.native,
-        parent_id=place.parent_id,
-    )
-
-
-def call_started(place: Place, item: frames.ToolItem) -> list[Draft]:
+def call(place: Place, item: frames.ToolItem) -> Item:
     """A tool is called."""
-    return [opened(_call(place, use_of(item), "in_progress"))]
+    use = use_of(item)
+    return say.call(place.item_id, use.name, msgspec.json.encode(use.arguments), place.native, place.parent_id)
 
 
-def call_completed(place: Place, item: frames.ToolItem) -> list[Draft]:
+def answered(place: Place, item: frames.ToolItem) -> list[Draft]:
     """A tool has answered."""
     use = use_of(item)
-    status: ItemStatus = "failed" if use.failed else "completed"
-    result = Item(
-        item_id=f"{place.item_id}_result",
-        kind="tool_result",
-        role="tool",
-        status=status,
-        content=(ToolResultPart(call_id=place.native, output=use.output),),
-        native_item_id=place.native,
-        parent_id=place.item_id,
-    )
-    begun = msgspec.structs.replace(result, status="in_progress", content=())
-    return [closed(_call(place, use, status)), opened(begun), closed(result)]
-
-
-def _call(place: Place, use: Use, status: ItemStatus) -> Item:
-    arguments = msgspec.json.encode(use.arguments).decode()
-    return Item(
-        item_id=place.item_id,
-        kind="tool_call",
-        role="assistant",
-        status=status,
-        content=(ToolCallPart(name=use.name, arguments=arguments, call_id=place.native),),
-        native_item_id=place.native,
-        parent_id=place.parent_id,
-    )
+    return say.answered(call(place, item), use.output, failed=use.failed)
 
 
 # Tool calls
@@ -219,7 +166,13 @@ def _text(content: tuple[dict[str, Any], ...]) -> str:
 
 def changed_files(place: Place, item: frames.FileChange, cwd: str) -> list[Draft]:
     """What an applied patch did to each file."""
-    return [draft for change in item.changes for draft in _changed(place, change, cwd)]
+    return [
+        draft
+        for change in item.changes
+        for draft in say.changed(
+            change.kind.move_path or change.path, _action(change.kind), _diff(change, cwd), place.item_id
+        )
+    ]
 
 
 def diff_of(changes: tuple[frames.Change, ...], cwd: str) -> str:
@@ -227,19 +180,7 @@ def diff_of(changes: tuple[frames.Change, ...], cwd: str) -> str:
     return "".join(_diff(change, cwd) for change in changes)
 
 
-def _changed(place: Place, change: frames.Change, cwd: str) -> list[Draft]:
-    path = change.kind.move_path or change.path
-    data = FileChangedData(path=path, action=_action(change.kind), diff=_diff(change, cwd), item_id=place.item_id)
-    drafts = [Draft("file.changed", data)]
-    if change.kind.type != "delete":
-        kind = "document" if PurePath(path).suffix.lower() in DOCUMENTS else "code"
-        made: Literal["write", "edit"] = "write" if change.kind.type == "add" else "edit"
-        artifact = ArtifactCreatedData(path=path, action=made, artifact_type=kind, item_id=place.item_id)
-        drafts.append(Draft("artifact.created", artifact))
-    return drafts
-
-
-def _action(kind: frames.ChangeKind) -> Literal["created", "modified", "deleted", "moved"]:
+def _action(kind: frames.ChangeKind) -> say.Action:
     match kind.type:
         case "add":
             return "created"

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.adapter import Output, Unreadable
 from ostler.agents.codex import asks, frames
-from ostler.agents.codex.events import decoded, notice
 from ostler.agents.codex.state import State
 from ostler.agents.codex.thread import FileChange, Frame, McpToolCall
 from ostler.agents.jsonrpc import Incoming
@@ -29,7 +29,7 @@ def on_request(state: State, request_id: RequestId, incoming: Incoming) -> Outpu
     if found is None:
         return _unknown(state, request_id, Unreadable(f"Codex requested '{method}', which is unknown", "$.method"))
     try:
-        wanted = decoded(found.decoder, incoming.params)
+        wanted = say.read(incoming.params, found.decoder)
     except Unreadable as error:
         return _unknown(state, request_id, error)
     return found.handle(state, request_id, wanted)
@@ -71,7 +71,7 @@ def _question(state: State, request_id: RequestId, wanted: frames.UserInput) -> 
 def _elicitation(state: State, request_id: RequestId, wanted: frames.Elicitation) -> Outputs:
     if wanted.meta is None or wanted.meta.codex_approval_kind != _APPROVAL:
         text = f"The MCP server '{wanted.server_name}' asked for input, which was declined: {wanted.message}"
-        return [state.calls.respond(request_id, {"action": "decline"}), notice(text, "mcp")]
+        return [state.calls.respond(request_id, {"action": "decline"}), say.notice(text, "mcp")]
     calls = [item for item in state.open.values() if isinstance(item, McpToolCall)]
     same = [item for item in calls if item.server == wanted.server_name and item.arguments == wanted.meta.tool_params]
     item = same[-1] if same else None

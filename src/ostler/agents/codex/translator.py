@@ -6,11 +6,11 @@ from typing import Any, assert_never
 import msgspec
 
 from ostler import __version__
-from ostler.agents import jsonrpc
+from ostler.agents import jsonrpc, say
 from ostler.agents.adapter import Output, Ready, StartFailed, TurnDone
 from ostler.agents.asks import approves
 from ostler.agents.codex import asks, frames
-from ostler.agents.codex.events import decoded, notice, on_notification
+from ostler.agents.codex.events import on_notification
 from ostler.agents.codex.requests import decide, on_request
 from ostler.agents.codex.state import State
 from ostler.agents.jsonrpc import Incoming, RpcError
@@ -122,7 +122,7 @@ def _initialized(state: State, response: Incoming) -> Outputs:
 
 def _listed(state: State, response: Incoming) -> Outputs:
     if response.error is None:
-        listed = decoded(_models, response.result).data
+        listed = say.read(response.result, _models).data
         state.models = tuple(_model(model) for model in listed if not model.hidden)
     if state.spec.resume is None:
         return [state.calls.request("thread/start", _thread_params(state.spec))]
@@ -150,13 +150,13 @@ def _resumed(state: State, response: Incoming) -> Outputs:
     if response.error is None:
         return _started(state, response)
     text = f"Codex could not go on with its thread and began a new one: {response.error.message}"
-    return [notice(text, "resume_failed"), state.calls.request("thread/start", _thread_params(state.spec))]
+    return [say.notice(text, "resume_failed"), state.calls.request("thread/start", _thread_params(state.spec))]
 
 
 def _started(state: State, response: Incoming) -> Outputs:
     if response.error:
         return [StartFailed(response.error.message)]
-    result: frames.ThreadResult = decoded(_thread, response.result)
+    result: frames.ThreadResult = say.read(response.result, _thread)
     state.thread, state.model = result.thread.id, result.model
     ready = Ready(
         native_session_id=state.thread,
@@ -177,7 +177,7 @@ def _turn_accepted(_: State, response: Incoming) -> Outputs:
 def _steered(_: State, response: Incoming) -> Outputs:
     if response.error is None:
         return ()
-    return [notice(f"Codex did not take the message: {response.error.message}", "steer_failed")]
+    return [say.notice(f"Codex did not take the message: {response.error.message}", "steer_failed")]
 
 
 def _cleaned(state: State, response: Incoming) -> Outputs:
@@ -187,7 +187,7 @@ def _cleaned(state: State, response: Incoming) -> Outputs:
 
 
 def _broken(error: RpcError) -> Outputs:
-    return [Draft("error", ErrorData(message=error.message, code="agent_error", details={"code": error.code}))]
+    return [say.failure(error.message, "agent_error", {"code": error.code})]
 
 
 RESPONSES: dict[str, Callable[[State, Incoming], Outputs]] = {
