@@ -7,8 +7,8 @@ import msgspec
 from ostler.agents.acp.frames import Elicitation, PermissionOption, RequestPermission
 from ostler.agents.acp.tools import Call, diff_text
 from ostler.agents.adapter import Unreadable
-from ostler.agents.asks import APPROVE, REJECT, Waiting, asked, plan_asked
-from ostler.wire.events import PermissionData, Question, QuestionOption
+from ostler.agents.asks import APPROVE, REJECT, Waiting, asked, permission_asked, plan_asked
+from ostler.wire.events import Question, QuestionOption
 from ostler.wire.running import Answer, PermissionAnswer, QuestionAnswer
 
 PLAN_TOOLS = frozenset({"exit_plan_mode", "ExitPlanMode"})
@@ -52,14 +52,7 @@ def permission(number: str, call: Call, request: RequestPermission, request_id: 
     metadata = {"input": arguments, "always": call.tool if command is None else f"{call.tool}({command})"}
     if call.diffs:
         metadata["diff"] = "".join(map(diff_text, call.diffs))
-    data = PermissionData(
-        permission_id=f"per_{number}",
-        action=_action(call, arguments),
-        status="requested",
-        tool=call.tool,
-        item_id=call.item_id,
-        metadata=metadata,
-    )
+    data = permission_asked(f"per_{number}", _action(call, arguments), call.tool, call.item_id, metadata)
     return Ask(kind="permission", request_id=request_id, data=data, options=request.options)
 
 

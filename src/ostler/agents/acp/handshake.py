@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.acp import session
 from ostler.agents.acp.errors import described
 from ostler.agents.acp.frames import Initialized, SessionOpened
-from ostler.agents.acp.state import AcpState, result, warning
+from ostler.agents.acp.state import AcpState, result
 from ostler.agents.adapter import Output, Ready, StartFailed
 from ostler.agents.jsonrpc import Incoming
 
@@ -22,7 +23,7 @@ def _initialized(state: AcpState, message: Incoming) -> Sequence[Output]:
     state.can = answer.agent_capabilities
     state.version = answer.agent_info.version if answer.agent_info else None
     warnings = [
-        warning(f"The agent cannot use MCP servers over HTTP, so '{name}' is left out.", "mcp_unsupported")
+        say.notice(f"The agent cannot use MCP servers over HTTP, so '{name}' is left out.", "mcp_unsupported")
         for name in session.unreachable(state.spec, state.can)
     ]
     return *warnings, state.rpc.request(*session.opening(state.spec, state.can))
@@ -50,7 +51,7 @@ def _session_resumed(state: AcpState, message: Incoming) -> Sequence[Output]:
         state.resumed = True
         return _session_opened(state, message)
     reason = described(message.error).message
-    lost = warning(f"The agent could not go on with its old session and began a new one: {reason}", "resume_failed")
+    lost = say.notice(f"The agent could not go on with its old session and began a new one: {reason}", "resume_failed")
     fresh = msgspec.structs.replace(state.spec, resume=None)
     return lost, state.rpc.request(*session.opening(fresh, state.can))
 

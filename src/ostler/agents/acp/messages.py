@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.acp.frames import Meta, Prompted, Tokens, Usage
-from ostler.agents.acp.tools import closed, opened
-from ostler.wire.events import Cost, ItemDeltaData, UsageUpdatedData
+from ostler.wire.events import Cost, UsageUpdatedData
 from ostler.wire.items import Item
 from ostler.wire.parts import ReasoningPart, TextPart
 from ostler.wire.running import Draft
@@ -31,30 +31,19 @@ class Messages:
             drafts += self.close()
         if self._open is None:
             self._open = self._fresh(message_id, parent_id)
-            drafts.append(opened(self._open))
-        item = self._open
-        grown = ItemDeltaData(item_id=item.item_id, delta=piece, native_item_id=message_id)
-        return [*drafts, Draft("item.delta", grown)]
+            drafts.append(say.opened(self._open))
+        return [*drafts, say.grown(self._open.item_id, piece, message_id)]
 
     def close(self) -> list[Draft]:
         """Something else begins; what the message said is what its pieces said."""
         if self._open is None:
             return []
-        item = msgspec.structs.replace(self._open, status="completed")
-        self._open = None
-        return [closed(item)]
+        item, self._open = self._open, None
+        return [say.closed(item, "completed")]
 
     def _fresh(self, message_id: str | None, parent_id: str | None) -> Item:
         self._count += 1
-        return Item(
-            item_id=f"itm_{self._start}_message_{self._count}",
-            kind="message",
-            role="assistant",
-            status="in_progress",
-            content=(),
-            native_item_id=message_id,
-            parent_id=parent_id,
-        )
+        return say.message(f"itm_{self._start}_message_{self._count}", message_id, parent_id)
 
 
 class Spent:

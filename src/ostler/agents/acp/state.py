@@ -2,16 +2,15 @@
 
 from typing import Any, TypeVar
 
-import msgspec
-
+from ostler.agents import say
 from ostler.agents.acp.asks import Ask
 from ostler.agents.acp.frames import AgentCapabilities, SessionOpened
 from ostler.agents.acp.messages import Messages, Spent
 from ostler.agents.acp.profile import Profile
 from ostler.agents.acp.tools import ToolCalls
-from ostler.agents.adapter import Output, Send, Unreadable
+from ostler.agents.adapter import Output, Send
 from ostler.agents.jsonrpc import Calls, Incoming
-from ostler.wire.events import NoticeData, SessionInfoData
+from ostler.wire.events import SessionInfoData
 from ostler.wire.running import AgentSpec, Draft
 
 T = TypeVar("T")
@@ -80,24 +79,11 @@ def mode_is(mode: str) -> Draft:
     return Draft("session.info", SessionInfoData(mode=mode))
 
 
-def warning(message: str, code: str) -> Draft:
-    """Something people should know."""
-    return Draft("notice", NoticeData(severity="warning", message=message, code=code))
-
-
 def params(message: Incoming, kind: type[T]) -> T:
     """What a request or a notification says."""
-    return _decoded(message.params, kind, "$.params")
+    return say.read(message.params, kind, "$.params")
 
 
 def result(message: Incoming, kind: type[T]) -> T:
     """What a response says."""
-    return _decoded(message.result, kind, "$.result")
-
-
-def _decoded(raw: msgspec.Raw, kind: type[T], place: str) -> T:
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except msgspec.DecodeError as error:
-        reason, _, location = str(error).partition(" - at `$")
-        raise Unreadable(reason, place + location.removesuffix("`")) from error
+    return say.read(message.result, kind, "$.result")

@@ -1,25 +1,15 @@
 """Tool calls of an ACP agent: what is said about them piece by piece becomes items, command output and file changes."""
 
-from difflib import unified_diff
-from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.acp.frames import Block, Diff, Meta, Resource, ResourceLink, Said, Text, ToolCall, ToolContent
 from ostler.agents.acp.profile import Profile
-from ostler.wire.events import (
-    ArtifactCreatedData,
-    FileChangedData,
-    ItemCompletedData,
-    ItemStartedData,
-    TerminalOutputData,
-)
-from ostler.wire.items import Item, ItemStatus
-from ostler.wire.parts import ToolCallPart, ToolResultPart
+from ostler.wire.items import Item
 from ostler.wire.running import Draft
 
-_DOCUMENTS = frozenset({".md", ".txt", ".rst", ".html", ".pdf"})
 _MOST_COMPARED = 2**23
 """How much of what a command printed is remembered, so as not to tell it twice."""
 _FINAL = frozenset({"completed", "failed", "cancelled"})
@@ -156,17 +146,7 @@ class ToolCalls:
         if call.started:
             return []
         call.started = True
-        return [opened(_call_item(call, "in_progress"))]
-
-
-def opened(item: Item) -> Draft:
-    """An item starts."""
-    return Draft("item.started", ItemStartedData(item=item))
-
-
-def closed(item: Item) -> Draft:
-    """An item is final."""
-    return Draft("item.completed", ItemCompletedData(item=item))
+        return [say.opened(_item(call))]
 
 
 def shown(block: Block) -> str:
@@ -193,10 +173,8 @@ def parent_of(meta: Meta | None) -> str | None:
 
 def diff_text(diff: Diff) -> str:
     """One file's change as a unified diff."""
-    before, after = (diff.old_text or "").splitlines(), (diff.new_text or "").splitlines()
-    source = diff.path if diff.old_text else "/dev/null"
     target = "/dev/null" if _action(diff) == "deleted" else diff.path
-    return "\n".join([*unified_diff(before, after, source, target, lineterm=""), ""])
+    return say.diff_of(diff.path, diff.old_text or "", diff.new_text or "", target)
 
 
 def _object(text: str) -> bytes:
@@ -225,7 +203,7 @@ def _printed(call: Call, said: ToolCall, *, grows: bool) -> list[Draft]:
         return []
     if len(call.printed) <= _MOST_COMPARED:
         call.printed += piece
-    return [Draft("terminal.output", TerminalOutputData(stream="stdout", data=piece, item_id=call.item_id))]
+    return [say.printed(piece, call.item_id)]
 
 
 def _terminal_output(meta: Meta | None) -> str:
@@ -237,31 +215,13 @@ def _terminal_output(meta: Meta | None) -> str:
 
 
 def _finished(call: Call) -> list[Draft]:
-    status: ItemStatus = "completed" if call.status == "completed" else "failed"
-    result = Item(
-        item_id=f"{call.item_id}_result",
-        kind="tool_result",
-        role="tool",
-        status=status,
-        content=(ToolResultPart(call_id=call.call_id, output=_output(call)),),
-        native_item_id=call.call_id,
-        parent_id=call.item_id,
-    )
-    begun = msgspec.structs.replace(result, status="in_progress", content=())
-    changes = _changes(call) if status == "completed" else []
-    return [*changes, closed(_call_item(call, status)), opened(begun), closed(result)]
+    went_well = call.status == "completed"
+    changes = _changes(call) if went_well else []
+    return [*changes, *say.answered(_item(call), _output(call), failed=not went_well)]
 
 
-def _call_item(call: Call, status: ItemStatus) -> Item:
-    return Item(
-        item_id=call.item_id,
-        kind="tool_call",
-        role="assistant",
-        status=status,
-        content=(ToolCallPart(name=call.tool, arguments=call.arguments, call_id=call.call_id),),
-        native_item_id=call.call_id,
-        parent_id=call.parent_id,
-    )
+def _item(call: Call) -> Item:
+    return say.call(call.item_id, call.tool, call.arguments, call.call_id, call.parent_id)
 
 
 def _output(call: Call) -> str:
@@ -280,10 +240,7 @@ def _changes(call: Call) -> list[Draft]:
     if call.kind == "edit":
         return [draft for path in call.paths for draft in _change(_guessed(call, path), call.item_id)]
     if call.kind == "delete":
-        return [
-            Draft("file.changed", FileChangedData(path=path, action="deleted", item_id=call.item_id))
-            for path in call.paths
-        ]
+        return [draft for path in call.paths for draft in say.changed(path, "deleted", None, call.item_id)]
     return []
 
 
@@ -296,23 +253,10 @@ def _guessed(call: Call, path: str) -> Diff:
 
 
 def _change(diff: Diff, item_id: str) -> list[Draft]:
-    action = _action(diff)
-    drafts = [
-        Draft("file.changed", FileChangedData(path=diff.path, action=action, diff=diff_text(diff), item_id=item_id))
-    ]
-    if action != "deleted":
-        kind = "document" if PurePath(diff.path).suffix.lower() in _DOCUMENTS else "code"
-        artifact = ArtifactCreatedData(
-            path=diff.path,
-            action="write" if action == "created" else "edit",
-            artifact_type=kind,
-            item_id=item_id,
-        )
-        drafts.append(Draft("artifact.created", artifact))
-    return drafts
+    return say.changed(diff.path, _action(diff), diff_text(diff), item_id)
 
 
-def _action(diff: Diff) -> Literal["created", "modified", "deleted"]:
+def _action(diff: Diff) -> say.Action:
     """What happened to the file: as the agent tells, or as the texts look."""
     told = (diff.meta or {}).get("kind")
     if told == "delete" or (diff.new_text is None and diff.old_text is not None):

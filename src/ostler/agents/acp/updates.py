@@ -5,13 +5,14 @@ from typing import Any
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.acp import frames, session
 from ostler.agents.acp.state import AcpState, mode_is, params
 from ostler.agents.acp.tools import parent_of, shown
 from ostler.agents.adapter import Output
 from ostler.agents.jsonrpc import Incoming
-from ostler.wire.events import PlanEntry, PlanUpdatedData, SessionInfoData
-from ostler.wire.parts import ReasoningPart, TextPart
+from ostler.wire.events import SessionInfoData
+from ostler.wire.parts import TextPart
 from ostler.wire.running import Draft
 
 _RETOLD = (frames.UserMessageChunk, frames.AgentMessageChunk, frames.AgentThoughtChunk, frames.ToolCall, frames.Plan)
@@ -40,7 +41,7 @@ def _thought(state: AcpState, update: frames.AgentThoughtChunk) -> Sequence[Outp
     if text.startswith(state.profile.hidden_thoughts):
         return ()
     parent = state.tools.item_of(parent_of(update.meta))
-    return state.messages.say(ReasoningPart(text=text, visibility="public"), update.message_id, parent)
+    return state.messages.say(say.thought(text), update.message_id, parent)
 
 
 def _tool_call(state: AcpState, update: frames.ToolCallStarted) -> Sequence[Output]:
@@ -52,8 +53,7 @@ def _tool_update(state: AcpState, update: frames.ToolCallUpdated) -> Sequence[Ou
 
 
 def _plan(_: AcpState, update: frames.Plan) -> Sequence[Output]:
-    entries = tuple(PlanEntry(content=one.content, status=one.status, priority=one.priority) for one in update.entries)
-    return (Draft("plan.updated", PlanUpdatedData(entries=entries)),)
+    return (say.plan(say.step(one.content, one.status, one.priority) for one in update.entries),)
 
 
 def _current_mode(_: AcpState, update: frames.CurrentMode) -> Sequence[Output]:

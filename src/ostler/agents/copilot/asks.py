@@ -4,9 +4,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from ostler.agents.asks import Waiting, approves, asked, plan_asked, wishes
+from ostler.agents.asks import Waiting, approves, asked, permission_asked, plan_asked, wishes
 from ostler.agents.copilot import frames
-from ostler.wire.events import PermissionData, Question, QuestionData, QuestionOption
+from ostler.wire.events import Question, QuestionData, QuestionOption
 from ostler.wire.parts import ToolCallPart
 from ostler.wire.running import Draft, PermissionAnswer, QuestionAnswer
 
@@ -33,14 +33,7 @@ def permission(ask_id: str, asked: frames.PermissionRequested, call: ToolCallPar
         metadata["explanation"] = wanted.intention
     tool = call.name if call is not None else wanted.tool_name or wanted.kind
     subject = _subject(wanted)
-    data = PermissionData(
-        permission_id=ask_id,
-        action=tool if subject is None else f"{tool}: {subject}",
-        status="requested",
-        tool=tool,
-        item_id=item_id,
-        metadata=metadata,
-    )
+    data = permission_asked(ask_id, tool if subject is None else f"{tool}: {subject}", tool, item_id, metadata)
     return Ask(kind="permission", native=asked.request_id, data=data)
 
 

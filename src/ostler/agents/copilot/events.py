@@ -1,14 +1,13 @@
 """Copilot's session events: one small function for each that matters, one reason for each that does not."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
-
+from ostler.agents import say
 from ostler.agents.adapter import Output, Unreadable
 from ostler.agents.copilot import frames
 from ostler.agents.copilot.turn import Turn
-from ostler.wire.events import NoticeData, SessionInfoData
+from ostler.wire.events import SessionInfoData
 from ostler.wire.running import Draft
 
 Agent = str | None
@@ -23,11 +22,7 @@ def translate(turn: Turn, event: frames.Event) -> Sequence[Output]:
             return ()
         raise Unreadable(f"Unknown event '{event.type}'", "$.params.event.type")
     kind, handler = found
-    try:
-        data = msgspec.json.decode(event.data, type=kind)
-    except msgspec.DecodeError as error:
-        raise frames.unreadable(error, "$.params.event.data") from error
-    return handler(turn, event.agent_id, data)
+    return handler(turn, event.agent_id, say.read(event.data, kind, "$.params.event.data"))
 
 
 def _think(turn: Turn, agent: Agent, data: frames.ReasoningDelta) -> Sequence[Output]:
@@ -48,7 +43,7 @@ def _message(turn: Turn, agent: Agent, data: frames.AssistantMessage) -> Sequenc
 
 def _retry(turn: Turn, agent: Agent, data: frames.TurnRetry) -> Sequence[Output]:
     message = f"The model call failed ({data.reason or 'unknown reason'}); trying again."
-    return *turn.talk.give_up(agent), _notice("warning", message, "retry")
+    return *turn.talk.give_up(agent), say.notice(message, "retry")
 
 
 def _call_over(turn: Turn, agent: Agent, _: frames.Empty) -> Sequence[Output]:
@@ -114,27 +109,27 @@ def _call_failure(turn: Turn, _: Agent, data: frames.CallFailure) -> Sequence[Ou
 
 def _error(turn: Turn, agent: Agent, data: frames.SessionError) -> Sequence[Output]:
     """An error of a sub-agent fails its tool call, not the turn."""
-    return (turn.fail(data) if agent is None else _notice("warning", data.message, data.error_type),)
+    return (turn.fail(data) if agent is None else say.notice(data.message, data.error_type or None),)
 
 
 def _info(_: Turn, __: Agent, data: frames.Information) -> Sequence[Output]:
-    return () if data.info_type in SILENT_INFO else (_notice("info", data.message, data.info_type),)
+    return () if data.info_type in SILENT_INFO else (say.notice(data.message, data.info_type or None, "info"),)
 
 
 def _warning(_: Turn, __: Agent, data: frames.Warned) -> Sequence[Output]:
-    return (_notice("warning", data.message, data.warning_type),)
+    return (say.notice(data.message, data.warning_type or None),)
 
 
 def _compacted(_: Turn, __: Agent, data: frames.Compacted) -> Sequence[Output]:
     if data.success:
-        return (_notice("info", "The conversation was summarised to make room.", "compaction"),)
-    return (_notice("warning", f"The conversation could not be summarised: {data.error}", "compaction"),)
+        return (say.notice("The conversation was summarised to make room.", "compaction", "info"),)
+    return (say.notice(f"The conversation could not be summarised: {data.error}", "compaction"),)
 
 
 def _mcp(_: Turn, __: Agent, data: frames.McpStatus) -> Sequence[Output]:
     if data.status != "failed":
         return ()
-    return (_notice("warning", f"MCP server '{data.server_name}' failed: {data.error}", "mcp_server_failed"),)
+    return (say.notice(f"MCP server '{data.server_name}' failed: {data.error}", "mcp_server_failed"),)
 
 
 def _model(_: Turn, agent: Agent, data: frames.ModelChange) -> Sequence[Output]:
@@ -148,10 +143,6 @@ def _mode(_: Turn, agent: Agent, data: frames.ModeChange) -> Sequence[Output]:
 def _idle(turn: Turn, agent: Agent, data: frames.Idle) -> Sequence[Output]:
     """Comes once, when background commands and sub-agents are done as well."""
     return (turn.end(data),) if agent is None else ()
-
-
-def _notice(severity: Literal["info", "warning"], message: str, code: str) -> Draft:
-    return Draft("notice", NoticeData(severity=severity, message=message, code=code or None))
 
 
 EVENTS: dict[str, tuple[type[frames.Frame], Handler]] = {

@@ -4,8 +4,6 @@ from typing import Literal
 
 import msgspec
 
-from ostler.agents.adapter import Unreadable
-
 Number = int | float
 NOTHING = msgspec.Raw(b"null")
 
@@ -326,9 +324,3 @@ class ProviderError(Frame, frozen=True, kw_only=True):
     """What providers put into the body of an error."""
 
     message: str
-
-
-def unreadable(error: msgspec.DecodeError, place: str) -> Unreadable:
-    """What is wrong, and where below `place`."""
-    reason, _, location = str(error).partition(" - at `$")
-    return Unreadable(reason, place + location.removesuffix("`"))

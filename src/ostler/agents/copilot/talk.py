@@ -6,27 +6,17 @@ message of its own under way; items of a sub-agent hang below the call that spaw
 
 import re
 from collections import Counter
-from pathlib import PurePath
-from typing import Literal
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.adapter import Unreadable
 from ostler.agents.copilot import frames
-from ostler.wire.events import (
-    ArtifactCreatedData,
-    FileChangedData,
-    ItemCompletedData,
-    ItemDeltaData,
-    ItemStartedData,
-    TerminalOutputData,
-)
 from ostler.wire.items import Item, ItemStatus
-from ostler.wire.parts import ContentPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.parts import ContentPart, TextPart, ToolCallPart
 from ostler.wire.running import Draft
 
-_DOCUMENTS = {".md", ".txt", ".rst", ".html", ".pdf"}
-_ACTIONS: dict[str, Literal["created", "modified", "deleted"]] = {
+_ACTIONS: dict[str, say.Action] = {
     "create": "created",
     "edit": "modified",
     "delete": "deleted",
@@ -41,14 +31,18 @@ class _Message:
         self.thoughts = ""
         self.words = ""
 
+    def grown(self, delta: ContentPart) -> Draft:
+        """It goes on."""
+        return say.grown(self.item.item_id, delta, self.item.native_item_id)
+
     def final(self, status: ItemStatus, thoughts: str, words: str) -> Draft:
         """It is over, with this in it."""
         parts: list[ContentPart] = []
         if thoughts:
-            parts.append(ReasoningPart(text=thoughts, visibility="public"))
+            parts.append(say.thought(thoughts))
         if words:
             parts.append(TextPart(text=words))
-        return _closed(msgspec.structs.replace(self.item, status=status, content=tuple(parts)))
+        return say.closed(msgspec.structs.replace(self.item, content=tuple(parts)), status)
 
 
 class Talk:
@@ -69,8 +63,7 @@ class Talk:
     def call(self, native: str | None) -> ToolCallPart | None:
         """An open tool call."""
         item = self._calls.get(native) if native is not None else None
-        parts = item.content if item is not None else ()
-        return next((part for part in parts if isinstance(part, ToolCallPart)), None)
+        return None if item is None else say.use_of(item)
 
     def spawn(self, agent: str, call: str) -> None:
         """A tool call started an agent."""
@@ -89,13 +82,13 @@ class Talk:
         """A thought grows."""
         message, begun = self._message(agent, delta.reasoning_id)
         message.thoughts += delta.delta_content
-        return [*begun, _grown(message.item, ReasoningPart(text=delta.delta_content, visibility="public"))]
+        return [*begun, message.grown(say.thought(delta.delta_content))]
 
     def say(self, agent: str | None, delta: frames.MessageDelta) -> list[Draft]:
         """A message grows."""
         message, begun = self._message(agent, delta.message_id)
         message.words += delta.delta_content
-        return [*begun, _grown(message.item, TextPart(text=delta.delta_content))]
+        return [*begun, message.grown(TextPart(text=delta.delta_content))]
 
     def begin(self, agent: str | None, start: frames.MessageStart) -> list[Draft]:
         """A message opens, unless its thoughts have opened it already."""
@@ -118,17 +111,9 @@ class Talk:
         found = self._messages.get(agent)
         if found is not None:
             return found, []
-        item = Item(
-            item_id=f"itm_{self._start}_{native}",
-            kind="message",
-            role="assistant",
-            status="in_progress",
-            content=(),
-            native_item_id=native,
-            parent_id=self._parent(agent),
-        )
+        item = say.message(f"itm_{self._start}_{native}", native, self._parent(agent))
         message = self._messages[agent] = _Message(item)
-        return message, [_opened(item)]
+        return message, [say.opened(item)]
 
     # Tools
 
@@ -138,43 +123,21 @@ class Talk:
         self._uses[native] += 1
         again = f"_{self._uses[native]}" if self._uses[native] > 1 else ""  # some models count from zero each time
         self._items[native] = f"itm_{self._start}_{native}{again}"
-        part = ToolCallPart(name=start.tool_name, arguments=bytes(start.arguments).decode(), call_id=native)
-        item = Item(
-            item_id=self._items[native],
-            kind="tool_call",
-            role="assistant",
-            status="in_progress",
-            content=(part,),
-            native_item_id=native,
-            parent_id=self._parent(agent) or self.item_of(start.parent_tool_call_id),
-        )
+        parent_id = self._parent(agent) or self.item_of(start.parent_tool_call_id)
+        item = say.call(self._items[native], start.tool_name, start.arguments, native, parent_id)
         self._calls[native] = item
-        return [_opened(item)]
+        return [say.opened(item)]
 
     def output(self, printed: frames.ShellOutput) -> list[Draft]:
         """A command printed something."""
-        item_id = self.item_of(printed.tool_call_id)
-        data = TerminalOutputData(stream=printed.stream or "stdout", data=printed.text, item_id=item_id)
-        return [Draft("terminal.output", data)]
+        return [say.printed(printed.text, self.item_of(printed.tool_call_id), printed.stream or "stdout")]
 
     def end_call(self, done: frames.ToolComplete) -> list[Draft]:
         """A tool is done: its files, its end, its result."""
         call = self._calls.pop(done.tool_call_id, None)
         if call is None:
             raise Unreadable(f"No tool call {done.tool_call_id} is open", "$.params.event.data.toolCallId")
-        status: ItemStatus = "completed" if _went_well(done) else "failed"
-        result = Item(
-            item_id=f"{call.item_id}_result",
-            kind="tool_result",
-            role="tool",
-            status=status,
-            content=(ToolResultPart(call_id=done.tool_call_id, output=_output(done)),),
-            native_item_id=done.tool_call_id,
-            parent_id=call.item_id,
-        )
-        ended = msgspec.structs.replace(call, status=status)
-        begun = msgspec.structs.replace(result, status="in_progress", content=())
-        return [*_changes(done, call.item_id), _closed(ended), _opened(begun), _closed(result)]
+        return [*_changes(done, call.item_id), *say.answered(call, _output(done), failed=not _went_well(done))]
 
 
 def _went_well(done: frames.ToolComplete) -> bool:
@@ -191,19 +154,11 @@ def _output(done: frames.ToolComplete) -> str:
 
 def _changes(done: frames.ToolComplete, item_id: str) -> list[Draft]:
     shown = (done.result.detailed_content if done.result is not None else None) or ""
-    return [draft for edit in done.file_edits or () for draft in _change(edit, shown, item_id)]
-
-
-def _change(edit: frames.FileEdit, shown: str, item_id: str) -> list[Draft]:
-    action = _ACTIONS.get(edit.kind, "modified")
-    change = FileChangedData(path=edit.path, action=action, diff=diff_of(edit.path, shown), item_id=item_id)
-    if action == "deleted":
-        return [Draft("file.changed", change)]
-    kind = "document" if PurePath(edit.path).suffix.lower() in _DOCUMENTS else "code"
-    artifact = ArtifactCreatedData(
-        path=edit.path, action="write" if action == "created" else "edit", artifact_type=kind, item_id=item_id
-    )
-    return [Draft("file.changed", change), Draft("artifact.created", artifact)]
+    return [
+        draft
+        for edit in done.file_edits or ()
+        for draft in say.changed(edit.path, _ACTIONS.get(edit.kind, "modified"), diff_of(edit.path, shown), item_id)
+    ]
 
 
 def diff_of(path: str, shown: str) -> str | None:
@@ -211,15 +166,3 @@ def diff_of(path: str, shown: str) -> str | None:
     sections = re.split(r"^(?=diff --git )", shown, flags=re.MULTILINE)
     ending = f" b/{path.lstrip('/')}"
     return next((section for section in sections if section.partition("\n")[0].endswith(ending)), None)
-
-
-def _opened(item: Item) -> Draft:
-    return Draft("item.started", ItemStartedData(item=item))
-
-
-def _closed(item: Item) -> Draft:
-    return Draft("item.completed", ItemCompletedData(item=item))
-
-
-def _grown(item: Item, delta: ContentPart) -> Draft:
-    return Draft("item.delta", ItemDeltaData(item_id=item.item_id, delta=delta, native_item_id=item.native_item_id))

@@ -7,25 +7,19 @@ import mimetypes
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, assert_never
+from typing import Any, assert_never
 
 import msgspec
 
-from ostler.agents import jsonrpc
+from ostler.agents import jsonrpc, say
 from ostler.agents.adapter import Output, Ready, StartFailed, TurnDone, Unreadable
 from ostler.agents.copilot import asks, events, frames
 from ostler.agents.copilot.turn import Turn
-from ostler.wire.events import AgentUnparsedData, ErrorData, NoticeData, PlanEntry, PlanUpdatedData
+from ostler.wire.events import AgentUnparsedData
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
-T = TypeVar("T")
 _METHOD_NOT_FOUND = -32601
-_PLAN_STATUS: dict[str, Literal["completed", "in_progress"]] = {
-    "done": "completed",
-    "completed": "completed",
-    "in_progress": "in_progress",
-}
 
 
 class CopilotTranslator:
@@ -102,7 +96,7 @@ class CopilotTranslator:
             return ()
         if message.method != "session.event":
             raise Unreadable(f"Unknown notification '{message.method}'", "$.method")
-        event = _read(message.params, frames.EventNotice, "$.params").event
+        event = say.read(message.params, frames.EventNotice, "$.params").event
         outputs = list(events.translate(self._turn, event))
         if self._turn.todos_changed:
             self._turn.todos_changed = False
@@ -117,10 +111,10 @@ class CopilotTranslator:
         ask_id = f"que_{self._spec.start}_{message.id}"
         match message.method:
             case "userInput.request":
-                asked = _read(message.params, frames.UserInputRequest, "$.params")
+                asked = say.read(message.params, frames.UserInputRequest, "$.params")
                 return self._ask(asks.question(ask_id, message.id, asked, self._turn.asker(asked.question)))
             case "exitPlanMode.request":
-                wanted = _read(message.params, frames.ExitPlanRequest, "$.params")
+                wanted = say.read(message.params, frames.ExitPlanRequest, "$.params")
                 return self._ask(asks.plan_approval(ask_id, message.id, wanted, self._turn.asker("")))
             case _:
                 unknown = AgentUnparsedData(error=f"Unknown request '{message.method}'", location="$.method")
@@ -143,25 +137,24 @@ class CopilotTranslator:
     def _on_failure(self, method: str, error: jsonrpc.RpcError) -> Sequence[Output]:
         if method == "session.resume":
             lost = f"The conversation could not be resumed, so the agent has forgotten it. {error.message}"
-            notice = NoticeData(severity="warning", message=lost, code="resume_failed")
-            return Draft("notice", notice), self._calls.request("session.create", self._opening)
+            return say.notice(lost, "resume_failed"), self._calls.request("session.create", self._opening)
         if method in {"connect", "session.create", "session.mode.set"}:
             return (StartFailed(error.message),)
-        draft = Draft("error", ErrorData(message=error.message, code="agent_error", details={"method": method}))
+        draft = say.failure(error.message, "agent_error", {"method": method})
         if method == "session.send" and not self._accepted:
             return draft, TurnDone(outcome="failed", stop_reason="not_accepted")
         return (draft,)
 
     def on_connected(self, result: msgspec.Raw) -> Sequence[Output]:
         """It is there: make the session, or go on with one."""
-        self._version = _read(result, frames.Connected, "$.result").version
+        self._version = say.read(result, frames.Connected, "$.result").version
         if self._spec.resume is None:
             return (self._calls.request("session.create", self._opening),)
         return (self._calls.request("session.resume", {**self._opening, "sessionId": self._spec.resume}),)
 
     def on_session(self, result: msgspec.Raw) -> Sequence[Output]:
         """The session is there: choose its mode."""
-        self._opened = _read(result, frames.SessionOpened, "$.result")
+        self._opened = say.read(result, frames.SessionOpened, "$.result")
         if self._mode is not None and self._mode != self._opened.mode:
             return (self._request("session.mode.set", {"mode": self._mode}),)
         return self.on_mode(result)
@@ -185,15 +178,9 @@ class CopilotTranslator:
 
     def on_todos(self, result: msgspec.Raw) -> Sequence[Output]:
         """The agent's todo table, whole."""
-        rows = _read(result, frames.TodoRows, "$.result").rows
-        entries = tuple(
-            PlanEntry(
-                content=row.title or row.description or row.id or "",
-                status=_PLAN_STATUS.get(row.status or "", "pending"),
-            )
-            for row in rows
-        )
-        return (Draft("plan.updated", PlanUpdatedData(entries=entries)),)
+        rows = say.read(result, frames.TodoRows, "$.result").rows
+        known = [("completed" if row.status == "done" else row.status or "", row) for row in rows]
+        return (say.plan(say.step(row.title or row.description or row.id or "", status) for status, row in known),)
 
 
 SILENT_NOTIFICATIONS = {
@@ -208,13 +195,6 @@ RESULTS: dict[str, Callable[[CopilotTranslator, msgspec.Raw], Sequence[Output]]]
     "session.send": CopilotTranslator.on_accepted,
     "session.plan.readSqlTodos": CopilotTranslator.on_todos,
 }
-
-
-def _read(raw: msgspec.Raw, kind: type[T], place: str) -> T:
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except msgspec.DecodeError as error:
-        raise frames.unreadable(error, place) from error
 
 
 def _message(prompt: Prompt) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from contextlib import suppress
 
 import msgspec
 
+from ostler.agents import say
 from ostler.agents.adapter import TurnDone
 from ostler.agents.copilot import asks, frames
 from ostler.agents.copilot.talk import Talk
-from ostler.wire.events import ErrorData, UsageUpdatedData
+from ostler.wire.events import UsageUpdatedData
 from ostler.wire.running import Draft
 
 _CODES = {
@@ -125,7 +126,7 @@ class Turn:
         fallback = "agent_error" if error.status_code is None and said is None else "provider_error"
         details = {"type": error.error_type, "status": error.status_code, "code": error.error_code}
         known = {name: value for name, value in details.items() if value}
-        return Draft("error", ErrorData(message=message, code=_CODES.get(error.error_type, fallback), details=known))
+        return say.failure(message, _CODES.get(error.error_type, fallback), known)
 
 
 def _sum(before: int | None, more: frames.Number | None) -> int | None:
