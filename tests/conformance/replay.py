@@ -112,10 +112,6 @@ class ReplayConnection:
         self._moved = asyncio.Event()
         self._playing = asyncio.create_task(self._play())
 
-    @property
-    def native_session_id(self) -> str | None:
-        return self.dialogue.ready.native_session_id if self.dialogue.ready else None
-
     async def open(self) -> None:
         """Play the handshake."""
         self.dialogue.open()

@@ -27,7 +27,7 @@ from ostler.wire.events import (
     TurnEndedData,
 )
 from ostler.wire.parts import TextPart
-from ostler.wire.running import AgentExit, AgentSpec, Draft, PermissionAnswer, Prompt
+from ostler.wire.running import AgentExit, AgentSpec, Draft, PermissionAnswer, Prompt, RunnerStats
 from tests.runner.tools import HERE, PATIENCE, Leash, Recorder, TinyAdapter, until
 
 LIMITS = Limits(
@@ -90,7 +90,7 @@ async def test_a_turn_is_delivered_in_order_with_one_end(tmp_path: Path) -> None
     async with running() as runner:
         connection = await runner.connect(spec_in(tmp_path), sink)
         await turn(connection, sink, "say one", "say two", "done completed", "done failed")
-        native = connection.native_session_id
+        native = sink.native_session_id
     assert sink.types() == [
         "session.info",
         "item.started",
@@ -114,7 +114,7 @@ async def test_frames_that_make_no_sense_are_recorded_and_the_turn_goes_on(tmp_p
         await turn(
             connection, sink, "raw ff00", "raw 7b", 'frame {"what": 1}', 'frame {"boom": "bang"}', "done completed"
         )
-        stats = runner.stats()
+        stats = await runner.stats()
     found = [draft for draft in sink.drafts if isinstance(draft.data, AgentUnparsedData)]
     first, second, third, fourth = (draft.data for draft in found)
     digest = hashlib.sha256(b"\xff\x00").hexdigest()
@@ -124,7 +124,7 @@ async def test_frames_that_make_no_sense_are_recorded_and_the_turn_goes_on(tmp_p
     assert (getattr(third, "error", ""), getattr(third, "location", "")) == ("unknown frame", "$")
     assert getattr(fourth, "error", "") == "RuntimeError: bang"
     assert getattr(fourth, "location", "").startswith("tools.py:")
-    assert stats == {"processes": 1, "frames": {"tiny": 6}, "unparsed_frames": {"tiny": 4}}
+    assert stats == RunnerStats(processes=1, frames={"tiny": 6}, unparsed_frames={"tiny": 4})
 
 
 async def test_a_frame_of_5_megabytes_arrives_whole(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ async def test_an_agent_that_dies_in_a_turn_fails_it(tmp_path: Path) -> None:
         await until(lambda: sink.end is not None)
         with pytest.raises(AgentExited):
             await connection.prompt(prompt("say more"))
-        assert runner.stats()["processes"] == 0
+        assert (await runner.stats()).processes == 0
     stderr = StderrOutput(truncated=False, head="out of luck", total_lines=1)
     assert sink.types()[-3:] == ["error", "item.completed", "turn.ended"]
     assert data_of(sink, "error") == ErrorData(
@@ -418,7 +418,7 @@ async def test_a_start_that_fails_says_why_and_leaves_nothing(
     async with running(adapter, start_timeout=PATIENCE if exit_code else 0.5) as runner:
         with pytest.raises(AgentStartFailed) as caught:
             await runner.connect(spec_in(tmp_path, **changes), sink)
-        assert runner.stats()["processes"] == 0
+        assert (await runner.stats()).processes == 0
     assert reason in str(caught.value)
     assert caught.value.fields["exit_code"] == exit_code
     assert set(caught.value.fields) == {"agent", "reason", "exit_code", "stderr"}

@@ -98,9 +98,9 @@ async def test_closing_ends_all_agents_and_refuses_new_ones(tmp_path: Path) -> N
     runner = runner_of(HERE)
     sinks = [Recorder() for _ in range(5)]
     await asyncio.gather(*(runner.connect(spec_in(tmp_path / str(n)), sink) for n, sink in enumerate(sinks)))
-    assert runner.stats()["processes"] == 5
+    assert (await runner.stats()).processes == 5
     await runner.close()
-    assert runner.stats()["processes"] == 0
+    assert (await runner.stats()).processes == 0
     assert [sink.end is not None and sink.end.expected for sink in sinks] == [True] * 5
     with pytest.raises(Stopping):
         await runner.connect(spec_in(tmp_path), Recorder())
@@ -111,9 +111,9 @@ async def test_the_mock_agent_remembers_across_processes(runner: LocalRunner, tm
     first = await runner.connect(spec_in(tmp_path), sink)
     assert await said(first, sink, "mock: say hello") == "hello"
     await first.close(force=False)
-    again = msgspec.structs.replace(spec_in(tmp_path), start=2, resume=first.native_session_id)
+    again = msgspec.structs.replace(spec_in(tmp_path), start=2, resume=sink.native_session_id)
     second = await runner.connect(again, later := Recorder())
-    assert second.native_session_id == first.native_session_id
+    assert later.native_session_id == sink.native_session_id
     assert "2 user turns" in await said(second, later, "mock: recall")
 
 

@@ -27,9 +27,9 @@ from ostler.agents.adapter import (
 from ostler.agents.sources import OnPath, Source
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.process import Command, Process
-from ostler.wire.events import ItemDeltaData, PermissionData
+from ostler.wire.events import ItemDeltaData, PermissionData, SessionInfoData
 from ostler.wire.parts import TextPart
-from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, PermissionAnswer, Prompt
+from ostler.wire.running import AgentExit, AgentSpec, Answer, Connected, Draft, PermissionAnswer, Prompt
 
 PROGRAMS = Path(__file__).with_name("programs")
 HERE = str(PROGRAMS / "here")
@@ -181,11 +181,16 @@ class Recorder:
 
     def __init__(self, *, keep: bool = True) -> None:
         self.drafts: list[Draft] = []
+        self.report: Connected | None = None
         self.end: AgentExit | None = None
         self.deliveries = 0
         self.keep = keep
         self.on_deliver: Callable[[], Any] = lambda: None
         self.pause = 0.0
+
+    async def connected(self, report: Connected) -> None:
+        assert self.report is None, "connected twice"
+        self.report = report
 
     async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
         assert self.end is None, "delivered after closed"
@@ -197,6 +202,12 @@ class Recorder:
     async def closed(self, end: AgentExit) -> None:
         assert self.end is None, "closed twice"
         self.end = end
+
+    @property
+    def native_session_id(self) -> str | None:
+        """The agent's own id of the session, as far as it was told."""
+        infos = [draft.data for draft in self.drafts if isinstance(draft.data, SessionInfoData)]
+        return next((info.native_session_id for info in reversed(infos) if info.native_session_id), None)
 
     def types(self) -> list[str]:
         return [draft.type for draft in self.drafts]

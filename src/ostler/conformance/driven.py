@@ -53,7 +53,7 @@ class Driven:
 
     async def remembered(self) -> str:
         """The agent's own id of the conversation, once whoever keeps it has it."""
-        native = self.connection.native_session_id
+        native = self.sink.native_session_id
         if native is None:
             raise Unmet("the agent has no id for its session, so nothing can go on with it")
         await self.world.known(native)

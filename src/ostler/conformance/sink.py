@@ -7,7 +7,7 @@ from typing import Any
 from ostler.conformance.outcomes import Unmet, of_type
 from ostler.link.protocol import Connection
 from ostler.wire.events import PermissionData, QuestionData
-from ostler.wire.running import AgentExit, Answer, Draft, PermissionAnswer, QuestionAnswer
+from ostler.wire.running import AgentExit, Answer, Connected, Draft, PermissionAnswer, QuestionAnswer
 
 PATIENCE = 90.0
 _SHOWN = 12
@@ -54,6 +54,15 @@ class AskSink:
     def unparsed(self) -> list[str]:
         """What was wrong with frames that nobody understood."""
         return [data.error for data in of_type(self.drafts, "agent.unparsed")]
+
+    @property
+    def native_session_id(self) -> str | None:
+        """The agent's own id of the session, as far as it was told."""
+        told = [data.native_session_id for data in of_type(self.drafts, "session.info")]
+        return next((native for native in reversed(told) if native is not None), None)
+
+    async def connected(self, report: Connected) -> None:
+        """The process is there; nothing is to be known of it but its events."""
 
     async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
         """Keep the events and answer the asks among them."""

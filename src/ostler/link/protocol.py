@@ -1,15 +1,17 @@
 """What a server asks of a runner, and what a runner reports; a cluster differs only in who implements it."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from ostler.wire.agents import Agent, Installed
-from ostler.wire.running import AgentExit, AgentSpec, Answer, Draft, KeptProcess, Prompt
-from ostler.wire.sessions import ProcessInfo
+from ostler.wire.running import AgentExit, AgentSpec, Answer, Connected, Draft, KeptProcess, Prompt, RunnerStats
 
 
 class Sink(Protocol):
     """Where a connection reports; implemented by the session."""
+
+    async def connected(self, report: Connected) -> None:
+        """The process is there; called exactly once, before `connect` or `adopt` returns."""
 
     async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
         """Take events in order; returns when they are durable, which is the agent's back-pressure.
@@ -24,29 +26,6 @@ class Sink(Protocol):
 
 class Connection(Protocol):
     """The live link to one agent process of one session."""
-
-    @property
-    def native_session_id(self) -> str | None:
-        """The agent's own id of the session, once known."""
-
-    @property
-    def process(self) -> ProcessInfo | None:
-        """Who runs, for operators."""
-
-    @property
-    def open_asks(self) -> tuple[str, ...]:
-        """The ids of what the agent waits for."""
-
-    @property
-    def remembers(self) -> bool:
-        """Whether the agent knows what was said in this session before."""
-
-    @property
-    def steered(self) -> tuple[Prompt, ...]:
-        """The messages that were added to turns under way, by this server or an earlier one."""
-
-    def has_heard(self, prompt_id: str) -> bool:
-        """Whether this process was given a prompt, by this server or an earlier one."""
 
     async def prompt(self, prompt: Prompt) -> None:
         """Begin a turn; its end is delivered as exactly one turn.ended."""
@@ -104,5 +83,5 @@ class Runner(Protocol):
     async def close(self) -> None:
         """End everything that runs here, within a bounded time."""
 
-    def stats(self) -> dict[str, Any]:
-        """Numbers for metrics: live processes, frames read, frames not understood by agent."""
+    async def stats(self) -> RunnerStats:
+        """Numbers for metrics."""

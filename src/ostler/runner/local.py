@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -37,7 +36,7 @@ from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.runtimes.credentials import Found, find_credentials
 from ostler.wire.agents import Agent, Installed
 from ostler.wire.events import LogData, NoticeData
-from ostler.wire.running import AgentSpec, Draft, KeptProcess
+from ostler.wire.running import AgentSpec, Draft, KeptProcess, RunnerStats
 
 
 class LocalRunner:
@@ -289,13 +288,13 @@ class LocalRunner:
         await asyncio.gather(self._installations.close(), *ending)
         await self._nursery.close()
 
-    def stats(self) -> dict[str, Any]:
+    async def stats(self) -> RunnerStats:
         """Numbers for metrics."""
-        return {
-            "processes": sum(connection.process is not None for connection in self._connections),
-            "frames": {name: counts.frames for name, counts in self._counts.items()},
-            "unparsed_frames": {name: counts.unparsed for name, counts in self._counts.items()},
-        }
+        return RunnerStats(
+            processes=sum(connection.is_alive for connection in self._connections),
+            frames={name: counts.frames for name, counts in self._counts.items()},
+            unparsed_frames={name: counts.unparsed for name, counts in self._counts.items()},
+        )
 
     def _adapter(self, agent: str) -> Adapter:
         adapter = self._adapters.get(agent) or self._aliases.get(agent)

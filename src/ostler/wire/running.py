@@ -7,6 +7,7 @@ import msgspec
 from ostler.wire.events import EVENTS, EventSource, PermissionMode, StderrOutput
 from ostler.wire.parts import PromptPart
 from ostler.wire.providers import McpServer, Provider
+from ostler.wire.sessions import ProcessInfo
 
 if TYPE_CHECKING:
     EventData = msgspec.Struct
@@ -102,6 +103,32 @@ class AgentExit(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     signal: int | None = None
     stderr: StderrOutput | None = None
+
+
+class Connected(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runner reports of an agent process when it has it: one it started, or one of an earlier server."""
+
+    process: ProcessInfo | None
+    """Who runs, for operators; None if it has ended already."""
+    remembers: bool
+    """Whether the agent knows what was said in this session before."""
+    open_asks: tuple[str, ...] = ()
+    """The ids of what the agent waits for."""
+    heard: tuple[str, ...] = ()
+    """The ids of the prompts that it was given before."""
+    steered: tuple[Prompt, ...] = ()
+    """The messages that were added to turns under way before."""
+
+
+class RunnerStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers for metrics."""
+
+    processes: int
+    """Live agents."""
+    frames: dict[str, int]
+    """Frames read, by agent."""
+    unparsed_frames: dict[str, int]
+    """Frames that nobody understood, by agent."""
 
 
 class KeptProcess(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ async def _next_turn(stage: Stage, agent: Driven, script: str) -> list[Draft]:
     try:
         return await agent.turn(script)
     except AgentExited:
-        async with stage.agent(resume=agent.connection.native_session_id, start=2) as again:
+        async with stage.agent(resume=agent.sink.native_session_id, start=2) as again:
             return await again.turn(script)
 
 

@@ -26,7 +26,7 @@ from ostler.runner.processes.survey import is_whole
 from ostler.runner.processes.waiting import Silence, TurnClock, finished
 from ostler.runner.runtimes.home import environment, prepare_home
 from ostler.wire.events import ErrorData, PermissionData, StderrOutput
-from ostler.wire.running import AgentExit, Answer, Draft, Prompt
+from ostler.wire.running import AgentExit, Answer, Connected, Draft, Prompt
 from ostler.wire.sessions import ProcessInfo
 
 log = Log(__name__)
@@ -90,7 +90,7 @@ class AgentConnection:
         )
         self._process: Process | None = None
         self._journal: Journal | None = None
-        self._heard: set[str] = set()
+        self._heard: list[str] = []
         self._steered: list[Prompt] = []
         self._task: asyncio.Task[None] | None = None
         self._delivery: asyncio.Task[None] | None = None
@@ -107,42 +107,25 @@ class AgentConnection:
         self._leaving = False
 
     @property
-    def native_session_id(self) -> str | None:
-        """The agent's own id of the session, once known."""
-        ready = self._dialogue.ready
-        return ready.native_session_id if ready else None
-
-    @property
     def ready(self) -> Ready | None:
         """What the agent said when it was ready, such as the models it offers."""
         return self._dialogue.ready
 
     @property
-    def process(self) -> ProcessInfo | None:
-        """Who runs, for operators."""
-        if self._process is None or self._process.is_gone:
-            return None
-        return ProcessInfo(pid=self._process.pid, keeper_pid=self._process.keeper, started_at=self._kept.started_at)
+    def is_alive(self) -> bool:
+        """Whether the process is there."""
+        return self._process is not None and not self._process.is_gone
 
-    @property
-    def open_asks(self) -> tuple[str, ...]:
-        """The ids of what the agent waits for."""
+    def _report(self, process: Process) -> Connected:
         asks = self._dialogue.guard.open_asks
-        return tuple(ask.permission_id if isinstance(ask, PermissionData) else ask.question_id for ask in asks)
-
-    @property
-    def remembers(self) -> bool:
-        """Whether the agent knows what was said in this session before."""
-        return self._dialogue.remembers
-
-    def has_heard(self, prompt_id: str) -> bool:
-        """Whether this process was given a prompt."""
-        return prompt_id in self._heard
-
-    @property
-    def steered(self) -> tuple[Prompt, ...]:
-        """The messages that were added to turns under way."""
-        return tuple(self._steered)
+        runs = ProcessInfo(pid=process.pid, keeper_pid=process.keeper, started_at=self._kept.started_at)
+        return Connected(
+            process=None if process.is_gone else runs,
+            remembers=self._dialogue.remembers,
+            open_asks=tuple(ask.permission_id if isinstance(ask, PermissionData) else ask.question_id for ask in asks),
+            heard=tuple(self._heard),
+            steered=tuple(self._steered),
+        )
 
     def move(self, folder: Path) -> None:
         """Keep the process's files elsewhere from now on."""
@@ -239,6 +222,7 @@ class AgentConnection:
         self._opened = self._dialogue.ready is not None
         if not entries:
             await self._become_ready(process, greet=True)
+        await self._sink.connected(self._report(process))
 
     async def _become_ready(self, process: Process, *, greet: bool) -> None:
         async with undone_later_by(self._give_up):
@@ -294,7 +278,7 @@ class AgentConnection:
         self._act(process)
 
     def _prompt(self, prompt: Prompt) -> None:
-        self._heard.add(prompt.prompt_id)
+        self._heard.append(prompt.prompt_id)
         self._clock.start()
         self._dialogue.prompt(prompt)
 

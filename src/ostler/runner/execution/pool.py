@@ -13,7 +13,7 @@ from ostler.base.logs import Log
 from ostler.base.private import make_folder
 from ostler.link.protocol import Sink
 from ostler.runner.execution.connection import AgentConnection
-from ostler.wire.running import AgentExit, AgentSpec, Draft
+from ostler.wire.running import AgentExit, AgentSpec, Connected, Draft
 
 log = Log(__name__)
 Opener = Callable[[AgentSpec, Sink], Awaitable[AgentConnection]]
@@ -25,8 +25,13 @@ class HeldSink:
 
     def __init__(self) -> None:
         self._sink: Sink | None = None
+        self._report: Connected | None = None
         self._held: list[tuple[Sequence[Draft], int]] = []
         self.is_over = False
+
+    async def connected(self, report: Connected) -> None:
+        """Keep the report; a spare has no session yet."""
+        self._report = report
 
     async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
         """Keep the events, or pass them on."""
@@ -43,6 +48,8 @@ class HeldSink:
 
     async def pass_on(self, sink: Sink) -> None:
         """Hand over what was kept, in order, and from now on everything."""
+        if self._report is not None:
+            await sink.connected(self._report)
         while self._held:
             await sink.deliver(*self._held.pop(0))
         self._sink = sink

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ostler.base.errors import AgentStartFailed
+from ostler.base.errors import AgentLost, AgentStartFailed
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.creation import agent_spec
@@ -14,7 +14,8 @@ from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.sessions.settings import settings_now
 from ostler.server.store.records import Progress, SessionRecord
-from ostler.wire.running import AgentExit, AgentSpec, Draft, KeptProcess, Prompt
+from ostler.wire.running import AgentExit, AgentSpec, Connected, Draft, KeptProcess, Prompt
+from ostler.wire.sessions import ProcessInfo
 
 
 class Served(Protocol):
@@ -47,8 +48,12 @@ class _Link:
     def __init__(self, session: Served, start: int) -> None:
         self.alive = True
         self.connection: Connection | None = None
+        self.report: Connected | None = None
         self._session = session
         self._start = start
+
+    async def connected(self, report: Connected) -> None:
+        self.report = report
 
     async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
         await self._session.delivered(drafts, Progress(self._start, step))
@@ -74,6 +79,12 @@ class SessionAgent:
         """The way to its process, while one runs."""
         return self._link.connection if self._link is not None and self._link.alive else None
 
+    @property
+    def process(self) -> ProcessInfo | None:
+        """Who runs, for operators."""
+        link = self._link
+        return link.report.process if link is not None and link.alive and link.report is not None else None
+
     async def prompt(self, prompt: Prompt) -> None:
         """Hand a prompt over, to a new process if there is none; one that remembers nothing is told what was said."""
         self.stay_awake()
@@ -81,20 +92,26 @@ class SessionAgent:
             await asyncio.shield(self._falling_asleep)
         fresh = self.connection is None
         connection = self.connection or await self._started()
-        if fresh and not connection.remembers:
+        if fresh and not self._remembers:
             prompt = await self._session.log.retold(prompt)
         await connection.prompt(prompt)
+
+    @property
+    def _remembers(self) -> bool:
+        return self._link is not None and self._link.report is not None and self._link.report.remembers
 
     def forget(self) -> None:
         """Its process is gone, though nobody has said so yet."""
         self._link = None
 
-    async def adopt(self, kept: KeptProcess, *, known: int) -> Connection:
+    async def adopt(self, kept: KeptProcess, *, known: int) -> Connected:
         """Go on with a process that an earlier server started."""
         link = _Link(self._session, kept.start)
         link.connection = await self._runner.adopt(kept, link, known=known)
         self._link = link
-        return link.connection
+        if link.report is None:
+            raise AgentLost(reason="its runner reported nothing of it.")
+        return link.report
 
     async def _started(self) -> Connection:
         spec = self._spec()

@@ -99,7 +99,7 @@ class LiveSession:
     @property
     def process(self) -> ProcessInfo | None:
         """The agent's process, while one runs."""
-        return self._connection.process if self._connection is not None else None
+        return self.agent.process
 
     # Prompts
 

@@ -1,7 +1,6 @@
 """What an earlier server left: agents that worked on without it, and sessions that were in the middle of something."""
 
 from ostler.base.errors import AgentLost
-from ostler.link.protocol import Connection
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.state import SessionState
@@ -10,7 +9,7 @@ from ostler.server.sessions.work import is_due
 from ostler.wire.events import ErrorData
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart
-from ostler.wire.running import Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
+from ostler.wire.running import Answer, Connected, Draft, PermissionAnswer, Prompt, QuestionAnswer
 from ostler.wire.sessions import Ask, Turn
 
 _REASON = "server_restarted"
@@ -25,7 +24,7 @@ def needs_recovery(state: SessionState) -> bool:
 
 async def go_on(
     live: LiveSession,
-    connection: Connection | None,
+    found: Connected | None,
     turn: Turn | None,
     transcript: Transcript,
     *,
@@ -33,11 +32,11 @@ async def go_on(
 ) -> None:
     """Do what the earlier server would have done next; the transcript begins with the turn that was under way then.
 
-    `lost` says why nobody knows what the agent heard and did, unless there is a connection and it has heard.
+    `lost` says why nobody knows what the agent heard and did, unless its process was found and has heard.
     """
-    if connection is not None:
-        await _catch_up(live, connection, turn, transcript)
-    await _go_on_with_turn(live, connection, turn, transcript, lost=lost)
+    if found is not None:
+        await _catch_up(live, found, turn, transcript)
+    await _go_on_with_turn(live, found, turn, transcript, lost=lost)
     match live.log.state.status:
         case "pausing":
             await live.finish_pause()
@@ -51,24 +50,24 @@ async def go_on(
                 live.agent.rest()
 
 
-async def _catch_up(live: LiveSession, connection: Connection, turn: Turn | None, transcript: Transcript) -> None:
+async def _catch_up(live: LiveSession, found: Connected, turn: Turn | None, transcript: Transcript) -> None:
     """The agent heard more than was written down."""
     written = {message.item.item_id for message in transcript.messages()}
-    for prompt in connection.steered:
+    for prompt in found.steered:
         if turn is not None and prompt.turn_id == turn.turn_id and f"itm_{prompt.prompt_id}" not in written:
             await live.take_up(prompt)
 
 
 async def _go_on_with_turn(
     live: LiveSession,
-    connection: Connection | None,
+    found: Connected | None,
     turn: Turn | None,
     transcript: Transcript,
     *,
     lost: AgentLost | None,
 ) -> None:
     state, prompt = live.log.state, _prompt_of(turn, transcript)
-    if connection is not None and (prompt is None or connection.has_heard(prompt.prompt_id)):
+    if found is not None and (prompt is None or prompt.prompt_id in found.heard):
         return
     if lost is not None or state.asks or _has_answered(transcript):
         if given_up := _given_up(state, transcript.open_items(), lost or AgentLost(reason="its process is gone.")):
@@ -94,10 +93,10 @@ def _prompt_of(turn: Turn | None, transcript: Transcript) -> Prompt | None:
     return None
 
 
-def unheard(live: LiveSession, connection: Connection) -> list[str]:
+def unheard(live: LiveSession, found: Connected) -> list[str]:
     """Asks that were decided, but the agent still waits for them."""
     still_open = {ask.ask_id for ask in live.log.state.asks}
-    return [ask_id for ask_id in connection.open_asks if ask_id not in still_open]
+    return [ask_id for ask_id in found.open_asks if ask_id not in still_open]
 
 
 def answer_of(ask: Ask) -> Answer:

@@ -22,7 +22,7 @@ from ostler.base.errors import (
 )
 from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
-from ostler.link.protocol import Connection, Runner
+from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.admission import Admission, check_choices, check_servers
 from ostler.server.sessions.attachments import prompt_parts
@@ -44,7 +44,7 @@ from ostler.server.store.records import Done, NewSession, SessionFilter, Session
 from ostler.server.store.store import Store
 from ostler.wire.events import TurnEnded
 from ostler.wire.parts import PromptPart
-from ostler.wire.running import Draft, KeptProcess
+from ostler.wire.running import Connected, Draft, KeptProcess
 from ostler.wire.sessions import (
     Ask,
     CreateSession,
@@ -430,26 +430,26 @@ class Sessions(Reading):
     async def _go_on(self, live: LiveSession, kept: KeptProcess | None) -> None:
         turn = live.log.state.turn  # an agent that is adopted may end it at once, and the next one may begin
         lost = AgentLost(reason="the machine stopped while it was there.") if self.store.was_cut else None
-        connection: Connection | None = None
+        found: Connected | None = None
         if kept is not None:
-            found = await self._adopt(live, kept)
-            lost, connection = (found, None) if isinstance(found, AgentLost) else (lost, found)
+            adopted = await self._adopt(live, kept)
+            lost, found = (adopted, None) if isinstance(adopted, AgentLost) else (lost, adopted)
         transcript = await transcript_of(self.store, live.id, turn.first_sequence - 1 if turn else live.log.last)
-        log.info("session.recovered", session_id=live.id, status=live.log.state.status, adopted=connection is not None)
-        await go_on(live, connection, turn, transcript, lost=lost)
+        log.info("session.recovered", session_id=live.id, status=live.log.state.status, adopted=found is not None)
+        await go_on(live, found, turn, transcript, lost=lost)
 
-    async def _adopt(self, live: LiveSession, kept: KeptProcess) -> Connection | AgentLost:
+    async def _adopt(self, live: LiveSession, kept: KeptProcess) -> Connected | AgentLost:
         known = await self.store.read(queries.last_step, live.id, kept.start)
         try:
-            connection = await live.agent.adopt(kept, known=known)
+            found = await live.agent.adopt(kept, known=known)
         except Exception as error:  # whatever is wrong with it: the session can go on with a new process
             log.error("session.not_adopted", session_id=live.id, exc_info=error)
             await self._runner.discard(kept)
             return error if isinstance(error, AgentLost) else AgentLost(reason="it could not be gone on with.")
-        for ask_id in unheard(live, connection):
+        for ask_id in unheard(live, found):
             if (ask := await self.store.read(queries.find_ask, live.id, ask_id)) is not None:
                 await live.tell(answer_of(ask))
-        return connection
+        return found
 
     def at_work(self) -> dict[str, str]:
         """What to call each session with a turn under way, by id."""

@@ -74,7 +74,7 @@ async def metrics(services: Services) -> str:
         "# TYPE ostler_sessions gauge",
         *(f'ostler_sessions{{status="{status}"}} {count}' for status, count in sorted(by_status.items())),
     ]
-    for name, value in sorted(services.runner.stats().items()):
+    for name, value in sorted(msgspec.structs.asdict(await services.runner.stats()).items()):
         if isinstance(value, int | float):
             lines += [f"# TYPE ostler_runner_{name} gauge", f"ostler_runner_{name} {value}"]
     return "\n".join(lines) + "\n"
