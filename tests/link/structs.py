@@ -7,6 +7,9 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import inspect
 
+from ostler.wire.events import EVENTS
+from ostler.wire.running import Draft
+
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 _WHOLE = st.integers(-(2**53), 2**53)
 _ANYTHING = st.recursive(
@@ -61,8 +64,17 @@ def _of(info: inspect.Type) -> st.SearchStrategy[Any]:
             raise NotImplementedError(f"no values of {info}")
 
 
+def drafts(name: str) -> st.SearchStrategy[Draft]:
+    """Drafts of one type of event."""
+    data = values_of(EVENTS[name].__annotations__["data"])
+    raw = st.none() | st.binary(max_size=8)
+    return st.builds(Draft, st.just(name), data, synthetic=st.booleans(), raw=raw, time=st.none() | _TEXT)
+
+
 @cache
 def _struct(cls: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
+    if cls is Draft:
+        return st.sampled_from(sorted(EVENTS)).flatmap(drafts)
     # late, so that a struct may hold its own kind
     return st.deferred(lambda: st.builds(cls, **{field.name: _of(field.type) for field in _fields(cls)}))
 

@@ -1,28 +1,26 @@
 """Everything that server and runner say to each other is the same after it was encoded and decoded."""
 
+from string import Formatter
 from types import ModuleType
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from ostler.base import errors
+from ostler.base.errors import OstlerError
+from ostler.link.messages import Failure, Verb, error_of, failure
+from ostler.link.remote import CONNECTION, RUNNER, SINK
 from ostler.wire import agents, providers, running, workspaces
 from ostler.wire.events import EVENTS
 from ostler.wire.running import Draft
-from tests.link.structs import values_of
+from tests.link.structs import drafts, values_of
 
 
 def structs_in(*modules: ModuleType) -> list[type[msgspec.Struct]]:
     found = [kind for module in modules for kind in vars(module).values() if isinstance(kind, type)]
-    return sorted({kind for kind in found if issubclass(kind, msgspec.Struct)} - {Draft}, key=str)
-
-
-def drafts(name: str) -> st.SearchStrategy[Draft]:
-    data = values_of(EVENTS[name].__annotations__["data"])
-    raw = st.none() | st.binary(max_size=8)
-    return st.builds(Draft, st.just(name), data, synthetic=st.booleans(), raw=raw, time=st.none() | st.text())
+    return sorted({kind for kind in found if issubclass(kind, msgspec.Struct)}, key=str)
 
 
 def survives(value: Any, kind: Any) -> None:
@@ -38,6 +36,32 @@ def test_a_struct_of_the_link_survives(kind: type[msgspec.Struct]) -> None:
         survives(value, kind)
 
     check()
+
+
+@pytest.mark.parametrize("verb", [*RUNNER.values(), *CONNECTION.values(), *SINK.values()], ids=lambda verb: verb.name)
+def test_a_verb_survives_with_its_result(verb: Verb) -> None:
+    @settings(max_examples=20, deadline=None, database=None)
+    @given(values_of(verb.arguments), values_of(verb.result))
+    def check(arguments: msgspec.Struct, result: Any) -> None:
+        survives(arguments, verb.arguments)
+        survives(result, verb.result)
+
+    check()
+
+
+def test_every_error_survives() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, OstlerError)]
+    assert len({kind.code for kind in kinds if kind is not OstlerError}) == len(kinds) - 1
+    for kind in kinds[1:]:
+        names: dict[str, Any] = {name: f"the {name}" for _, name, _, _ in Formatter().parse(kind.template) if name}
+        sent = failure(7, kind(errors={"field": ["wrong"]}, **names))
+        error = error_of(msgspec.msgpack.decode(msgspec.msgpack.encode(sent), type=Failure))
+        assert (type(error), str(error), error.fields, error.errors) == (
+            kind,
+            str(kind(**names)),
+            names,
+            {"field": ["wrong"]},
+        )
 
 
 @pytest.mark.parametrize("name", EVENTS)

@@ -184,6 +184,9 @@ class Recorder:
         self.report: Connected | None = None
         self.end: AgentExit | None = None
         self.deliveries = 0
+        self.steps: list[int] = []
+        self._under_way = 0
+        self.most_at_once = 0
         self.keep = keep
         self.on_deliver: Callable[[], Any] = lambda: None
         self.pause = 0.0
@@ -195,9 +198,13 @@ class Recorder:
     async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
         assert self.end is None, "delivered after closed"
         self.deliveries += 1
+        self.steps.append(step)
+        self._under_way += 1
+        self.most_at_once = max(self.most_at_once, self._under_way)
         self.drafts += [draft for draft in drafts if self.keep or draft.type == "turn.ended"]
         self.on_deliver()
         await asyncio.sleep(self.pause)
+        self._under_way -= 1
 
     async def closed(self, end: AgentExit) -> None:
         assert self.end is None, "closed twice"

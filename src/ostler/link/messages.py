@@ -1,0 +1,94 @@
+"""What travels between a server and a runner: calls of verbs, what came of them, and errors by their code."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, Literal, get_type_hints
+
+import msgspec
+
+from ostler.base.errors import OstlerError
+from ostler.wire.running import KeptProcess
+
+Part = Literal["runner", "connection", "sink", "workspaces"]
+"""The protocols of the seam; a verb belongs to one of them."""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
+    """One end wants a verb done by the other."""
+
+    id: int
+    to: Part
+    verb: str
+    arguments: msgspec.Raw
+    """The verb's struct of arguments."""
+    process: KeptProcess | None = None
+    """Of a connection or a sink: which."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
+    """What came of a call."""
+
+    id: int
+    result: msgspec.Raw
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, tag="failure"):
+    """A call raised one of our errors."""
+
+    id: int
+    code: str
+    fields: dict[str, Any]
+    errors: dict[str, list[str]] | None = None
+
+
+class Cancel(msgspec.Struct, frozen=True, kw_only=True, tag="cancel"):
+    """Nobody waits for a call any more; whoever serves it breaks it off and undoes it."""
+
+    id: int
+
+
+Message = Call | Answer | Failure | Cancel
+
+
+class Verb(msgspec.Struct, frozen=True):
+    """One verb of a protocol, as it travels."""
+
+    name: str
+    arguments: type[msgspec.Struct]
+    result: Any
+    """The type of what it returns."""
+
+
+def verbs_of(protocol: type) -> dict[str, Verb]:
+    """The verbs of a protocol by name; what lives (a sink, a connection) stays where it is and does not travel."""
+    methods = {name: method for name, method in vars(protocol).items() if inspect.iscoroutinefunction(method)}
+    return {name: _verb(name, get_type_hints(method)) for name, method in methods.items()}
+
+
+def _verb(name: str, hints: Mapping[str, Any]) -> Verb:
+    fields = [(field, kind) for field, kind in hints.items() if field != "return" and not _lives(kind)]
+    arguments = msgspec.defstruct(name, fields, frozen=True, kw_only=True)
+    return Verb(name, arguments, None if _lives(hints["return"]) else hints["return"])
+
+
+def _lives(kind: Any) -> bool:
+    return getattr(kind, "_is_protocol", False)
+
+
+def failure(call: int, error: OstlerError) -> Failure:
+    """An error, to be sent."""
+    return Failure(id=call, code=error.code, fields=error.fields, errors=error.errors)
+
+
+def error_of(message: Failure) -> OstlerError:
+    """The error that was sent."""
+    return _errors()[message.code](errors=message.errors, **message.fields)
+
+
+def _errors() -> dict[str, type[OstlerError]]:
+    found, waiting = {}, [OstlerError]
+    while waiting:
+        kinds = waiting.pop().__subclasses__()
+        found.update({kind.code: kind for kind in kinds})
+        waiting += kinds
+    return found

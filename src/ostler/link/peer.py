@@ -1,0 +1,87 @@
+"""One end of a link: calls verbs of the other end and serves its calls. Whoever owns it moves the bytes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from ostler.base.errors import InternalError, OstlerError
+from ostler.base.ids import new_id
+from ostler.base.logs import Log
+from ostler.link.messages import Answer, Call, Cancel, Message, Part, Verb, error_of, failure
+from ostler.wire.running import KeptProcess
+
+log = Log(__name__)
+_UNDO_SECONDS = 10.0
+_encode = msgspec.msgpack.Encoder(enc_hook=str).encode
+_messages = msgspec.msgpack.Decoder(Message)
+
+
+class Peer:
+    """Calls go out in the order in which they were made, and are begun in the order in which they come in."""
+
+    def __init__(self, send: Callable[[bytes], None], serve: Callable[[Call], Awaitable[Any]]) -> None:
+        """`send` must keep the order; `serve` does a call and returns its result."""
+        self._send = send
+        self._serve = serve
+        self._ids = count(1)
+        self._waiting: dict[int, asyncio.Future[msgspec.Raw]] = {}
+        self._serving: dict[int, asyncio.Task[None]] = {}
+
+    async def call(self, to: Part, verb: Verb, process: KeptProcess | None = None, **arguments: Any) -> Any:
+        """Have a verb done by the other end; raises what it raised. Cancelled here, it is broken off there."""
+        number = next(self._ids)
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        packed = msgspec.Raw(_encode(verb.arguments(**arguments)))
+        self._send(_encode(Call(id=number, to=to, verb=verb.name, arguments=packed, process=process)))
+        try:
+            return msgspec.msgpack.decode(await answer, type=verb.result)
+        except asyncio.CancelledError:
+            await self._break_off(number)
+            raise
+        finally:
+            self._waiting.pop(number, None)
+
+    async def _break_off(self, number: int) -> None:
+        """Wait until the other end has undone what it had begun, but not for ever."""
+        undone = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self._send(_encode(Cancel(id=number)))
+        await asyncio.wait([undone], timeout=_UNDO_SECONDS)
+
+    def receive(self, data: bytes) -> None:
+        """Take one message of the other end."""
+        match _messages.decode(data):
+            case Call() as call:
+                self._serving[call.id] = asyncio.create_task(self._answer(call), name=f"link {call.verb}")
+            case Answer(id=number, result=result):
+                if (waiting := self._waiting.get(number)) is not None and not waiting.done():
+                    waiting.set_result(result)
+            case Cancel(id=number):
+                if (serving := self._serving.get(number)) is not None:
+                    serving.cancel()
+            case failed:
+                if (waiting := self._waiting.get(failed.id)) is not None and not waiting.done():
+                    waiting.set_exception(error_of(failed))
+
+    async def _answer(self, call: Call) -> None:
+        message: Message = failure(call.id, InternalError(reference="cancelled"))
+        try:
+            message = Answer(id=call.id, result=msgspec.Raw(_encode(await self._serve(call))))
+        except OstlerError as error:
+            message = failure(call.id, error)
+        except Exception as error:  # the edge of the link
+            reference = new_id("err")
+            log.error("link.call_failed", verb=call.verb, reference=reference, exc_info=error)
+            message = failure(call.id, InternalError(reference=reference))
+        finally:
+            self._serving.pop(call.id, None)
+            self._send(_encode(message))
+
+    async def close(self) -> None:
+        """Break off what is being served."""
+        serving = list(self._serving.values())
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)

@@ -1,0 +1,275 @@
+"""The contract of a runner and its connections, with a real agent, in memory and over a link of bytes."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from ostler.agents.adapter import Adapter
+from ostler.agents.mock import MockAdapter
+from ostler.base.errors import (
+    AgentExited,
+    AgentLost,
+    AgentNotInstalled,
+    AgentStartFailed,
+    InstallFailed,
+    SessionBusy,
+    UnsupportedAgent,
+)
+from ostler.link.protocol import Connection, Runner
+from ostler.runner.execution.connection import Limits
+from ostler.runner.local import LocalRunner
+from ostler.wire.events import PermissionData, QuestionData
+from ostler.wire.parts import TextPart
+from ostler.wire.running import AgentSpec, KeptProcess, PermissionAnswer, Prompt, QuestionAnswer
+from tests.link.loopback import Loopback
+from tests.runner.tools import HERE, PATIENCE, Leash, Recorder, TinyAdapter, state_of, until
+
+LIMITS = Limits(
+    start_timeout=PATIENCE,
+    turn_timeout=0,
+    interrupt_grace=PATIENCE,
+    stop_grace=2.0,
+    max_frame_bytes=8 * 2**20,
+    patience=PATIENCE,
+)
+ADAPTERS: Sequence[Adapter] = (MockAdapter(), TinyAdapter())
+Linked = Callable[[Runner], AbstractAsyncContextManager[Runner]]
+
+
+@asynccontextmanager
+async def in_memory(runner: Runner) -> AsyncIterator[Runner]:
+    yield runner
+
+
+@asynccontextmanager
+async def over_loopback(runner: Runner) -> AsyncIterator[Runner]:
+    link = Loopback(runner)
+    try:
+        yield link.runner
+    finally:
+        await link.close()
+
+
+def local_runner(folder: Path, search: str = HERE, adapters: Sequence[Adapter] = ADAPTERS) -> LocalRunner:
+    environ = {"PATH": os.defpath}
+    return LocalRunner(adapters, folder=folder / "keepers", environ=environ, search=[search], limits=LIMITS)
+
+
+@pytest.fixture(params=[in_memory, over_loopback], ids=["memory", "loopback"])
+def linked(request: pytest.FixtureRequest) -> Linked:
+    chosen: Linked = request.param
+    return chosen
+
+
+@pytest.fixture
+def leash(tmp_path: Path) -> Iterator[Leash]:
+    made = Leash(tmp_path / "leash")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def runner(linked: Linked, tmp_path: Path) -> AsyncIterator[Runner]:
+    local = local_runner(tmp_path)
+    async with linked(local) as seen:
+        yield seen
+        await local.close()
+
+
+def spec_in(folder: Path, agent: str = "mock", **more: object) -> AgentSpec:
+    given = {"cwd": str(folder), "home": str(folder / "home"), "env": {}, "permission_mode": "default", **more}
+    return AgentSpec(session_id="ses_1", agent=agent, start=1, **given)  # type: ignore[arg-type]
+
+
+def prompt(text: str, name: str = "prm_1", turn: str = "trn_1") -> Prompt:
+    return Prompt(prompt_id=name, turn_id=turn, parts=(TextPart(text=text),))
+
+
+async def turn(connection: Connection, sink: Recorder, text: str) -> str:
+    """The text of one whole turn."""
+    ends, texts = sink.turns_ended(), len(sink.texts())
+    await connection.prompt(prompt(text))
+    await until(lambda: sink.turns_ended() > ends)
+    return "".join(sink.texts()[texts:])
+
+
+async def raised(work: Awaitable[object]) -> tuple[type[BaseException], str]:
+    with pytest.raises(Exception) as caught:  # noqa: PT011  the caller looks at it
+        await work
+    return caught.type, str(caught.value)
+
+
+async def test_a_prompt_gives_the_events_of_one_turn(runner: Runner, tmp_path: Path) -> None:
+    sink = Recorder()
+    connection = await runner.connect(spec_in(tmp_path), sink)
+    assert await turn(connection, sink, "mock: say hello") == "hello"
+    assert sink.types()[0] == "session.info"
+    assert sink.types()[-1] == "turn.ended"
+    assert sink.report is not None
+    assert sink.report.process is not None
+    assert sink.report.remembers
+    assert (await runner.stats()).processes == 1
+
+
+async def test_a_second_prompt_during_a_turn_is_refused(runner: Runner, tmp_path: Path) -> None:
+    sink = Recorder()
+    connection = await runner.connect(spec_in(tmp_path), sink)
+    await connection.prompt(prompt("mock: hang hi"))
+    kind, text = await raised(connection.prompt(prompt("mock: say no", "prm_2", "trn_2")))
+    assert (kind, "trn_1" in text) == (SessionBusy, True)
+
+
+async def test_a_turn_is_steered_where_the_agent_can(runner: Runner, tmp_path: Path) -> None:
+    sink = Recorder()
+    connection = await runner.connect(spec_in(tmp_path, "tiny"), sink)
+    assert not await connection.steer(prompt("too early"))
+    await connection.prompt(prompt("say before\nwait"))
+    await until(lambda: sink.texts() == ["before"])
+    assert await connection.steer(prompt("more", "prm_2"))
+    assert not await connection.steer(prompt("no", "prm_3"))
+
+
+async def test_an_interrupt_ends_the_turn_and_the_agent_goes_on(runner: Runner, tmp_path: Path) -> None:
+    sink = Recorder()
+    connection = await runner.connect(spec_in(tmp_path), sink)
+    await connection.prompt(prompt("mock: wait 600"))
+    await connection.interrupt()
+    await until(lambda: sink.turns_ended() == 1)
+    assert getattr(sink.drafts[-1].data, "outcome", None) == "interrupted"
+    assert await turn(connection, sink, "mock: say again") == "again"
+
+
+async def test_asks_are_answered(runner: Runner, tmp_path: Path) -> None:
+    sink = Recorder()
+    connection = await runner.connect(spec_in(tmp_path), sink)
+    await connection.prompt(prompt("mock: permission write"))
+    await until(lambda: "permission.requested" in sink.types())
+    (permission,) = [draft.data for draft in sink.drafts if isinstance(draft.data, PermissionData)]
+    await connection.answer(PermissionAnswer(ask_id=permission.permission_id, allow=True))
+    await until(lambda: sink.turns_ended() == 1)
+    await connection.prompt(prompt("mock: question Tea or coffee? | tea | coffee", "prm_2", "trn_2"))
+    await until(lambda: "question.requested" in sink.types())
+    (question,) = [draft.data for draft in sink.drafts if isinstance(draft.data, QuestionData)]
+    await connection.answer(QuestionAnswer(ask_id=question.question_id, answers=(("tea",),)))
+    await until(lambda: sink.turns_ended() == 2)
+    assert "tea" in "".join(sink.texts())
+
+
+async def test_a_frozen_agent_stands_still_until_it_is_thawed(runner: Runner, tmp_path: Path) -> None:
+    sink = Recorder()
+    connection = await runner.connect(spec_in(tmp_path), sink)
+    assert sink.report is not None
+    assert sink.report.process is not None
+    await connection.freeze()
+    assert state_of(sink.report.process.pid) == "T"
+    await connection.thaw()
+    assert await turn(connection, sink, "mock: say thawed") == "thawed"
+
+
+@pytest.mark.parametrize("force", [False, True], ids=["gently", "by force"])
+async def test_a_closed_agent_is_gone_and_said_to_be(runner: Runner, tmp_path: Path, force: bool) -> None:
+    sink = Recorder()
+    connection = await runner.connect(spec_in(tmp_path), sink)
+    await connection.close(force=force)
+    assert sink.end is not None
+    assert sink.end.expected
+    await connection.close(force=force)
+    kind, _ = await raised(connection.prompt(prompt("mock: say no")))
+    assert kind is AgentExited
+
+
+async def test_an_agent_that_dies_is_reported_once_with_its_last_words(runner: Runner, tmp_path: Path) -> None:
+    sink = Recorder()
+    connection = await runner.connect(spec_in(tmp_path), sink)
+    await connection.prompt(prompt("mock: crash 3"))
+    await until(lambda: sink.end is not None)
+    assert sink.end is not None
+    assert (sink.end.expected, sink.end.exit_code) == (False, 3)
+    assert getattr(sink.drafts[-1].data, "outcome", None) == "failed"
+
+
+async def test_a_runner_waits_until_events_are_durable(runner: Runner, tmp_path: Path) -> None:
+    sink = Recorder()
+    connection = await runner.connect(spec_in(tmp_path), sink)
+    sink.pause = 0.05
+    text = await turn(connection, sink, "mock: stream 50 words 1000/s")
+    assert text
+    assert sink.most_at_once == 1
+
+
+async def test_another_server_goes_on_with_what_runs(linked: Linked, tmp_path: Path) -> None:
+    first, sink = local_runner(tmp_path), Recorder()
+    async with linked(first) as seen:
+        connection = await seen.connect(spec_in(tmp_path), sink)
+        assert await turn(connection, sink, "mock: say one") == "one"
+        await connection.prompt(prompt("mock: permission write", "prm_2", "trn_2"))
+        await until(lambda: "permission.requested" in sink.types())
+        await seen.detach()
+    second, later = local_runner(tmp_path), Recorder()
+    async with linked(second) as seen:
+        (kept,) = await seen.kept()
+        assert kept == KeptProcess(session_id="ses_1", start=1)
+        adopted = await seen.adopt(kept, later, known=sink.steps[-1])
+        assert later.report is not None
+        assert (later.report.heard, len(later.report.open_asks)) == (("prm_1", "prm_2"), 1)
+        await adopted.answer(PermissionAnswer(ask_id=later.report.open_asks[0], allow=True))
+        await until(lambda: later.turns_ended() == 1)
+        assert "one" not in later.texts()
+        await seen.close()
+        assert later.end is not None
+
+
+async def test_what_nobody_wants_is_discarded(linked: Linked, tmp_path: Path) -> None:
+    first, sink = local_runner(tmp_path), Recorder()
+    async with linked(first) as seen:
+        await seen.connect(spec_in(tmp_path), sink)
+        await seen.detach()
+    second = local_runner(tmp_path)
+    async with linked(second) as seen:
+        (kept,) = await seen.kept()
+        await seen.discard(kept)
+        assert await seen.kept() == []
+        kind, _ = await raised(seen.adopt(kept, Recorder(), known=0))
+        assert kind is AgentLost
+        await seen.close()
+
+
+async def test_a_start_that_is_given_up_leaves_nothing(linked: Linked, tmp_path: Path, leash: Leash) -> None:
+    adapter = TinyAdapter("sh", "-c", f"exec 9>{leash.path}; echo up >&9; setsid sleep 600 & sleep 600")
+    local = local_runner(tmp_path, HERE, [adapter])
+    async with linked(local) as seen:
+        starting = asyncio.create_task(seen.connect(spec_in(tmp_path, "tiny"), Recorder()))
+        await until(lambda: leash.has(b"up", 1))
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert leash.all_dead()
+        await seen.close()
+
+
+async def test_errors_arrive_as_they_were_raised(linked: Linked, tmp_path: Path) -> None:
+    local = local_runner(tmp_path, "nowhere")
+    async with linked(local) as seen:
+        for work in (seen.validate, lambda spec: seen.connect(spec, Recorder())):
+            kind, text = await raised(work(spec_in(tmp_path, "nobody")))
+            assert (kind, text) == (UnsupportedAgent, "There is no agent 'nobody'. Known agents: mock, tiny.")
+            kind, text = await raised(work(spec_in(tmp_path, "tiny")))
+            assert (kind, "looked in nowhere" in text) == (AgentNotInstalled, True)
+        assert (await raised(seen.install("tiny", None)))[0] is InstallFailed
+        assert await seen.validate(spec_in(tmp_path)) == "mock"
+        with pytest.raises(AgentStartFailed) as caught:
+            await seen.connect(spec_in(tmp_path, cwd="/no/such/folder"), Recorder())
+        assert set(caught.value.fields) == {"agent", "reason", "exit_code", "stderr"}
+        await seen.close()
+
+
+async def test_the_catalogue_arrives_whole(linked: Linked, tmp_path: Path) -> None:
+    local = local_runner(tmp_path)
+    async with linked(local) as seen:
+        assert await seen.catalogue() == await local.catalogue()
+        assert (await seen.install("mock", None)).agent == "mock"
+        await seen.close()
