@@ -279,7 +279,7 @@ class Ostler(Server):
                 page = json.loads(answer.body)
                 deltas = [event["data"]["delta"]["text"] for event in page["events"] if event["type"] == "item.delta"]
                 ticks.update(int(text[5:12]) for text in deltas)
-                offset, more = page["events"][-1]["sequence"], page["has_more"]
+                offset, more = page["events"][-1]["sequence"], page["hasMore"]
         return ticks
 
 

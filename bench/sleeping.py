@@ -108,7 +108,7 @@ def _list_pages(http: Http, count: int) -> list[float]:
     seconds = []
     for page in range(1, count // PAGE + 1):
         begin = time.perf_counter()
-        answer = http.call("GET", f"/api/v1/sessions?page={page}&per_page={PAGE}")
+        answer = http.call("GET", f"/api/v1/sessions?page={page}&perPage={PAGE}")
         seconds.append(time.perf_counter() - begin)
         if len(json.loads(answer.body)["items"]) != PAGE:
             raise ValueError(f"page {page} of the list is not full")

@@ -6,6 +6,7 @@ import pytest
 from ostler.agents import ADAPTERS
 from ostler.agents.adapter import Adapter
 from ostler.agents.coverage import coverage_of, examined
+from ostler.base.casing import camel
 from ostler.conformance.behaviours import BY_ID
 from ostler.conformance.matrix import coverage_from, shown
 from ostler.wire.agents import Capabilities
@@ -62,4 +63,5 @@ def test_no_result_is_about_something_that_is_gone() -> None:
 
 def test_the_catalogue_tells_the_coverage(api: httpx.Client) -> None:
     told = {agent["id"]: agent.get("coverage") for agent in api.get("/agents").json()["items"]}
-    assert told == {adapter.info.id: coverage_of(adapter.info.id) for adapter in ADAPTERS}
+    found = {adapter.info.id: coverage_of(adapter.info.id) for adapter in ADAPTERS}
+    assert told == {agent: {camel(name): value for name, value in each.items()} for agent, each in found.items()}

@@ -32,7 +32,7 @@ def test_the_log_can_be_read_as_chunks_in_pages_and_as_a_stream(root: httpx.Clie
     while has_more:
         part = root.get(path, params={"format": "ui", "offset": offset, "limit": 3}).json()
         parts += part["events"]
-        offset, has_more = part["next_offset"], part["has_more"]
+        offset, has_more = part["nextOffset"], part["hasMore"]
     assert parts == told
     assert _streamed(root, f"{path}/sse", 0, len(told)) == told
 

@@ -28,10 +28,10 @@ def test_pages_follow_each_other_without_gap(api: httpx.Client) -> None:
     while has_more:
         page = talk.get(f"/events?offset={len(seen)}&limit=7")
         seen += page["events"]
-        has_more = page["has_more"]
+        has_more = page["hasMore"]
         assert len(page["events"]) <= 7
     assert seen == talk.events
-    assert talk.get("/events?offset=1000000") == {"events": [], "has_more": False, "next_offset": 1000000}
+    assert talk.get("/events?offset=1000000") == {"events": [], "hasMore": False, "nextOffset": 1000000}
 
 
 def test_a_stream_gives_what_pages_give_byte_for_byte(api: httpx.Client) -> None:
@@ -81,7 +81,7 @@ def test_raw_frames_come_only_when_asked_for(api: httpx.Client) -> None:
 
 
 def test_the_project_stream_carries_all_sessions_and_resumes_by_position(api: httpx.Client) -> None:
-    start = api.get("/events", params={"limit": 10000}).json()["next_offset"]
+    start = api.get("/events", params={"limit": 10000}).json()["nextOffset"]
     one, two = Talk(api), Talk(api)
     one.turn("mock: say first")
     two.turn("mock: say second")

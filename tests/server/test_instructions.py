@@ -73,7 +73,7 @@ def test_a_session_without_its_own_gets_those_of_the_server(state_dir: Path) -> 
         agents = api.get("/agents").json()
         sessions = [Talk(api), Talk(api, instructions="Be brief."), Talk(api, instructions="")]
         known = [said(talk.turn("mock: instructions")) for talk in sessions]
-    assert (agents["default_agent"], agents["default_instructions"]) == ("mock", "Be kind.")
+    assert (agents["defaultAgent"], agents["defaultInstructions"]) == ("mock", "Be kind.")
     assert known == ["Be kind.", "Be brief.", "I have no instructions."]
 
 

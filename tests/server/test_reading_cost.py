@@ -73,7 +73,7 @@ def assert_pages_are_the_fold(talk: Talk) -> None:
     everything = folded(talk.events)
     pages = [talk.get(f"/messages?offset={offset}&limit=5") for offset in range(0, len(everything), 5)]
     assert [found for page in pages for found in page["messages"]] == everything
-    assert [page["has_more"] for page in pages] == [True] * (len(pages) - 1) + [False]
+    assert [page["hasMore"] for page in pages] == [True] * (len(pages) - 1) + [False]
 
 
 def test_a_message_that_still_grows_is_shown_as_far_as_it_is(api: httpx.Client) -> None:

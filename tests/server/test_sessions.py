@@ -27,7 +27,7 @@ def test_a_log_begins_with_the_start_of_the_session(api: httpx.Client) -> None:
     page = talk.get("/events")
     assert [event["type"] for event in page["events"]] == ["session.started", "session.status", "session.status"]
     assert [event["sequence"] for event in page["events"]] == [1, 2, 3]
-    assert page["has_more"] is False
+    assert page["hasMore"] is False
 
 
 def test_a_session_is_found_by_id_and_by_key(api: httpx.Client) -> None:

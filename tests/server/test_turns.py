@@ -115,7 +115,7 @@ def test_garbage_becomes_unparsed_events_and_the_turn_goes_on(api: httpx.Client)
     assert len(unparsed) >= 3
     assert all(event["data"]["raw_hash"] for event in unparsed)
     assert events[-1]["data"]["outcome"] == "completed"
-    assert api.get("/agents/mock").json()["unparsed_frames"] >= len(unparsed)
+    assert api.get("/agents/mock").json()["unparsedFrames"] >= len(unparsed)
 
 
 def test_a_frame_of_five_megabytes_arrives_whole(api: httpx.Client) -> None:

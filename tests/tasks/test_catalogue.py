@@ -36,7 +36,7 @@ def test_branches_and_tags_are_told_and_remembered_for_a_moment(
     project = make_repository(tmp_path_factory.mktemp("refs") / "project")
     git(project, "tag", "v1")
     found = api.get("/git/refs", params={"url": str(project)}).json()
-    assert found["default_branch"] == "main"
+    assert found["defaultBranch"] == "main"
     assert {(ref["name"], ref["kind"]) for ref in found["refs"]} == {("main", "branch"), ("v1", "tag")}
     git(project, "tag", "v2")
     assert api.get("/git/refs", params={"url": str(project)}).json() == found
@@ -54,7 +54,7 @@ def test_projects_are_those_that_tasks_have_named(api: httpx.Client, repository:
 def test_a_workspace_says_where_it_is(api: httpx.Client, repository: Path) -> None:
     session = new_session(api, repository)
     found = api.get(f"/sessions/{session}/workspace").json()
-    assert found["mount_paths"]["host"] == found["workspace"]["path"] == api.get(f"/sessions/{session}").json()["cwd"]
+    assert found["mountPaths"]["host"] == found["workspace"]["path"] == api.get(f"/sessions/{session}").json()["cwd"]
     assert (found["provider"], found["host"]) == (found["workspace"]["provider"], "local")
 
 

@@ -73,7 +73,7 @@ def test_the_agent_runs_in_the_container_of_the_repository(place: Place) -> None
     prompt = "mock: env PLACE\nmock: env SECRET\nmock: write new.txt hello"
     session = done(place.api, _task(prompt, place.repository, resources=limits))["id"]
     info = place.api.get(f"/sessions/{session}/workspace").json()
-    inside = info["mount_paths"]["container"]
+    inside = info["mountPaths"]["container"]
     assert inside == f"/workspaces/{Path(info['workspace']['path']).name}"
     assert (info["devcontainer"]["image"], info["workspace"]["visible"]) == ("registry.example/base:1", True)
     assert texts(place.api, session)[0].splitlines() == [f"PLACE={inside}", "SECRET=hunter2"]

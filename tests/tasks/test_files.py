@@ -84,7 +84,7 @@ def test_everything_can_be_taken_as_an_archive(api: httpx.Client, session: str) 
 def test_what_tools_wrote_is_listed_as_artifacts(api: httpx.Client, session: str) -> None:
     found = api.get(f"/sessions/{session}/artifacts").json()["artifacts"]
     (plan,) = [artifact for artifact in found if artifact["path"] == "docs/plan.md"]
-    assert (plan["action"], plan["artifact_type"], plan["size"]) == ("write", "document", 6)
+    assert (plan["action"], plan["artifactType"], plan["size"]) == ("write", "document", 6)
     assert api.get(plan["content"].removeprefix("/api/v1")).text == "# Plan"
 
 

@@ -43,7 +43,7 @@ def test_what_is_missing_and_what_a_branch_leaves_out_is_told(api: httpx.Client,
     found = {each["path"]: each["status"] for each in api.get(f"/sessions/{session}/diff").json()["files"]}
     assert found == {"lib/README.md": "modified", "new.txt": "added"}
     shown = api.get(f"/sessions/{session}/workspace").json()["workspace"]["submodules"]
-    assert [(each["path"], "why_not" in each) for each in shown] == [("lib", False), ("lost", True)]
+    assert [(each["path"], "whyNot" in each) for each in shown] == [("lib", False), ("lost", True)]
     api.delete(f"/sessions/{session}")
 
 

@@ -133,7 +133,7 @@ def test_rewinding_to_the_beginning_leaves_nothing_of_the_conversation(api: http
     say(api, session, "mock: write a.txt one", "mock: recall")
     api.post(f"/sessions/{session}/rewind", json={"turn": 0})
     assert prompts(api, session) == []
-    assert api.get(f"/sessions/{session}/diff").json()["files_changed"] == 0
+    assert api.get(f"/sessions/{session}/diff").json()["filesChanged"] == 0
     say(api, session, "mock: recall")
     assert texts(api, session) == [_forget_nothing(1)]
     api.delete(f"/sessions/{session}")

@@ -56,7 +56,7 @@ export function apiOf(server, token) {
 export async function endServer(server, api, folder) {
   const used = [];
   for (let page = 1; page; ) {
-    const list = await api("GET", `/sessions?per_page=500&page=${page}`);
+    const list = await api("GET", `/sessions?perPage=500&page=${page}`);
     used.push(...list.items.filter((session) => session.turn_count > 0));
     page = list.nextPage;
   }

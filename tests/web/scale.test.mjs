@@ -57,7 +57,7 @@ test("the page answers while 250 events arrive each second", async () => {
 
 test("a list of 5,000 sessions is complete, searchable and small, and its rows cost no request of their own", async () => {
   await startSession(api, "mock: usage 900 200 12.5\nmock: write notes.md one\\ntwo\\nthree\\n", { title: "Paid" });
-  const before = (await api("GET", "/sessions?per_page=1")).total;
+  const before = (await api("GET", "/sessions?perPage=1")).total;
   for (let done = before; done < 5000; done += 50) {
     await Promise.all(Array.from({ length: 50 }, (_, index) => api("POST", "/sessions", { agent: "mock", cwd: folder, title: `Number ${done + index}u` })));
   }

@@ -30,7 +30,7 @@ def test_a_folded_page_has_everything_but_the_deltas_of_complete_items(api: http
     whole, folded = _page(api, session), _page(api, session, fold=True)
     assert folded["events"] == [event for event in whole["events"] if event["type"] != "item.delta"]
     assert len(folded["events"]) < len(whole["events"])
-    assert folded["next_offset"] == whole["next_offset"] == whole["events"][-1]["sequence"]
+    assert folded["nextOffset"] == whole["nextOffset"] == whole["events"][-1]["sequence"]
 
 
 def test_a_page_that_ends_within_an_item_keeps_its_deltas(api: httpx.Client, session: str) -> None:
@@ -38,13 +38,13 @@ def test_a_page_that_ends_within_an_item_keeps_its_deltas(api: httpx.Client, ses
     first = next(event["sequence"] for event in events if event["type"] == "item.delta")
     page = _page(api, session, fold=True, limit=first)
     assert page["events"][-1]["type"] == "item.delta"
-    assert (page["has_more"], page["next_offset"]) == (True, first)
+    assert (page["hasMore"], page["nextOffset"]) == (True, first)
 
 
 def test_pages_have_only_the_types_that_were_asked_for(api: httpx.Client, session: str) -> None:
     page = _page(api, session, types="usage.updated, turn.ended")
     assert [event["type"] for event in page["events"]] == ["usage.updated", "turn.ended"]
-    assert page["next_offset"] == page["events"][-1]["sequence"]
+    assert page["nextOffset"] == page["events"][-1]["sequence"]
     assert _page(api, session, types="")["events"] == []
 
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 from ostler import __version__
+from ostler.base.casing import camel
 from ostler.base.ids import new_id
 from ostler.client.errors import BadAnswer, BadName, OstlerApiError
 from ostler.wire.problems import Problem
@@ -127,7 +128,7 @@ def _json(body: msgspec.Struct | None) -> bytes | None:
 
 
 def _params(params: Mapping[str, Value]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, text) for name, value in params.items() for text in _texts(value))
+    return tuple((camel(name), text) for name, value in params.items() for text in _texts(value))
 
 
 def _texts(value: Value) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ FIRST_DELAY = 0.1
 LONGEST_DELAY = 2.0
 
 
-class EventBatch(msgspec.Struct, frozen=True, kw_only=True):
+class EventBatch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Events in order; ask again with the last sequence, or `next_offset` where given, while has_more."""
 
     events: tuple[SessionEvent, ...]
@@ -30,7 +30,7 @@ class EventBatch(msgspec.Struct, frozen=True, kw_only=True):
     next_offset: int | None = None
 
 
-class _Page(msgspec.Struct, frozen=True, kw_only=True):
+class _Page(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     events: tuple[msgspec.Raw, ...]
     has_more: bool
     next_offset: int | None = None
@@ -64,7 +64,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
 
     def params(self, position: int | None) -> dict[str, str]:
         """The same position again, for servers behind something that drops the header."""
-        raw = {"include_raw": "true"} if self.include_raw else {}
+        raw = {"includeRaw": "true"} if self.include_raw else {}
         return raw if position is None else {**raw, "offset": str(position)}
 
 

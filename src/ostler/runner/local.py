@@ -8,6 +8,7 @@ import msgspec
 
 from ostler.agents.adapter import Adapter, Installation, Ready
 from ostler.agents.coverage import coverage_of
+from ostler.base.casing import camel
 from ostler.base.clock import SystemClock
 from ostler.base.errors import (
     AgentLost,
@@ -101,7 +102,7 @@ class LocalRunner:
             installed=found is not None,
             versions=_distinct(version, *self._finder.versions(adapter)),
             capabilities=info.capabilities,
-            coverage=coverage_of(info.id),
+            coverage={camel(name): found for name, found in coverage_of(info.id).items()},
             modes=offer.modes or info.modes,
             models=offer.models or info.models,
             settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",

@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from ostler.wire.struct import Request, Wire
+from ostler.wire.struct import Answer, Body, Wire
 
 
-class Capabilities(Wire, frozen=True, kw_only=True):
+class Capabilities(Answer, frozen=True, kw_only=True):
     """What an agent can do through Ostler; every flag is always sent."""
 
     command_execution: bool
@@ -55,7 +55,7 @@ class BehaviourResult(Wire, frozen=True, kw_only=True):
     """What was wrong with frames that nobody understood."""
 
 
-class Mode(Wire, frozen=True, kw_only=True):
+class Mode(Answer, frozen=True, kw_only=True):
     """A way of working that the agent offers."""
 
     id: str
@@ -63,7 +63,7 @@ class Mode(Wire, frozen=True, kw_only=True):
     description: str
 
 
-class Model(Wire, frozen=True, kw_only=True):
+class Model(Answer, frozen=True, kw_only=True):
     """A model that the agent offers."""
 
     id: str
@@ -71,7 +71,7 @@ class Model(Wire, frozen=True, kw_only=True):
     variants: tuple[str, ...] = ()
 
 
-class Agent(Wire, frozen=True, kw_only=True):
+class Agent(Answer, frozen=True, kw_only=True):
     """One agent of the catalogue."""
 
     id: str
@@ -84,7 +84,7 @@ class Agent(Wire, frozen=True, kw_only=True):
     """Each capability as the conformance suite found it; empty for an agent that only the settings know."""
     modes: tuple[Mode, ...]
     models: tuple[Model, ...]
-    settings_schema_ref: str = msgspec.field(name="settingsSchemaRef")
+    settings_schema_ref: str
     credentials_available: tuple[str, ...]
     credential_names: tuple[str, ...] = ()
     """Variables that hand it what it logs in with, the usual one first."""
@@ -102,7 +102,7 @@ class Agent(Wire, frozen=True, kw_only=True):
     unparsed_frames: int | None = None
 
 
-class AgentList(Wire, frozen=True, kw_only=True):
+class AgentList(Answer, frozen=True, kw_only=True):
     """All agents, and what a session gets that says nothing else."""
 
     items: tuple[Agent, ...]
@@ -112,25 +112,25 @@ class AgentList(Wire, frozen=True, kw_only=True):
     """The instructions of a session that has none of its own."""
 
 
-class ModeList(Wire, frozen=True, kw_only=True):
+class ModeList(Answer, frozen=True, kw_only=True):
     """The modes of one agent."""
 
     modes: tuple[Mode, ...]
 
 
-class ModelList(Wire, frozen=True, kw_only=True):
+class ModelList(Answer, frozen=True, kw_only=True):
     """The models of one agent."""
 
     models: tuple[Model, ...]
 
 
-class InstallAgent(Request, frozen=True, kw_only=True):
+class InstallAgent(Body, frozen=True, kw_only=True):
     """Install an agent; without a version the newest known to work."""
 
     version: str | None = None
 
 
-class Installed(Wire, frozen=True, kw_only=True):
+class Installed(Answer, frozen=True, kw_only=True):
     """The result of an installation."""
 
     agent: str

@@ -8,7 +8,7 @@ from ostler.wire.events import PermissionData, PermissionMode, QuestionData, Que
 from ostler.wire.items import Item
 from ostler.wire.parts import InputPart
 from ostler.wire.providers import McpServers, Provider
-from ostler.wire.struct import Request, Wire
+from ostler.wire.struct import Answer, Body, Request, Wire
 from ostler.wire.tasks import TaskPart, TaskRuntimeView, TaskVcs, TaskWorkspaceView
 from ostler.wire.texts import AbsolutePath, Choice, Key, Prompt, Variables
 from ostler.wire.workspace_events import DeliveryCompletedData
@@ -59,7 +59,7 @@ class CreateSession(Request, frozen=True, kw_only=True):
     """Longest turn; 0 for no limit, absent for the server's setting."""
 
 
-class UpdateSession(Request, frozen=True, kw_only=True):
+class UpdateSession(Body, frozen=True, kw_only=True):
     """What can be changed later; absent fields stay."""
 
     title: str | None = None
@@ -151,7 +151,7 @@ class Session(Wire, frozen=True, kw_only=True):
     vcs: TaskVcs | None = None
 
 
-class Page(Wire, Generic[T], frozen=True, kw_only=True, rename="camel"):
+class Page(Answer, Generic[T], frozen=True, kw_only=True):
     """One page of a collection."""
 
     items: tuple[T, ...]
@@ -161,7 +161,7 @@ class Page(Wire, Generic[T], frozen=True, kw_only=True, rename="camel"):
     next_page: int | None = None
 
 
-class SendMessage(Request, frozen=True, kw_only=True):
+class SendMessage(Body, frozen=True, kw_only=True):
     """A prompt: `message` for plain text or `parts` for more, not both."""
 
     message: Prompt | None = None
@@ -207,7 +207,7 @@ class TurnList(Wire, frozen=True, kw_only=True):
     turns: tuple[Turn, ...]
 
 
-class Message(Wire, frozen=True, kw_only=True):
+class Message(Answer, frozen=True, kw_only=True):
     """A folded item with the sequence numbers it came from."""
 
     item: Item
@@ -216,14 +216,14 @@ class Message(Wire, frozen=True, kw_only=True):
     turn_id: str | None = None
 
 
-class MessageList(Wire, frozen=True, kw_only=True):
+class MessageList(Answer, frozen=True, kw_only=True):
     """The folded transcript."""
 
     messages: tuple[Message, ...]
     has_more: bool
 
 
-class EventPage(Wire, frozen=True, kw_only=True):
+class EventPage(Answer, frozen=True, kw_only=True):
     """Events with a sequence above the offset, in order."""
 
     events: tuple[msgspec.Raw, ...]
@@ -232,7 +232,7 @@ class EventPage(Wire, frozen=True, kw_only=True):
     """Where the next page begins; the last event looked at, shown or not."""
 
 
-class LogLine(Wire, frozen=True, kw_only=True):
+class LogLine(Answer, frozen=True, kw_only=True):
     """One line of a session's log."""
 
     type: Literal["log"]
@@ -241,7 +241,7 @@ class LogLine(Wire, frozen=True, kw_only=True):
     ts: str
 
 
-class LogList(Wire, frozen=True, kw_only=True):
+class LogList(Answer, frozen=True, kw_only=True):
     """The newest log lines, oldest first."""
 
     logs: tuple[LogLine, ...]
@@ -268,20 +268,20 @@ class AskList(Wire, frozen=True, kw_only=True):
     items: tuple[Ask, ...]
 
 
-class ReplyPermission(Request, frozen=True, kw_only=True):
+class ReplyPermission(Body, frozen=True, kw_only=True):
     """Allow once, allow for the rest of the session, or reject with a reason the agent hears."""
 
     reply: PermissionReply
     message: str | None = None
 
 
-class ReplyQuestion(Request, frozen=True, kw_only=True):
+class ReplyQuestion(Body, frozen=True, kw_only=True):
     """For each question the chosen option labels or free text."""
 
     answers: tuple[tuple[str, ...], ...]
 
 
-class RejectQuestion(Request, frozen=True, kw_only=True):
+class RejectQuestion(Body, frozen=True, kw_only=True):
     """Decline to answer, optionally with a reason the agent hears."""
 
     message: str | None = None

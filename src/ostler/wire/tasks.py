@@ -6,7 +6,7 @@ import msgspec
 
 from ostler.wire.events import PermissionMode, SessionStatus
 from ostler.wire.providers import McpServers, ProviderType
-from ostler.wire.struct import Request, Wire
+from ostler.wire.struct import Answer, Body
 from ostler.wire.texts import Branch, Choice, Prompt, Variables, WebAddress, WebhookSecret
 from ostler.wire.workspaces import (
     Deliver,
@@ -19,7 +19,7 @@ from ostler.wire.workspaces import (
 )
 
 
-class TaskProvider(Request, frozen=True, kw_only=True, rename="camel"):
+class TaskProvider(Body, frozen=True, kw_only=True):
     """Where the agent finds its model."""
 
     type: ProviderType
@@ -28,7 +28,7 @@ class TaskProvider(Request, frozen=True, kw_only=True, rename="camel"):
     """Never shown again."""
 
 
-class TaskSettings(Request, frozen=True, kw_only=True, rename="camel"):
+class TaskSettings(Body, frozen=True, kw_only=True):
     """How the agent should work; the same as for a session."""
 
     model: Choice | None = None
@@ -47,7 +47,7 @@ class TaskSettings(Request, frozen=True, kw_only=True, rename="camel"):
     """Taken, but without effect, which a notice in the log says: no agent has a switch for it."""
 
 
-class TaskAgent(Request, frozen=True, kw_only=True, rename="camel"):
+class TaskAgent(Body, frozen=True, kw_only=True):
     """Which agent works on the task."""
 
     type: str
@@ -56,14 +56,14 @@ class TaskAgent(Request, frozen=True, kw_only=True, rename="camel"):
     settings: TaskSettings = msgspec.field(default_factory=TaskSettings)
 
 
-class TaskResources(Request, frozen=True, kw_only=True):
+class TaskResources(Body, frozen=True, kw_only=True):
     """Limits of a container."""
 
     cpu: Annotated[float, msgspec.Meta(gt=0)] | None = None
     memory_mib: Annotated[int, msgspec.Meta(ge=1)] | None = msgspec.field(default=None, name="memoryMiB")
 
 
-class TaskRuntime(Request, frozen=True, kw_only=True, rename="camel"):
+class TaskRuntime(Body, frozen=True, kw_only=True):
     """What the agent's processes run in."""
 
     type: RuntimeType = "local"
@@ -71,7 +71,7 @@ class TaskRuntime(Request, frozen=True, kw_only=True, rename="camel"):
     resources: TaskResources | None = None
 
 
-class TaskWorkspace(Request, frozen=True, kw_only=True, rename="camel"):
+class TaskWorkspace(Body, frozen=True, kw_only=True):
     """How the workspace should be made."""
 
     snapshot_preference: tuple[SnapshotProvider, ...] = ()
@@ -80,7 +80,7 @@ class TaskWorkspace(Request, frozen=True, kw_only=True, rename="camel"):
     """A shell command that is run in the new workspace before the agent is; its result is kept for the next task."""
 
 
-class TaskDelivery(Request, frozen=True, kw_only=True, rename="camel"):
+class TaskDelivery(Body, frozen=True, kw_only=True):
     """How the result is handed over at the end of the first turn."""
 
     mode: DeliveryMode
@@ -95,7 +95,7 @@ class TaskDelivery(Request, frozen=True, kw_only=True, rename="camel"):
     api_url: str | None = None
 
 
-class TaskWebhook(Request, frozen=True, kw_only=True):
+class TaskWebhook(Body, frozen=True, kw_only=True):
     """Who hears about the end of the task."""
 
     event: Literal["session.completed", "session.failed", "session.ended"]
@@ -107,7 +107,7 @@ class TaskWebhook(Request, frozen=True, kw_only=True):
     `webhook_secret`. Never shown again."""
 
 
-class CreateTask(Request, frozen=True, kw_only=True, rename="camel"):
+class CreateTask(Body, frozen=True, kw_only=True):
     """A task: what to do, on what, where, by whom, and how the result is handed over."""
 
     prompt: Prompt
@@ -125,7 +125,7 @@ class CreateTask(Request, frozen=True, kw_only=True, rename="camel"):
     """Whether the session goes on after its first turn; otherwise it is completed then."""
 
 
-class TaskLinks(Wire, frozen=True, kw_only=True, rename="camel"):
+class TaskLinks(Answer, frozen=True, kw_only=True):
     """Where to look next."""
 
     self: str
@@ -137,7 +137,7 @@ class TaskLinks(Wire, frozen=True, kw_only=True, rename="camel"):
     ide: str
 
 
-class TaskCreated(Wire, frozen=True, kw_only=True, rename="camel"):
+class TaskCreated(Answer, frozen=True, kw_only=True):
     """The session that works on the task."""
 
     id: str
@@ -145,7 +145,7 @@ class TaskCreated(Wire, frozen=True, kw_only=True, rename="camel"):
     links: TaskLinks
 
 
-class TaskPart(Wire, frozen=True, kw_only=True, rename="camel"):
+class TaskPart(Answer, frozen=True, kw_only=True):
     """What was ordered."""
 
     prompt: str
@@ -153,7 +153,7 @@ class TaskPart(Wire, frozen=True, kw_only=True, rename="camel"):
     attachments: tuple[str, ...] = ()
 
 
-class TaskAgentView(Wire, frozen=True, kw_only=True, rename="camel"):
+class TaskAgentView(Answer, frozen=True, kw_only=True):
     """Who works on it."""
 
     type: str
@@ -161,7 +161,7 @@ class TaskAgentView(Wire, frozen=True, kw_only=True, rename="camel"):
     model: str | None = None
 
 
-class TaskRuntimeView(Wire, frozen=True, kw_only=True, rename="camel"):
+class TaskRuntimeView(Answer, frozen=True, kw_only=True):
     """What it runs in."""
 
     type: RuntimeType
@@ -169,7 +169,7 @@ class TaskRuntimeView(Wire, frozen=True, kw_only=True, rename="camel"):
     resources: TaskResources | None = None
 
 
-class TaskWorkspaceView(Wire, frozen=True, kw_only=True, rename="camel"):
+class TaskWorkspaceView(Answer, frozen=True, kw_only=True):
     """Where the files are."""
 
     provider: SnapshotProvider
@@ -177,7 +177,7 @@ class TaskWorkspaceView(Wire, frozen=True, kw_only=True, rename="camel"):
     host: str
 
 
-class TaskDelivered(Wire, frozen=True, kw_only=True, rename="camel"):
+class TaskDelivered(Answer, frozen=True, kw_only=True):
     """How the result was handed over, also after the end of the session."""
 
     mode: DeliveryMode
@@ -188,7 +188,7 @@ class TaskDelivered(Wire, frozen=True, kw_only=True, rename="camel"):
     number: int | None = None
 
 
-class TaskVcs(Wire, frozen=True, kw_only=True, rename="camel"):
+class TaskVcs(Answer, frozen=True, kw_only=True):
     """Which repository, and how the result is handed over."""
 
     repo_mode: str
@@ -200,7 +200,7 @@ class TaskVcs(Wire, frozen=True, kw_only=True, rename="camel"):
     delivered: TaskDelivered | None = None
 
 
-class TaskSession(Wire, frozen=True, kw_only=True, rename="camel"):
+class TaskSession(Answer, frozen=True, kw_only=True):
     """A session as the tasks API shows it."""
 
     id: str
@@ -218,7 +218,7 @@ class TaskSession(Wire, frozen=True, kw_only=True, rename="camel"):
     error: str | None = None
 
 
-class TaskPage(Wire, frozen=True, kw_only=True, rename="camel"):
+class TaskPage(Answer, frozen=True, kw_only=True):
     """One page of sessions, newest first."""
 
     items: tuple[TaskSession, ...]
@@ -242,7 +242,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Only so that the log can say that it has no effect."""
 
 
-class WebhookCall(Wire, frozen=True, kw_only=True, rename="camel"):
+class WebhookCall(Answer, frozen=True, kw_only=True):
     """What a webhook is sent."""
 
     id: str
@@ -255,7 +255,7 @@ class WebhookCall(Wire, frozen=True, kw_only=True, rename="camel"):
         return msgspec.json.encode(self)
 
 
-class RuntimeInfo(Wire, frozen=True, kw_only=True, rename="camel"):
+class RuntimeInfo(Answer, frozen=True, kw_only=True):
     """A kind of runtime and what it offers."""
 
     type: RuntimeType
@@ -266,13 +266,13 @@ class RuntimeInfo(Wire, frozen=True, kw_only=True, rename="camel"):
     why_not: str | None = None
 
 
-class RuntimeList(Wire, frozen=True, kw_only=True):
+class RuntimeList(Answer, frozen=True, kw_only=True):
     """All kinds of runtimes."""
 
     items: tuple[RuntimeInfo, ...]
 
 
-class RunnerInfo(Wire, frozen=True, kw_only=True, rename="camel"):
+class RunnerInfo(Answer, frozen=True, kw_only=True):
     """A machine that runs agents."""
 
     id: str
@@ -284,26 +284,26 @@ class RunnerInfo(Wire, frozen=True, kw_only=True, rename="camel"):
     """Why a way to make workspaces does not work there."""
 
 
-class RunnerList(Wire, frozen=True, kw_only=True):
+class RunnerList(Answer, frozen=True, kw_only=True):
     """All runners."""
 
     items: tuple[RunnerInfo, ...]
 
 
-class ProjectInfo(Wire, frozen=True, kw_only=True, rename="camel"):
+class ProjectInfo(Answer, frozen=True, kw_only=True):
     """A project and how many sessions it has."""
 
     id: str
     sessions: int
 
 
-class ProjectList(Wire, frozen=True, kw_only=True):
+class ProjectList(Answer, frozen=True, kw_only=True):
     """All projects."""
 
     items: tuple[ProjectInfo, ...]
 
 
-class UploadTicket(Wire, frozen=True, kw_only=True, rename="camel"):
+class UploadTicket(Answer, frozen=True, kw_only=True):
     """Where to send an archive; the address itself is the permission, so keep it."""
 
     token: str

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ostler.wire.struct import Request, Wire
+from ostler.wire.struct import Answer, Body, Request, Wire
 from ostler.wire.texts import Branch, Commit, Key
 
 SnapshotProvider = Literal["zfs", "btrfs", "overlay", "overlay-root", "reflink", "git", "copy", "in-place"]
@@ -62,7 +62,7 @@ class Runtime(Request, frozen=True, kw_only=True):
     resources: Resources | None = None
 
 
-class WorkspaceWish(Request, frozen=True, kw_only=True):
+class WorkspaceWish(Body, frozen=True, kw_only=True):
     """How the workspace should be made."""
 
     snapshot_preference: tuple[SnapshotProvider, ...] = ()
@@ -83,7 +83,7 @@ class WorkspaceOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Whose order it is; what was fetched or set up is shared inside a scope only."""
 
 
-class ProviderVerdict(Wire, frozen=True, kw_only=True):
+class ProviderVerdict(Answer, frozen=True, kw_only=True):
     """Whether a way to make workspaces works here, and if not, why."""
 
     provider: SnapshotProvider
@@ -92,7 +92,7 @@ class ProviderVerdict(Wire, frozen=True, kw_only=True):
     why_not: str | None = None
 
 
-class Submodule(Wire, frozen=True, kw_only=True):
+class Submodule(Answer, frozen=True, kw_only=True):
     """A repository inside the repository of a workspace."""
 
     path: str
@@ -109,7 +109,7 @@ class LargeFile(Wire, frozen=True, kw_only=True):
     size: int
 
 
-class Workspace(Wire, frozen=True, kw_only=True):
+class Workspace(Answer, frozen=True, kw_only=True):
     """The isolated file tree of a session."""
 
     id: str
@@ -131,7 +131,7 @@ class Workspace(Wire, frozen=True, kw_only=True):
     """Files that it began with and that no snapshot will have."""
 
 
-class Devcontainer(Wire, frozen=True, kw_only=True):
+class Devcontainer(Answer, frozen=True, kw_only=True):
     """The container a session runs in."""
 
     config_path: str
@@ -142,14 +142,14 @@ class Devcontainer(Wire, frozen=True, kw_only=True):
     container: str
 
 
-class MountPaths(Wire, frozen=True, kw_only=True):
+class MountPaths(Answer, frozen=True, kw_only=True):
     """Where the workspace is found."""
 
     host: str
     container: str | None = None
 
 
-class WorkspaceInfo(Wire, frozen=True, kw_only=True):
+class WorkspaceInfo(Answer, frozen=True, kw_only=True):
     """Where a session's workspace is, and what made it."""
 
     session_id: str
@@ -197,7 +197,7 @@ class FrozenState(msgspec.Struct, frozen=True, kw_only=True):
     too_large: tuple[LargeFile, ...] = ()
 
 
-class FileChange(Wire, frozen=True, kw_only=True):
+class FileChange(Answer, frozen=True, kw_only=True):
     """What happened to one file."""
 
     path: str
@@ -213,7 +213,7 @@ class FileChange(Wire, frozen=True, kw_only=True):
     truncated: bool = False
 
 
-class Difference(Wire, frozen=True, kw_only=True):
+class Difference(Answer, frozen=True, kw_only=True):
     """All that differs between two states: `base`, `now`, or snapshots."""
 
     old: str
@@ -228,7 +228,7 @@ class Difference(Wire, frozen=True, kw_only=True):
     """Changed files that are not compared because of their size."""
 
 
-class FileEntry(Wire, frozen=True, kw_only=True):
+class FileEntry(Answer, frozen=True, kw_only=True):
     """One name in a workspace."""
 
     path: str
@@ -240,7 +240,7 @@ class FileEntry(Wire, frozen=True, kw_only=True):
     """Where a link points, as it says itself."""
 
 
-class FileListing(Wire, frozen=True, kw_only=True):
+class FileListing(Answer, frozen=True, kw_only=True):
     """What is in a folder, by name."""
 
     path: str
@@ -266,7 +266,7 @@ class FileQuery(msgspec.Struct, frozen=True, kw_only=True):
     matches: int = 200
 
 
-class FileMatch(Wire, frozen=True, kw_only=True):
+class FileMatch(Answer, frozen=True, kw_only=True):
     """One place where the text stands; line 0 is the name itself."""
 
     path: str
@@ -274,7 +274,7 @@ class FileMatch(Wire, frozen=True, kw_only=True):
     text: str
 
 
-class FileMatches(Wire, frozen=True, kw_only=True):
+class FileMatches(Answer, frozen=True, kw_only=True):
     """What a search found; `truncated` says that a limit ended it."""
 
     matches: tuple[FileMatch, ...]
@@ -282,7 +282,7 @@ class FileMatches(Wire, frozen=True, kw_only=True):
     truncated: bool
 
 
-class Artifact(Wire, frozen=True, kw_only=True):
+class Artifact(Answer, frozen=True, kw_only=True):
     """A file that the agent wrote or edited, as it was last."""
 
     path: str
@@ -298,19 +298,19 @@ class Artifact(Wire, frozen=True, kw_only=True):
     size: int | None = None
 
 
-class ArtifactList(Wire, frozen=True, kw_only=True):
+class ArtifactList(Answer, frozen=True, kw_only=True):
     """The files that a session's agent wrote or edited, in the order of their last change."""
 
     artifacts: tuple[Artifact, ...]
 
 
-class RewindSession(Request, frozen=True, kw_only=True):
+class RewindSession(Body, frozen=True, kw_only=True):
     """Back to the end of a turn: files, conversation and the agent's memory; 0 is the beginning."""
 
     turn: Annotated[int, msgspec.Meta(ge=0)]
 
 
-class ForkSession(Request, frozen=True, kw_only=True):
+class ForkSession(Body, frozen=True, kw_only=True):
     """A new session that begins as this one was at the end of a turn; without a turn, as it is now."""
 
     turn: Annotated[int, msgspec.Meta(ge=0)] | None = None
@@ -374,13 +374,13 @@ class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
     """Changed files that were not handed over because of their size."""
 
 
-class OpenIde(Request, frozen=True, kw_only=True):
+class OpenIde(Body, frozen=True, kw_only=True):
     """Which editor to open a workspace with."""
 
     ide: Ide
 
 
-class IdeCommands(Wire, frozen=True, kw_only=True):
+class IdeCommands(Answer, frozen=True, kw_only=True):
     """What to run to open a workspace in an editor."""
 
     ide: Ide
@@ -388,7 +388,7 @@ class IdeCommands(Wire, frozen=True, kw_only=True):
     notes: str
 
 
-class GitRef(Wire, frozen=True, kw_only=True):
+class GitRef(Answer, frozen=True, kw_only=True):
     """A branch or tag of a repository."""
 
     name: str
@@ -396,7 +396,7 @@ class GitRef(Wire, frozen=True, kw_only=True):
     commit: str
 
 
-class GitRefs(Wire, frozen=True, kw_only=True):
+class GitRefs(Answer, frozen=True, kw_only=True):
     """What a repository offers."""
 
     url: str
@@ -404,7 +404,7 @@ class GitRefs(Wire, frozen=True, kw_only=True):
     default_branch: str | None = None
 
 
-class Upload(Wire, frozen=True, kw_only=True):
+class Upload(Answer, frozen=True, kw_only=True):
     """An archive that waits to become a workspace."""
 
     id: str

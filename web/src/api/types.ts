@@ -28,12 +28,12 @@ export type Problem = Schemas["Problem"];
 export type PromptReceipt = Schemas["PromptReceipt"];
 export type SendMessage = Schemas["SendMessage"];
 export type InputPart = NonNullable<SendMessage["parts"]>[number];
-export type WhenBusy = NonNullable<SendMessage["when_busy"]>;
+export type WhenBusy = NonNullable<SendMessage["whenBusy"]>;
 export type Difference = Schemas["Difference"];
 export type Version = Schemas["Version"];
 
 export interface EventPage {
   events: Event[];
-  has_more: boolean;
-  next_offset: number;
+  hasMore: boolean;
+  nextOffset: number;
 }

@@ -52,10 +52,10 @@ function AgentCard({ agent }: { agent: Agent }) {
         {agent.models.length > 0 && `${agent.models.length} models · `}
         {agent.modes.length > 0 && `${agent.modes.length} modes · `}
         {agent.id}
-        {Boolean(agent.unparsed_frames) && ` · ${agent.unparsed_frames} unreadable messages`}
+        {Boolean(agent.unparsedFrames) && ` · ${agent.unparsedFrames} unreadable messages`}
       </p>
-      {!agent.installed && agent.install_hint && <p className="text-2xs text-dim">{agent.install_hint}</p>}
-      {agent.version_hint && <p className="text-2xs text-warn">{agent.version_hint}</p>}
+      {!agent.installed && agent.installHint && <p className="text-2xs text-dim">{agent.installHint}</p>}
+      {agent.versionHint && <p className="text-2xs text-warn">{agent.versionHint}</p>}
       <div className="mt-auto flex gap-2 pt-2">
         <Link
           className="btn"
@@ -93,6 +93,11 @@ function markOf(agent: Agent, capability: string): Mark {
   return found ?? ((agent.capabilities as Record<string, unknown>)[capability] ? "converted" : "none");
 }
 
+/** A name in camelCase as words. */
+function wordsOf(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
 function Matrix({ agents, flags }: { agents: readonly Agent[]; flags: string[] }) {
   return (
     <section className="px-3 pb-6 sm:px-4">
@@ -122,7 +127,7 @@ function Matrix({ agents, flags }: { agents: readonly Agent[]; flags: string[] }
             {flags.map((flag) => (
               <tr key={flag} className="border-t border-line hover:bg-hover">
                 <th scope="row" className="sticky left-0 bg-panel px-2 py-1 text-left font-normal whitespace-nowrap">
-                  {flag.replaceAll("_", " ")}
+                  {wordsOf(flag)}
                 </th>
                 {agents.map((agent) => (
                   <td key={agent.id} className="px-2 py-1 text-center">

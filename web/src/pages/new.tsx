@@ -103,7 +103,7 @@ export default function NewPage() {
 
 function best(agents: readonly Agent[]): Agent | undefined {
   return (
-    agents.find((agent) => agent.installed && agent.credentials_available.length > 0) ??
+    agents.find((agent) => agent.installed && agent.credentialsAvailable.length > 0) ??
     agents.find((agent) => agent.id === "mock") ??
     agents[0]
   );
@@ -168,7 +168,7 @@ function AgentPicker({
         })}
       </div>
       {chosen && !chosen.installed && (
-        <p className="mt-1 text-2xs text-dim">It is installed when the session first needs it. {chosen.install_hint}</p>
+        <p className="mt-1 text-2xs text-dim">It is installed when the session first needs it. {chosen.installHint}</p>
       )}
     </fieldset>
   );

@@ -38,7 +38,7 @@ export function Composer() {
   const send = async (whenBusy: WhenBusy) => {
     if (!canSend) return;
     setSending(true);
-    const sent = await orSay(api.send(live.id, { ...bodyOf(text, pictures), when_busy: whenBusy }));
+    const sent = await orSay(api.send(live.id, { ...bodyOf(text, pictures), whenBusy }));
     setSending(false);
     if (sent) {
       setText("");

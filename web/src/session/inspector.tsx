@@ -22,7 +22,7 @@ function useLog(session: string) {
     (page: number, isLast: boolean) => {
       if (asked.current.has(page)) return;
       asked.current.add(page);
-      api.events(session, { offset: page * PAGE, limit: PAGE, include_raw: true }).then(
+      api.events(session, { offset: page * PAGE, limit: PAGE, includeRaw: true }).then(
         ({ events }) => {
           setError(undefined);
           pages.update((known) => new Map(known).set(page, events));

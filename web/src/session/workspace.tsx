@@ -40,10 +40,10 @@ export function WorkspaceChanges() {
   return (
     <div className="space-y-2 p-2">
       <div className="flex flex-wrap items-center gap-2 px-1 text-dim">
-        {found.files_changed} {found.files_changed === 1 ? "file" : "files"}
+        {found.filesChanged} {found.filesChanged === 1 ? "file" : "files"}
         <Counts added={found.added} removed={found.removed} />
         <span className="flex-1" />
-        {found.files_changed > 0 && <HandOver />}
+        {found.filesChanged > 0 && <HandOver />}
       </div>
       {found.files.map((file) => (
         <ChangedFile key={file.path} file={file} first={found.files.length <= 3} />
@@ -64,7 +64,7 @@ function ChangedFile({ file, first }: { file: Difference["files"][number]; first
         onClick={toggle}
       >
         <span className="min-w-0 flex-1 truncate font-mono text-xs" title={file.path}>
-          {file.old_path && file.old_path !== file.path && `${file.old_path} → `}
+          {file.oldPath && file.oldPath !== file.path && `${file.oldPath} → `}
           {file.path}
         </span>
         <span className="text-2xs text-dim">{file.status.replace("_", " ")}</span>

@@ -15,8 +15,8 @@ export const catalogue = createStore<Catalogue>({ agents: [], instructions: "", 
 
 export async function loadAgents(): Promise<void> {
   try {
-    const { items, default_instructions } = await api.agents();
-    catalogue.set({ agents: items, instructions: default_instructions ?? "", loaded: true });
+    const { items, defaultInstructions } = await api.agents();
+    catalogue.set({ agents: items, instructions: defaultInstructions ?? "", loaded: true });
   } catch (error) {
     catalogue.update((known) => ({ ...known, loaded: true, error: messageOf(error) }));
   }
@@ -60,7 +60,7 @@ export function readiness(agent: Agent): { text: string; tone: "ok" | "warn" | "
   if (agent.installing) return { text: `installing: ${agent.installing}`, tone: "warn" };
   if (!agent.installed) return { text: "not installed", tone: "dim" };
   if (agent.id === "mock") return { text: "ready, needs no account", tone: "ok" };
-  const found = agent.credentials_available;
+  const found = agent.credentialsAvailable;
   return found.length
     ? { text: `ready, ${found.join(", ")}`, tone: "ok" }
     : { text: "installed, no credentials seen", tone: "warn" };

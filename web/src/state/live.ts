@@ -103,8 +103,8 @@ export class LiveSession {
     for (let offset = from, more = true; more;) {
       const page = await api.events(this.id, { offset, limit: PAGE, fold: true }, signal);
       fold.apply(page.events);
-      fold.last = offset = page.next_offset;
-      more = page.has_more;
+      fold.last = offset = page.nextOffset;
+      more = page.hasMore;
     }
     fold.dirty.clear();
     this.fold = fold;

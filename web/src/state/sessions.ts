@@ -114,10 +114,10 @@ function forget(gone: ReadonlySet<string>): void {
 
 /** A small page at once, then all in large ones. */
 async function* pages() {
-  const first = await api.sessions({ page: 1, per_page: 100 });
+  const first = await api.sessions({ page: 1, perPage: 100 });
   yield first;
   for (let page = first.nextPage && 1; page && page * PER_PAGE <= MOST;) {
-    const list = await api.sessions({ page, per_page: PER_PAGE });
+    const list = await api.sessions({ page, perPage: PER_PAGE });
     yield list;
     page = list.nextPage ?? null;
   }
@@ -129,7 +129,7 @@ function newer(known: Session | undefined, found: Session): Session {
 
 /** Sessions beyond those in memory whose title or key has this text. */
 export async function searchOnServer(text: string): Promise<void> {
-  const { items } = await api.sessions({ q: text, per_page: 100 });
+  const { items } = await api.sessions({ q: text, perPage: 100 });
   const sessions = new Map(overview.get().sessions);
   for (const session of items) sessions.set(session.id, newer(sessions.get(session.id), session));
   tell({ sessions });

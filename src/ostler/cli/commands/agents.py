@@ -107,7 +107,7 @@ def _hint(agent: Agent) -> str | None:
 
 
 def _agent_text(agent: Agent) -> str:
-    able = [name for name, value in msgspec.structs.asdict(agent.capabilities).items() if value]
+    able = [name for name, value in msgspec.to_builtins(agent.capabilities).items() if value]
     return facts(
         [
             ("id", agent.id),

@@ -62,7 +62,7 @@ _PARAMETERS = {
     "ticket": "The token of an upload.",
     "status": "Only asks that are open, or all.",
     "page": "Which page, from 1.",
-    "per_page": "How many on a page.",
+    "perPage": "How many on a page.",
     "limit": "How many at most.",
     "tail": "How many of the newest lines.",
     "org": "The organisation's name.",
@@ -197,21 +197,21 @@ def _daemon_schemas(events: dict[str, str], schemas: Document) -> Document:
             "anyOf": [{"$ref": reference} for reference in mapping.values()],
             "discriminator": {"propertyName": "type", "mapping": mapping},
         },
-        "DaemonEventPage": _event_page("DaemonEventPage", "hasMore", "DaemonEvent"),
+        "DaemonEventPage": _event_page("DaemonEventPage", "DaemonEvent"),
     }
 
 
-def _event_page(title: str = "EventPage", more: str = "has_more", event: str = "Event") -> Document:
+def _event_page(title: str = "EventPage", event: str = "Event") -> Document:
     return {
         "title": title,
         "description": (EventPage.__doc__ or "").strip(),
         "type": "object",
         "properties": {
             "events": {"type": "array", "items": _ref(event)},
-            more: {"type": "boolean"},
-            "next_offset": {"type": "integer", "description": "Where the next page of all sessions' events begins."},
+            "hasMore": {"type": "boolean"},
+            "nextOffset": {"type": "integer", "description": "Where the next page of all sessions' events begins."},
         },
-        "required": ["events", more],
+        "required": ["events", "hasMore"],
     }
 
 

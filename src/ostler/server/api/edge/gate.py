@@ -36,7 +36,6 @@ _TICKET = re.compile(r"/api/v1/uploads/upt_[A-Za-z0-9_-]{43}")
 _OWN_SITES = frozenset({"same-origin", "none"})
 """What browsers say of requests of our own page, and of addresses that somebody typed."""
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
-_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SLOWEST_UPLOAD = 64 * 1024
 """Bytes a second; a large body that arrives at least this fast gets the time it needs."""
 
@@ -94,7 +93,6 @@ class Gate:
                 self._check_length(scope, headers.get(b"content-length", ""))
         except OstlerError as error:
             return error
-        _snake_case_query(scope)
         return None
 
     def _is_preflight(self, scope: Scope) -> bool:
@@ -227,14 +225,3 @@ def _limited_body(receive: Receive, limit: int, setting: str, timeout: float) ->
         return message
 
     return limited
-
-
-def _snake_case_query(scope: Scope) -> None:
-    """Let clients write perPage for per_page."""
-    query: bytes = scope["query_string"]
-    if not any(64 < byte < 91 for byte in query):
-        return
-    pairs = [pair.partition("=") for pair in query.decode("latin-1").split("&")]
-    names = {name: _CAMEL.sub(lambda found: f"_{found[1].lower()}", name) for name, _, _ in pairs}
-    scope["ostler.query_names"] = {snake: name for name, snake in names.items()}
-    scope["query_string"] = "&".join(names[name] + equals + value for name, equals, value in pairs).encode("latin-1")

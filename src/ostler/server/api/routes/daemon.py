@@ -9,7 +9,7 @@ from ostler.base.errors import AgentNotInstalled, InstallFailed, SessionAlreadyE
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.agents import find_agent
-from ostler.server.api.routes.events import IncludeRaw, Limit, Offset, resume_from
+from ostler.server.api.routes.events import DaemonIncludeRaw, Limit, Offset, resume_from
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.daemon import translation
@@ -126,7 +126,7 @@ async def send_and_stream(
     project: str,
     request: Request[Any, Any, Any],
     data: DaemonMessage,
-    include_raw: IncludeRaw = False,
+    include_raw: DaemonIncludeRaw = False,
 ) -> Response[Any]:
     """Send a prompt and stream the events of its turn until that ends."""
     services.counters.streams.admit(client_of(request.scope))
@@ -161,7 +161,7 @@ async def list_events(
     project: str,
     offset: Offset = 0,
     limit: Limit = 1000,
-    include_raw: IncludeRaw = False,
+    include_raw: DaemonIncludeRaw = False,
 ) -> Response[bytes]:
     """A page of events."""
     record = await services.sessions.find(project, session)
@@ -177,7 +177,7 @@ async def stream_events(
     project: str,
     request: Request[Any, Any, Any],
     offset: Offset = 0,
-    include_raw: IncludeRaw = False,
+    include_raw: DaemonIncludeRaw = False,
 ) -> Response[Any]:
     """Every event after the offset, then live ones."""
     live = await services.sessions.live(project, session)

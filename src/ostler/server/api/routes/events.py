@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import MediaType, Request, Response, get
-from litestar.params import Parameter
+from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import InvalidRequest
 from ostler.server.api.accept import wants_stream
@@ -33,7 +33,10 @@ Offset = Annotated[int, Parameter(ge=0, le=_MAX_SEQUENCE, description="Return ev
 Limit = Annotated[int, Parameter(ge=1, le=10_000)]
 PAGE_BYTES = 8 * 2**20
 """A page that is larger ends with the event that made it so."""
-IncludeRaw = Annotated[bool, Parameter(description="Add the agent's native frame as `raw`.")]
+_ABOUT_RAW = "Add the agent's native frame as `raw`."
+IncludeRaw = Annotated[bool, QueryParameter(name="includeRaw", description=_ABOUT_RAW)]
+DaemonIncludeRaw = Annotated[bool, Parameter(description=_ABOUT_RAW)]
+"""As the specification of the daemon API spells it."""
 
 
 def resume_from(request: Request[Any, Any, Any], offset: int) -> int:
@@ -99,7 +102,7 @@ async def list_events(
     """A page of events, or a stream with `Accept: text/event-stream` or `stream=1`.
 
     `limit` counts the events looked at, also where `types` or `fold` leave some out. A page of large events ends
-    sooner; `has_more` says so, and `next_offset` leads to the rest.
+    sooner; `hasMore` says so, and `nextOffset` leads to the rest.
     """
     keep = kept_types(types)
     projection = find_format(form, alone=not (keep or fold or include_raw))
@@ -132,7 +135,7 @@ def _page(
     events = b",".join(shown)
     last = seen[-1].number if seen else offset
     more = b"true" if seen and last < newest else b"false"
-    body = b'{"events":[%b],"has_more":%b,"next_offset":%d}' % (events, more, last)
+    body = b'{"events":[%b],"hasMore":%b,"nextOffset":%d}' % (events, more, last)
     return Response(body, media_type=MediaType.JSON)
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from litestar import Request, delete, get, put
-from litestar.params import Parameter
+from litestar.params import Parameter, QueryParameter
 from litestar.response import Response, Stream
 
 from ostler.base.errors import RangeNotSatisfiable
@@ -155,7 +155,7 @@ async def search_files(
     project: str,
     text: Annotated[str, Parameter(description="Taken as it is; empty to look for names.", max_length=1000)] = "",
     name: Annotated[str, Parameter(description="A pattern for the path, such as src/*.py.", max_length=1000)] = "*",
-    ignore_case: Annotated[bool, Parameter(description="Whether large and small letters are alike.")] = False,
+    ignore_case: Annotated[bool, QueryParameter(name="ignoreCase", description="Whether A and a are alike.")] = False,
     limit: Annotated[int, Parameter(ge=1, le=5000)] = 200,
 ) -> FileMatches:
     """Lines that hold a text, in bounded time."""

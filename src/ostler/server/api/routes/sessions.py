@@ -3,7 +3,7 @@
 from typing import Annotated, get_args
 
 from litestar import Response, delete, get, patch, post
-from litestar.params import Parameter
+from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import InvalidRequest
 from ostler.server.api.routes.agents import full_name
@@ -24,9 +24,11 @@ async def list_sessions(
     agent: Annotated[str | None, Parameter(description="Only sessions of this agent.")] = None,
     label: Annotated[str | None, Parameter(description="name=value; several separated by commas.")] = None,
     q: Annotated[str | None, Parameter(description="Text in the title or key.")] = None,
-    project_id: Annotated[str | None, Parameter(description="Only sessions of tasks for this project.")] = None,
+    project_id: Annotated[
+        str | None, QueryParameter(name="projectId", description="Only sessions of this project.")
+    ] = None,
     page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
-    per_page: Annotated[int, Parameter(ge=1, le=500)] = 20,
+    per_page: Annotated[int, QueryParameter(name="perPage", ge=1, le=500)] = 20,
 ) -> Page[Session]:
     """Sessions, newest first."""
     wanted = SessionFilter(

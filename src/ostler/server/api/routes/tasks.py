@@ -3,10 +3,9 @@
 from typing import Annotated
 
 from litestar import Response, get, post
-from litestar.params import Parameter
+from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import InvalidRequest
-from ostler.server.api.requests import CamelRequest
 from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.routes.sessions import labels_of, statuses_of
 from ostler.server.api.services import Services
@@ -18,7 +17,7 @@ from ostler.wire.tasks import CreateTask, TaskCreated, TaskPage, TaskSession
 _TAGS = ["tasks"]
 
 
-@post("/tasks", operation_id="tasks.create", tags=_TAGS, request_class=CamelRequest)
+@post("/tasks", operation_id="tasks.create", tags=_TAGS)
 async def create_task(services: Services, project: str, data: CreateTask) -> Response[TaskCreated]:
     """Order work: a session with a workspace of its own is queued, works on the prompt and delivers the result."""
     _check_host(data.workspace.execution_host_id)
@@ -41,11 +40,11 @@ async def list_tasks(
     project: str,
     status: Annotated[str | None, Parameter(description="One status, or several separated by commas.")] = None,
     agent: Annotated[str | None, Parameter(description="Only tasks of this agent.")] = None,
-    project_id: Annotated[str | None, Parameter(description="Only tasks of this project.")] = None,
-    tenant_id: Annotated[str | None, Parameter(description="Only tasks of this tenant.")] = None,
+    project_id: Annotated[str | None, QueryParameter(name="projectId", description="Only of this project.")] = None,
+    tenant_id: Annotated[str | None, QueryParameter(name="tenantId", description="Only of this tenant.")] = None,
     label: Annotated[str | None, Parameter(description="name=value; several separated by commas.")] = None,
     page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
-    per_page: Annotated[int, Parameter(ge=1, le=500)] = 20,
+    per_page: Annotated[int, QueryParameter(name="perPage", ge=1, le=500)] = 20,
 ) -> TaskPage:
     """Sessions that tasks started, newest first."""
     wanted = SessionFilter(

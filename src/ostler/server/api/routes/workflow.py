@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from litestar import Request, Response, Router, get, post
-from litestar.params import Parameter
+from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import NotFound
 from ostler.server.api.routes.agents import find_agent
@@ -66,7 +66,7 @@ async def list_executions(
     project: str,
     kind: str = "agent",
     page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
-    per_page: Annotated[int, Parameter(ge=1, le=500)] = 20,
+    per_page: Annotated[int, QueryParameter(name="perPage", ge=1, le=500)] = 20,
 ) -> ExecutionPage:
     """Executions of an organisation, newest first."""
     org = translation.checked_org(org)

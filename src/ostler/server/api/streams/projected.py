@@ -45,7 +45,7 @@ def find_format(name: str | None, *, alone: bool) -> Format | None:
         reason = f"'{name[:50]}' is not one of {', '.join((UNIVERSAL, *PROJECTIONS))}"
         raise InvalidRequest(reason=f"format: {reason}.", errors={"format": [reason]})
     if not alone:
-        reason = f"'{name}' cannot be combined with types, fold or include_raw"
+        reason = f"'{name}' cannot be combined with types, fold or includeRaw"
         raise InvalidRequest(reason=f"format: {reason}.", errors={"format": [reason]})
     return PROJECTIONS[name]
 
@@ -116,5 +116,5 @@ async def projected_page(
         if has_more:
             break
     more = b"true" if has_more else b"false"
-    body = b'{"events":[%b],"has_more":%b,"next_offset":%d}' % (b",".join(shown), more, last)
+    body = b'{"events":[%b],"hasMore":%b,"nextOffset":%d}' % (b",".join(shown), more, last)
     return Response(body, media_type=MediaType.JSON)

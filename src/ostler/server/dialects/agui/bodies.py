@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ostler.base.casing import camel
 from ostler.base.errors import InvalidRequest
 from ostler.server.sessions.settings import SessionChange
 from ostler.wire.events import PermissionMode
@@ -103,19 +104,14 @@ NAMES = {
 def forwarded(props: Any) -> ForwardedProps:
     """What is said about the agent; names may be in either spelling."""
     given = props if isinstance(props, dict) else {}
-    known = {name: given.get(_camel(name), given.get(name)) for name in ForwardedProps.__struct_fields__}
+    known = {name: given.get(camel(name), given.get(name)) for name in ForwardedProps.__struct_fields__}
     try:
         return msgspec.convert(known, ForwardedProps)
     except msgspec.ValidationError as error:
         field = str(error).rpartition("$.")[2].strip("`")
-        name = f"forwardedProps.{_camel(field)}"
+        name = f"forwardedProps.{camel(field)}"
         shown = f"'{str(known.get(field))[:80]}' cannot be"
         raise InvalidRequest(reason=f"{name}: {shown}. {error}.", errors={name: [shown]}) from None
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
 
 
 class RunAgentInput(msgspec.Struct, frozen=True, kw_only=True):

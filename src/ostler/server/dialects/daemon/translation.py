@@ -5,6 +5,7 @@ from typing import get_args
 
 import msgspec
 
+from ostler.base.casing import camel
 from ostler.base.errors import InvalidRequest
 from ostler.server.dialects.daemon.bodies import (
     DaemonAgent,
@@ -117,15 +118,10 @@ def agent_view(agent: Agent) -> DaemonAgent:
         id=agent_name(agent),
         installed=agent.installed,
         credentials_available=bool(agent.credentials_available),
-        capabilities={_camel(name): value for name, value in msgspec.structs.asdict(agent.capabilities).items()},
+        capabilities={camel(name): value for name, value in msgspec.structs.asdict(agent.capabilities).items()},
         version=agent.version,
         path=agent.path,
     )
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
 
 
 def model_view(model: Model) -> DaemonModel:

@@ -1,0 +1,16 @@
+"""One name in two casings: snake_case in the code and in events, camelCase in REST."""
+
+import re
+
+_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_JOINT = re.compile(r"_([a-z0-9])")
+
+
+def camel(name: str) -> str:
+    """A name in camelCase."""
+    return _JOINT.sub(lambda found: found[1].upper(), name)
+
+
+def snake(name: str) -> str:
+    """A name in snake_case."""
+    return _HUMP.sub(lambda found: f"_{found[1].lower()}", name)
