@@ -1,7 +1,6 @@
 """Plays a recording of Copilot against our side: what was said to it then is what the translator must say now."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from ostler.agents.adapter import Installation, Launch
@@ -28,7 +27,7 @@ from tests.conformance.recorded import Recording, recordings
 
 RECORDINGS = {recording.case: recording for recording in recordings("copilot")}
 PROVIDER = Provider(type="openai", base_url="http://127.0.0.1:1", api_key="sk-test")
-PICTURE = Path(__file__)  # what is in an image does not matter here
+PICTURES = {"/w/dot.png": b"png"}
 FAREWELL = {"session.detach", "runtime.shutdown"}
 
 
@@ -108,9 +107,9 @@ class Player:
 
     def _prompt(self, params: dict[str, Any]) -> None:
         self._turns += 1
-        images = [ImagePart(path=str(PICTURE), mime="image/png") for _ in params.get("attachments", ())]
+        images = [ImagePart(path="/w/dot.png", mime="image/png") for _ in params.get("attachments", ())]
         parts: tuple[PromptPart, ...] = (TextPart(text=params["prompt"]), *images)
-        prompt = Prompt(prompt_id=f"p{self._turns}", turn_id=f"t{self._turns}", parts=parts)
+        prompt = Prompt(prompt_id=f"p{self._turns}", turn_id=f"t{self._turns}", parts=parts, images=PICTURES)
         if params.get("mode") == "immediate":
             assert self.dialogue.steer(prompt)
         else:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,10 +66,11 @@ class Talk:
         """The agent wants something."""
         return self.hear({"jsonrpc": "2.0", "id": "r1", "method": method, "params": params})
 
-    def prompt(self, *parts: Any) -> list[Any]:
+    def prompt(self, *parts: Any, images: dict[str, bytes] | None = None) -> list[Any]:
         """A turn begins."""
         content = parts or (TextPart(text="go"),)
-        return self._take(self.translator.prompt(Prompt(prompt_id="prm_1", turn_id="trn_1", parts=content)))
+        prompt = Prompt(prompt_id="prm_1", turn_id="trn_1", parts=content, images=images or {})
+        return self._take(self.translator.prompt(prompt))
 
     def answer(self, answer: PermissionAnswer | QuestionAnswer) -> Any:
         """A person decides; returns what the agent hears."""
@@ -293,11 +293,9 @@ def test_an_ask_that_the_agent_takes_back_is_resolved() -> None:
 # Turns
 
 
-def test_an_image_is_read_and_a_file_is_named(tmp_path: Path) -> None:
-    picture = tmp_path / "a.png"
-    picture.write_bytes(b"png")
+def test_an_image_travels_and_a_file_is_named() -> None:
     talk = Talk(can={"promptCapabilities": {"image": True}})
-    talk.prompt(ImagePart(path=str(picture)), FileRefPart(path="/w/b.py", action="read"))
+    talk.prompt(ImagePart(path="/w/a.png"), FileRefPart(path="/w/b.py", action="read"), images={"/w/a.png": b"png"})
     assert talk.sent[-1]["params"]["prompt"] == [
         {"type": "image", "mimeType": "image/png", "data": "cG5n"},
         {"type": "resource_link", "uri": "file:///w/b.py", "name": "b.py"},

@@ -1,7 +1,6 @@
 """Claude Code by its recordings: every frame is understood, and what comes out is what a person would tell."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -305,15 +304,10 @@ def test_a_frame_nobody_expected_is_recorded_as_such(frame: dict[str, Any]) -> N
     assert len(_of_type(_heard(begun(), frame), "agent.unparsed")) == 1
 
 
-def test_a_prompt_carries_text_files_and_images(tmp_path: Path) -> None:
-    (tmp_path / "pixel.png").write_bytes(b"png")
+def test_a_prompt_carries_text_files_and_images() -> None:
     dialogue = begun()
-    parts = (
-        TextPart(text="Look"),
-        ImagePart(path=str(tmp_path / "pixel.png")),
-        FileRefPart(path="/w/a.py", action="read"),
-    )
-    dialogue.prompt(_prompt(*parts))
+    parts = (TextPart(text="Look"), ImagePart(path="/w/pixel.png"), FileRefPart(path="/w/a.py", action="read"))
+    dialogue.prompt(Prompt(prompt_id="prm_1", turn_id="trn_1", parts=parts, images={"/w/pixel.png": b"png"}))
     assert _sent(dialogue)["message"]["content"] == [
         {"type": "text", "text": "Look"},
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "cG5n"}},

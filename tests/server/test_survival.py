@@ -1,5 +1,7 @@
 """The server ends cleanly when told to, and loses nothing when it is killed."""
 
+import base64
+import hashlib
 import json
 import os
 import signal
@@ -94,6 +96,30 @@ def start_and_fail(state_dir: Path) -> "subprocess.CompletedProcess[str]":
     command = [*OSTLER, "serve", "--port", "0", "--state-dir", str(state_dir)]
     env = clean_env(state_dir.with_name("other-home"))
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_turn_with_an_image_survives_a_kill_in_the_middle_of_it(state_dir: Path, tmp_path: Path) -> None:
+    picture = b"\x89PNG and more"
+    go = tmp_path / "go"
+    look = f"until [ -e {go} ]; do sleep 0.05; done; cat ~/.ostler/images/*/0.png | sha256sum"
+    text = {"type": "text", "text": f"mock: run {look}"}
+    image = {"type": "image", "data": base64.b64encode(picture).decode(), "mime": "image/png"}
+    with running_server(state_dir) as server, client_of(server) as api:
+        talk = Talk(api, permission_mode="bypass")
+        receipt = talk.post("/messages", parts=[text, image]).json()
+        talk.until(lambda event: event["type"] == "item.started" and event["data"]["item"]["kind"] == "tool_call")
+        server.process.kill()
+        server.process.wait(60)
+    (kept,) = (state_dir / "sessions" / talk.id / "attachments").glob("*/*.png")
+    kept.unlink()  # what is told again needs no file of the server
+    with running_server(state_dir) as server, client_of(server) as api:
+        talk.api = api
+        go.touch()
+        end = talk.until_type("turn.ended")
+    assert (end["data"]["turn_id"], end["data"]["outcome"]) == (receipt["turn_id"], "completed")
+    assert "agent.unparsed" not in talk.types()
+    printed = "".join(event["data"]["data"] for event in talk.events if event["type"] == "terminal.output")
+    assert printed.startswith(hashlib.sha256(picture).hexdigest())
 
 
 class Witness:

@@ -4,10 +4,12 @@ A translator finds out what a frame means and says it with these: an item is `op
 a `call` is `answered`; a file has `changed`; people get a `notice`, or hear of a `failure`.
 """
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from difflib import unified_diff
+from mimetypes import guess_type
 from pathlib import PurePath
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, assert_never
 
 import msgspec
 
@@ -25,8 +27,17 @@ from ostler.wire.events import (
     TerminalOutputData,
 )
 from ostler.wire.items import Item, ItemStatus
-from ostler.wire.parts import ContentPart, ReasoningPart, ToolCallPart, ToolResultPart
-from ostler.wire.running import Draft
+from ostler.wire.parts import (
+    ContentPart,
+    FileRefPart,
+    ImagePart,
+    PromptPart,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from ostler.wire.running import Draft, Prompt
 
 T = TypeVar("T")
 Action = Literal["created", "modified", "deleted", "moved"]
@@ -177,6 +188,33 @@ def step(content: str, status: str, priority: str | None = None) -> PlanEntry:
 def plan(steps: Iterable[PlanEntry]) -> Draft:
     """All that the agent wants to do."""
     return Draft("plan.updated", PlanUpdatedData(entries=tuple(steps)))
+
+
+# What people say
+
+
+def image(prompt: Prompt, part: ImagePart) -> tuple[str, str]:
+    """Kind and content, in base64, of an image of a prompt."""
+    kind = part.mime or guess_type(part.path)[0] or "image/png"
+    return kind, b64encode(prompt.images[part.path]).decode()
+
+
+def blocks(prompt: Prompt) -> list[dict[str, Any]]:
+    """A prompt as Anthropic's messages have it."""
+    return [_block(prompt, part) for part in prompt.parts]
+
+
+def _block(prompt: Prompt, part: PromptPart) -> dict[str, Any]:
+    match part:
+        case TextPart(text=text):
+            return {"type": "text", "text": text}
+        case FileRefPart(path=path):
+            return {"type": "text", "text": f"Attached file: {path}"}
+        case ImagePart():
+            kind, data = image(prompt, part)
+            return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
+        case _:
+            assert_never(part)
 
 
 # Frames

@@ -1,12 +1,13 @@
 """A conversation with one running agent, as the cases hold it."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ostler.conformance.outcomes import Unmet
 from ostler.conformance.sink import AskSink, OnAsk, allow
 from ostler.conformance.world import World
 from ostler.link.protocol import Connection
-from ostler.wire.parts import PromptPart, TextPart
+from ostler.wire.parts import ImagePart, PromptPart, TextPart
 from ostler.wire.running import Draft, Prompt
 
 
@@ -20,7 +21,7 @@ class Driven:
         self.sink = sink
         self.world = world
         self._script = script
-        self._prompts = 0
+        self._prompts = self._turns = 0
 
     def path(self, name: str) -> str:
         """Where a file of the workspace lies."""
@@ -29,6 +30,7 @@ class Driven:
     async def send(self, *script: str, parts: Sequence[PromptPart] = ()) -> int:
         """Begin a turn; returns where its events start."""
         since = len(self.sink.drafts)
+        self._turns += 1
         await self.connection.prompt(self._prompt(script, parts))
         return since
 
@@ -39,7 +41,10 @@ class Driven:
     def _prompt(self, script: Sequence[str], parts: Sequence[PromptPart]) -> Prompt:
         self._prompts += 1
         text = TextPart(text=self._script(script))
-        return Prompt(prompt_id=f"prm_{self._prompts}", turn_id=f"trn_{self._prompts}", parts=(text, *parts))
+        images = {part.path: Path(part.path).read_bytes() for part in parts if isinstance(part, ImagePart)}
+        return Prompt(
+            prompt_id=f"prm_{self._prompts}", turn_id=f"trn_{self._turns}", parts=(text, *parts), images=images
+        )
 
     async def ended(self, since: int) -> list[Draft]:
         """The events of a turn, once it is over."""

@@ -70,6 +70,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[PromptPart, ...]
     claim: str | None = None
     """Names the request that brought it, so that a repetition of the request is recognised."""
+    images: dict[str, bytes] = {}
+    """What its images show, by the paths in its parts: server and runner have no disk in common."""
 
 
 class PermissionAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="permission"):

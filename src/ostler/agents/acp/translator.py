@@ -4,12 +4,11 @@ Beside the protocol it knows what agents do in spite of it: tool calls that are 
 told again after a load. The reason of a rejection has no place in an answer, so it follows as a prompt of its own.
 """
 
-import base64
-import mimetypes
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
+from ostler.agents import say
 from ostler.agents.acp import asks, frames
 from ostler.agents.acp.errors import described
 from ostler.agents.acp.handshake import ANSWERS
@@ -63,7 +62,7 @@ class AcpTranslator:
         self._state.hush()
         self._state.spent = Spent()
         left_over = self._state.messages.close()
-        return *left_over, self._state.say([_block(part, self._state.can) for part in prompt.parts])
+        return *left_over, self._state.say([_block(self._state, prompt, part) for part in prompt.parts])
 
     def steer(self, prompt: Prompt) -> Sequence[Output] | None:
         """Keep it until the agent fetches it; most agents never do."""
@@ -220,15 +219,13 @@ NOTIFICATIONS: dict[str, Callable[[AcpState, Incoming], Sequence[Output]]] = {
 }
 
 
-def _block(part: PromptPart, can: frames.AgentCapabilities) -> dict[str, Any]:
-    """A part of a prompt; images are read here, the one time that a translator touches the disk."""
+def _block(state: AcpState, prompt: Prompt, part: PromptPart) -> dict[str, Any]:
     match part:
         case TextPart():
             return {"type": "text", "text": part.text}
-        case ImagePart() if can.prompt_capabilities.image:
-            mime = part.mime or mimetypes.guess_type(part.path)[0] or "image/png"
-            data = base64.b64encode(Path(part.path).read_bytes()).decode()
-            return {"type": "image", "mimeType": mime, "data": data}
+        case ImagePart() if state.can.prompt_capabilities.image:
+            kind, data = say.image(prompt, part)
+            return {"type": "image", "mimeType": kind, "data": data}
         case ImagePart() | FileRefPart():
-            path = Path(part.path)
-            return {"type": "resource_link", "uri": path.absolute().as_uri(), "name": path.name}
+            path = PurePath(state.spec.cwd, part.path)
+            return {"type": "resource_link", "uri": path.as_uri(), "name": path.name}

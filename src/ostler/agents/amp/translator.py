@@ -1,12 +1,9 @@
 """The dialogue with Amp through its bridge (programs/bridges/amp.py), as a pure state machine.
 
-Amp sends whole messages. It is pure but for one thing: `prompt` reads the images it was given from disk.
+Amp sends whole messages.
 """
 
-import mimetypes
-from base64 import b64encode
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,7 +15,7 @@ from ostler.agents.asks import permission_asked
 from ostler.agents.instructions import has_own_home, instructed
 from ostler.wire.events import UsageUpdatedData
 from ostler.wire.items import Item
-from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, StatusPart, TextPart
+from ostler.wire.parts import ContentPart, StatusPart, TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt
 
 IGNORED_BLOCKS = {"redacted_thinking": "encrypted thoughts", "image": "a picture that a tool looked at"}
@@ -249,17 +246,5 @@ def _code(message: str) -> str:
 
 
 def _user_frame(prompt: Prompt) -> Send:
-    message = {"role": "user", "content": [_block(part) for part in prompt.parts]}
+    message = {"role": "user", "content": say.blocks(prompt)}
     return Send(msgspec.json.encode({"type": "user", "message": message}))
-
-
-def _block(part: TextPart | ImagePart | FileRefPart) -> dict[str, Any]:
-    match part:
-        case TextPart(text=text):
-            return {"type": "text", "text": text}
-        case FileRefPart(path=path):
-            return {"type": "text", "text": f"Attached file: {path}"}
-        case ImagePart(path=path, mime=mime):
-            kind = mime or mimetypes.guess_type(path)[0] or "image/png"
-            data = b64encode(Path(path).read_bytes()).decode()
-            return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}

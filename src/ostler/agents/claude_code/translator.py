@@ -1,12 +1,6 @@
-"""The dialogue with one process of Claude Code, as a pure state machine.
+"""The dialogue with one process of Claude Code, as a pure state machine."""
 
-It is pure but for one thing: `prompt` and `steer` read the images they were given from disk.
-"""
-
-import mimetypes
-from base64 import b64encode
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -19,7 +13,7 @@ from ostler.agents.claude_code.talk import Talk
 from ostler.agents.claude_code.usage import Meter
 from ostler.wire.agents import Model
 from ostler.wire.events import ErrorData, SessionInfoData
-from ostler.wire.parts import FileRefPart, ImagePart, TextPart
+from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
 
 ERROR_CODES = {
@@ -127,7 +121,7 @@ class ClaudeCodeTranslator:
         self._sent += 1
         name = str(uuid5(NAMESPACE_OID, f"{self._spec.session_id}/{self._spec.start}/{self._sent}"))
         self._waiting.add(name)
-        message = {"role": "user", "content": [_block(part) for part in prompt.parts]}
+        message = {"role": "user", "content": say.blocks(prompt)}
         frame = {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "", "uuid": name}
         return Send(msgspec.json.encode(frame))
 
@@ -321,15 +315,3 @@ def _mode(permission_mode: str | None) -> str:
 
 def _was_aborted(frame: frames.Result) -> bool:
     return (frame.terminal_reason or "").startswith("aborted")
-
-
-def _block(part: TextPart | ImagePart | FileRefPart) -> dict[str, Any]:
-    match part:
-        case TextPart(text=text):
-            return {"type": "text", "text": text}
-        case FileRefPart(path=path):
-            return {"type": "text", "text": f"Attached file: {path}"}
-        case ImagePart(path=path, mime=mime):
-            kind = mime or mimetypes.guess_type(path)[0] or "image/png"
-            data = b64encode(Path(path).read_bytes()).decode()
-            return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}

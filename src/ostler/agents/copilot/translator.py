@@ -1,12 +1,7 @@
-"""The dialogue with one headless Copilot: JSON-RPC both ways, and a stream of session events.
+"""The dialogue with one headless Copilot: JSON-RPC both ways, and a stream of session events."""
 
-A translator is pure but for one thing: `prompt` and `steer` read the images they were given from disk.
-"""
-
-import mimetypes
-from base64 import b64encode
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any, assert_never
 
 import msgspec
@@ -200,19 +195,17 @@ RESULTS: dict[str, Callable[[CopilotTranslator, msgspec.Raw], Sequence[Output]]]
 def _message(prompt: Prompt) -> dict[str, Any]:
     text = "\n".join(part.text for part in prompt.parts if isinstance(part, TextPart))
     attachments = [
-        _image(part) if isinstance(part, ImagePart) else _file(part)
+        _image(prompt, part) if isinstance(part, ImagePart) else _file(part)
         for part in prompt.parts
         if isinstance(part, ImagePart | FileRefPart)
     ]
     return {"prompt": text, "attachments": attachments} if attachments else {"prompt": text}
 
 
-def _image(part: ImagePart) -> dict[str, Any]:
-    path = Path(part.path)
-    mime = part.mime or mimetypes.guess_type(path.name)[0] or "image/png"
-    data = b64encode(path.read_bytes()).decode()
-    return {"type": "blob", "data": data, "mimeType": mime, "displayName": path.name}
+def _image(prompt: Prompt, part: ImagePart) -> dict[str, Any]:
+    kind, data = say.image(prompt, part)
+    return {"type": "blob", "data": data, "mimeType": kind, "displayName": PurePath(part.path).name}
 
 
 def _file(part: FileRefPart) -> dict[str, Any]:
-    return {"type": "file", "path": part.path, "displayName": Path(part.path).name}
+    return {"type": "file", "path": part.path, "displayName": PurePath(part.path).name}

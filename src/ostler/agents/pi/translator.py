@@ -4,9 +4,7 @@ A message that only calls tools is no item of its own: the calls are. Pi names n
 counted. Pi says `agent_settled` when it is idle; old versions do not, so there its state is asked after `agent_end`.
 """
 
-import base64
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -73,7 +71,7 @@ class PiTranslator:
             raise say.unreadable(error) from error
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
-        """Begin a turn; images are read here, because Pi wants their bytes."""
+        """Begin a turn."""
         self.turn += 1
         self.working, self.interrupted, self.stopped, self.probing = True, False, False, False
         self.stop_reason, self.failure, self.usage = None, None, []
@@ -368,11 +366,11 @@ def command(kind: str, **fields: Any) -> Send:
 def _content(prompt: Prompt) -> dict[str, Any]:
     texts = [part.text for part in prompt.parts if isinstance(part, TextPart)]
     files = [f"File: {part.path}" for part in prompt.parts if isinstance(part, FileRefPart)]
-    images = [_image(part) for part in prompt.parts if isinstance(part, ImagePart)]
+    images = [_image(prompt, part) for part in prompt.parts if isinstance(part, ImagePart)]
     content: dict[str, Any] = {"message": "\n".join(texts + files)}
     return {**content, "images": images} if images else content
 
 
-def _image(part: ImagePart) -> dict[str, str]:
-    data = base64.b64encode(Path(part.path).read_bytes()).decode()
-    return {"type": "image", "data": data, "mimeType": part.mime or "image/png"}
+def _image(prompt: Prompt, part: ImagePart) -> dict[str, str]:
+    kind, data = say.image(prompt, part)
+    return {"type": "image", "data": data, "mimeType": kind}

@@ -16,6 +16,7 @@ from ostler.base.logs import Log
 from ostler.base.undo import undone_by, undone_later_by
 from ostler.link.protocol import Sink
 from ostler.runner.execution.dialogue import Counts, Dialogue
+from ostler.runner.execution.images import placed, write_images
 from ostler.runner.processes import journal as calls
 from ostler.runner.processes.bells import Bells
 from ostler.runner.processes.journal import Call, Entry, Journal, Kept
@@ -268,6 +269,7 @@ class AgentConnection:
 
     async def prompt(self, prompt: Prompt) -> None:
         """Begin a turn; raises before anything is sent, or not at all."""
+        await write_images(prompt, self._spec.home)
         process = await self._listening()
         if not self._opened:  # an earlier server began to start it
             await self._become_ready(process, greet=False)
@@ -280,12 +282,13 @@ class AgentConnection:
     def _prompt(self, prompt: Prompt) -> None:
         self._heard.append(prompt.prompt_id)
         self._clock.start()
-        self._dialogue.prompt(prompt)
+        self._dialogue.prompt(placed(prompt, self._spec.home))
 
     async def steer(self, prompt: Prompt) -> bool:
         """Give the running turn another message; False if that is not possible."""
+        await write_images(prompt, self._spec.home)
         process = await self._listening()
-        if self._dialogue.guard.turn_id is None or self._ending is not None:
+        if self._dialogue.guard.turn_id != prompt.turn_id or self._ending is not None:
             return False
         self._note(calls.Steered(prompt))
         steered = self._steer(prompt)
@@ -293,9 +296,9 @@ class AgentConnection:
         return steered
 
     def _steer(self, prompt: Prompt) -> bool:
-        steered = self._dialogue.steer(prompt)
+        steered = self._dialogue.steer(placed(prompt, self._spec.home))
         if steered:
-            self._steered.append(prompt)
+            self._steered.append(msgspec.structs.replace(prompt, images={}))
         return steered
 
     async def interrupt(self) -> None:
@@ -570,11 +573,7 @@ class AgentConnection:
         end = stopped if self._expected else lost if exit_ == Exit() else died
         if not self._expected:
             gone = AgentExited(agent=self._spec.agent, exit=str(exit_))
-            details = {
-                "exit_code": exit_.exit_code,
-                "signal": exit_.signal,
-                "stderr": msgspec.to_builtins(stderr),
-            }
+            details = {"exit_code": exit_.exit_code, "signal": exit_.signal, "stderr": msgspec.to_builtins(stderr)}
             self._dialogue.log(_complaint(str(gone), gone.code, details))
         end = self._ending or end
         self._dialogue.log(*guard.end_turn(end.outcome, end.stop_reason or end.outcome))

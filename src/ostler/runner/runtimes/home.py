@@ -37,11 +37,17 @@ def prepare_home(home: str, files: Mapping[str, str]) -> None:
     make_folder(root)
     for folder in _FOLDERS.values():
         make_folder(root / folder)
+    write_in_home(home, {name: content.encode() for name, content in files.items()})
+
+
+def write_in_home(home: str, files: Mapping[str, bytes]) -> None:
+    """Write files of an agent's home; what lies outside of it by a link is refused."""
+    root = Path(home).resolve()
     for name, content in files.items():
-        _write(root.resolve(), name, content)
+        _write(root, name, content)
 
 
-def _write(root: Path, name: str, content: str) -> None:
+def _write(root: Path, name: str, content: bytes) -> None:
     folder = (root / name).parent
     if not folder.resolve().is_relative_to(root) or ".." in Path(name).parts:
         raise PermissionError(13, "lies outside the agent's home", name)
@@ -49,6 +55,6 @@ def _write(root: Path, name: str, content: str) -> None:
     fresh = folder / f".{Path(name).name}.new"
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+    with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     fresh.replace(folder / Path(name).name)

@@ -9,6 +9,7 @@ import msgspec
 from ostler.base.errors import AgentLost, AgentStartFailed
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
+from ostler.server.sessions.attachments import images_of
 from ostler.server.sessions.creation import agent_spec
 from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.secrets import keep_secret
@@ -94,7 +95,7 @@ class SessionAgent:
         connection = self.connection or await self._started()
         if fresh and not self._remembers:
             prompt = await self._session.log.retold(prompt)
-        await connection.prompt(prompt)
+        await connection.prompt(msgspec.structs.replace(prompt, images=await images_of(prompt.parts)))
 
     @property
     def _remembers(self) -> bool:

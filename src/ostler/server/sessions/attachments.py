@@ -1,8 +1,10 @@
-"""Turns the parts a client sends into the parts of a prompt; images become files of the session."""
+"""Turns the parts a client sends into the parts of a prompt; images become files of the server."""
 
+import asyncio
 import base64
 import mimetypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
 
@@ -62,3 +64,17 @@ def _stored_image(data: str, mime: str, index: int, folder: Path) -> ImagePart:
     path = folder / f"{index}{suffix}"
     private.write_file(path, content)
     return ImagePart(path=str(path), mime=mime)
+
+
+async def images_of(parts: Iterable[PromptPart]) -> dict[str, bytes]:
+    """What the images among them show, for a runner that does not see our disk; what is gone is left out."""
+    paths = dict.fromkeys(part.path for part in parts if isinstance(part, ImagePart))
+    return await asyncio.to_thread(_contents, paths) if paths else {}
+
+
+def _contents(paths: Iterable[str]) -> dict[str, bytes]:
+    contents = {}
+    for path in paths:
+        with suppress(OSError):
+            contents[path] = Path(path).read_bytes()
+    return contents

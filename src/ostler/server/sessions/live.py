@@ -28,6 +28,7 @@ from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.answers import check_answers
+from ostler.server.sessions.attachments import images_of
 from ostler.server.sessions.log import SessionLog
 from ostler.server.sessions.overflow import thinned
 from ostler.server.sessions.policy import approves_plan, vet
@@ -115,6 +116,8 @@ class LiveSession:
             raise SessionBusy(session=self.id, turn=self.log.state.turn.turn_id if self.log.state.turn else "none")
         if when_busy == "steer" and await self._steer(entry, claim):
             return self._receipt(entry, "steered")
+        if self._can_begin():  # the turn ended while its images were read
+            return await self._begin(entry, [], claim)
         if when_busy == "interrupt":
             return await self._jump_in(entry, claim)
         return await self._enqueue(entry, claim, front=False)
@@ -187,10 +190,11 @@ class LiveSession:
         return self.log.state.turn is not None and self.log.state.turn.turn_id == turn_id
 
     async def _steer(self, entry: QueueEntry, claim: str | None) -> bool:
+        images = await images_of(entry.parts)
         turn, connection = self.log.state.turn, self._connection
         if turn is None or connection is None or self.log.state.status != "running":
             return False
-        prompt = Prompt(prompt_id=entry.prompt_id, turn_id=turn.turn_id, parts=entry.parts, claim=claim)
+        prompt = Prompt(prompt_id=entry.prompt_id, turn_id=turn.turn_id, parts=entry.parts, claim=claim, images=images)
         try:
             is_heard = await connection.steer(prompt)
         except AgentExited:  # the end of the turn is on its way to the log
