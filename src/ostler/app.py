@@ -35,8 +35,11 @@ from ostler.runner.local_workspaces import LocalWorkspaces
 from ostler.runner.processes.helpers import Minder
 from ostler.runner.processes.spool import boot
 from ostler.runner.runtimes.credentials import Found, find_credentials
-from ostler.runner.runtimes.devcontainers import Devcontainers
+from ostler.runner.runtimes.devcontainer import DevcontainerRuntime
+from ostler.runner.runtimes.local import LocalRuntime
 from ostler.runner.runtimes.memories import Memories
+from ostler.runner.runtimes.registry import Runtimes
+from ostler.runner.runtimes.runtime import Runtime
 from ostler.runner.runtimes.setups import Setups
 from ostler.runner.workspaces.library import options_from
 from ostler.runner.workspaces.service import Workspaces
@@ -123,16 +126,18 @@ async def _workspaces(settings: Settings) -> LocalWorkspaces:
     return LocalWorkspaces(
         library,
         policy=options.policy,
-        runtimes=settings.runtimes,
+        runtimes=Runtimes(_runtimes(settings, library, environ), settings.runtimes),
         memories=Memories(settings.state_dir / "memories"),
         setups=Setups(library, settings.state_dir / "setups", environ=environ, seconds=settings.setup_timeout_seconds),
-        containers=Devcontainers(
-            library,
-            settings.state_dir / "containers",
-            environ=environ,
-            programs=(settings.state_dir / "agents", Path(__file__).parent),
-        ),
         remote_memory=frozenset(adapter.info.id for adapter in ADAPTERS if adapter.info.remote_memory),
+    )
+
+
+def _runtimes(settings: Settings, library: Workspaces, environ: Mapping[str, str]) -> tuple[Runtime, ...]:
+    programs = (settings.state_dir / "agents", Path(__file__).parent)
+    return (
+        DevcontainerRuntime(library, settings.state_dir / "containers", environ=environ, programs=programs),
+        LocalRuntime(library, settings.runtimes),
     )
 
 

@@ -20,7 +20,8 @@ import pytest
 from ostler.runner.delivery.orders import carry_out
 from ostler.runner.workspaces.model import GitSource
 from ostler.runner.workspaces.repositories.policy import Policy
-from ostler.wire.workspaces import DeliveryOrder, RepoCredential
+from ostler.wire.provisioning import DeliveryOrder
+from ostler.wire.workspaces import RepoCredential
 from tests.server.http_helpers import assert_problem
 from tests.serving import wait_until
 from tests.tasks.ordering import Json, done, finished, order, task, task_server

@@ -1,21 +1,25 @@
 """What a server asks of the workspaces of a runner; the server knows them by their ids only."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
-from typing import Literal, Protocol
+from typing import Protocol
 
+from ostler.wire.provisioning import (
+    CreatedWorkspace,
+    DeliveryOrder,
+    DeliveryResult,
+    FileContent,
+    FileQuery,
+    FrozenState,
+)
+from ostler.wire.tasks import RuntimeInfo
 from ostler.wire.workspaces import (
     ArchiveForm,
     Deliver,
-    DeliveryOrder,
-    DeliveryResult,
     Devcontainer,
     Difference,
-    FileContent,
     FileEntry,
     FileListing,
     FileMatches,
-    FileQuery,
-    FrozenState,
     GitRefs,
     ProviderVerdict,
     Repo,
@@ -26,7 +30,6 @@ from ostler.wire.workspaces import (
 
 Progress = Callable[[str], None]
 """Hears lines such as `Receiving objects: 45%` on the event loop."""
-SetupOutcome = Literal["run", "cached"] | None
 
 
 class Workspaces(Protocol):
@@ -38,7 +41,7 @@ class Workspaces(Protocol):
     async def check_folder(self, path: str) -> None:
         """Raise RepositoryRefused unless this folder may be used as it is."""
 
-    async def create(self, order: WorkspaceOrder, progress: Progress) -> tuple[Workspace, SetupOutcome]:
+    async def create(self, order: WorkspaceOrder, progress: Progress) -> CreatedWorkspace:
         """Make a workspace and set it up; whoever cancels this leaves nothing behind."""
 
     async def get(self, workspace: str) -> Workspace:
@@ -110,5 +113,5 @@ class Workspaces(Protocol):
     async def providers(self) -> tuple[ProviderVerdict, ...]:
         """Which ways to make workspaces work here, best first."""
 
-    async def container_engine(self) -> str | None:
-        """The container engine that answers here, such as docker."""
+    async def runtimes(self) -> tuple[RuntimeInfo, ...]:
+        """What agents can run in here, as far as the operator allows it."""

@@ -10,12 +10,12 @@ from typing import BinaryIO, TypeVar, assert_never
 import msgspec
 
 from ostler.agents.adapter import Launch
-from ostler.base.errors import OstlerError, RuntimeRefused, WorkspaceNotFound
+from ostler.base.errors import OstlerError, WorkspaceNotFound
 from ostler.base.undo import undone_by, undone_later_by
-from ostler.link.workspaces import Progress, SetupOutcome
+from ostler.link.workspaces import Progress
 from ostler.runner.delivery.checks import check_delivery
-from ostler.runner.runtimes.devcontainers import Devcontainers
 from ostler.runner.runtimes.memories import Memories
+from ostler.runner.runtimes.registry import Runtimes
 from ostler.runner.runtimes.setups import Setups
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.model import (
@@ -32,7 +32,17 @@ from ostler.runner.workspaces.repositories.policy import Policy, allowed_folder,
 from ostler.runner.workspaces.searching import Query, search
 from ostler.runner.workspaces.service import Workspaces
 from ostler.wire import workspaces as wire
+from ostler.wire.provisioning import (
+    CreatedWorkspace,
+    DeliveryOrder,
+    DeliveryResult,
+    FileContent,
+    FileQuery,
+    FrozenState,
+    SetupOutcome,
+)
 from ostler.wire.running import AgentSpec
+from ostler.wire.tasks import RuntimeInfo
 
 _CHUNK = 2**18
 _IN_MEMORY = 4 * 2**20
@@ -50,10 +60,9 @@ class LocalWorkspaces:
         library: Workspaces,
         *,
         policy: Policy,
-        runtimes: tuple[wire.RuntimeType, ...],
+        runtimes: Runtimes,
         memories: Memories,
         setups: Setups,
-        containers: Devcontainers,
         remote_memory: frozenset[str] = frozenset(),
     ) -> None:
         """`remote_memory` names agents whose memory does not lie in their homes, so that a copy is none of it."""
@@ -62,7 +71,6 @@ class LocalWorkspaces:
         self._runtimes = runtimes
         self._memories = memories
         self._setups = setups
-        self._containers = containers
         self._remote_memory = remote_memory
         self._refs: dict[str, tuple[float, wire.GitRefs]] = {}
 
@@ -70,35 +78,30 @@ class LocalWorkspaces:
 
     async def check(self, order: wire.WorkspaceOrder, delivery: wire.Deliver | None = None) -> None:
         """Hold an order, and how its result is handed over, against the policy."""
-        if order.runtime.type not in self._runtimes:
-            raise RuntimeRefused(
-                runtime=order.runtime.type, reason=f"this server allows {', '.join(self._runtimes) or 'none'}."
-            )
+        runtime = self._runtimes.ordered(order.runtime.type)
         await asyncio.to_thread(_check_repo, order.repo, self._policy)
         if delivery is not None:
             await asyncio.to_thread(check_delivery, order.repo, delivery, self._policy)
-        if order.runtime.type == "devcontainer":
-            await self._containers.check()
+        await runtime.check()
 
     async def check_folder(self, path: str) -> None:
         """Hold a folder against the policy."""
         await asyncio.to_thread(allowed_folder, path, self._policy, field="cwd")
 
-    async def create(self, order: wire.WorkspaceOrder, progress: Progress) -> tuple[wire.Workspace, SetupOutcome]:
+    async def create(self, order: wire.WorkspaceOrder, progress: Progress) -> CreatedWorkspace:
         """Make a workspace, from the kept result of its setup if there is one."""
-        in_container = order.runtime.type == "devcontainer"
+        runtime = self._runtimes.ordered(order.runtime.type)
         source = _source(order.repo)
-        wanted = Order(source=source, providers=order.providers, visible=in_container, scope=order.scope)
-        outcome: SetupOutcome = None
+        wanted = Order(source=source, providers=order.providers, visible=runtime.needs_visible, scope=order.scope)
+        outcome: SetupOutcome | None = None
         if order.setup is None:
             made = await self._library.create(wanted, progress=progress)
         else:
             made, outcome = await self._setups.create(wanted, order.setup, progress)
-        if in_container:
-            async with undone_later_by(lambda: self.destroy(made.id)):
-                await self._containers.prepare(made, order.runtime, progress)
-                await self._library.begin(made.id)
-        return _told(made, wire.Workspace), outcome
+        async with undone_later_by(lambda: self.destroy(made.id)):
+            await runtime.prepare(made, order.runtime, progress)
+        ignored = order.runtime.resources is not None and not runtime.applies_limits
+        return CreatedWorkspace(workspace=_told(made, wire.Workspace), setup=outcome, resources_ignored=ignored)
 
     async def get(self, workspace: str) -> wire.Workspace:
         """One workspace."""
@@ -110,12 +113,11 @@ class LocalWorkspaces:
 
     async def devcontainer(self, workspace: str) -> wire.Devcontainer | None:
         """The container that its agent runs in."""
-        made = self._containers.get(workspace)
-        return made.shown if made is not None else None
+        return self._runtimes.of(workspace).container(workspace)
 
     async def destroy(self, workspace: str) -> None:
         """Remove a workspace; it may be gone."""
-        await self._containers.remove(workspace)
+        await self._runtimes.of(workspace).remove(workspace)
         with suppress(WorkspaceNotFound):
             await self._library.destroy(workspace)
         await asyncio.to_thread(self._memories.forget, workspace)
@@ -140,21 +142,18 @@ class LocalWorkspaces:
         """The launch of an agent inside its workspace."""
         if spec.workspace is None:
             return launch
-        if (container := self._containers.get(spec.workspace)) is not None:
-            return await self._containers.enter(container, self._library.get(spec.workspace), spec, launch)
-        entry = await self._library.entry(spec.workspace)
-        return msgspec.structs.replace(launch, argv=entry.command(launch.argv))
+        return await self._runtimes.of(spec.workspace).enter(spec, launch)
 
     # Snapshots
 
-    async def snapshot(self, workspace: str, note: str, *, agent: str, home: str) -> wire.FrozenState:
+    async def snapshot(self, workspace: str, note: str, *, agent: str, home: str) -> FrozenState:
         """Keep files and memory."""
         made = await self._library.snapshot(workspace, note)
         kept = False
         if agent not in self._remote_memory:
             kept = await asyncio.to_thread(self._memories.keep, workspace, made.id, home)
         large = tuple(_told(file, wire.LargeFile) for file in made.too_large)
-        return wire.FrozenState(id=made.id, workspace=workspace, tree=made.tree, memory_kept=kept, too_large=large)
+        return FrozenState(id=made.id, workspace=workspace, tree=made.tree, memory_kept=kept, too_large=large)
 
     async def restore(self, workspace: str, snapshot: str, *, home: str, with_memory: bool) -> None:
         """Bring files and memory back."""
@@ -167,7 +166,7 @@ class LocalWorkspaces:
         """A new workspace from a snapshot."""
         made = await self._library.fork(snapshot)
         origin = self._origin(snapshot)
-        self._containers.copy(origin, made.id)
+        self._runtimes.of(origin).copy(origin, made.id)
         if with_memory:
             await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home, into=made.id)
         return _told(made, wire.Workspace)
@@ -200,10 +199,10 @@ class LocalWorkspaces:
         """What a name is."""
         return _told(await self._use(place, lambda files: files.stat(path)), wire.FileEntry)
 
-    async def read_file(self, place: str, path: str, *, offset: int, length: int | None) -> wire.FileContent:
+    async def read_file(self, place: str, path: str, *, offset: int, length: int | None) -> FileContent:
         """A piece of a file."""
         read = await self._use(place, lambda files: files.read(path, offset=offset, length=length))
-        return wire.FileContent(path=read.path, data=read.data, offset=read.offset, size=read.size)
+        return FileContent(path=read.path, data=read.data, offset=read.offset, size=read.size)
 
     async def write_file(self, workspace: str, path: str, data: bytes, *, executable: bool | None) -> wire.FileEntry:
         """Write a file."""
@@ -214,7 +213,7 @@ class LocalWorkspaces:
         """Remove a file."""
         await self._use(workspace, lambda files: files.remove(path))
 
-    async def search_files(self, place: str, query: wire.FileQuery) -> wire.FileMatches:
+    async def search_files(self, place: str, query: FileQuery) -> wire.FileMatches:
         """Look for a text."""
         wanted = Query(text=query.text, name=query.name, ignore_case=query.ignore_case, matches=query.matches)
         return _told(await self._use(place, lambda files: search(files, wanted)), wire.FileMatches)
@@ -231,7 +230,7 @@ class LocalWorkspaces:
 
     # Delivery
 
-    async def deliver(self, order: wire.DeliveryOrder) -> wire.DeliveryResult:
+    async def deliver(self, order: DeliveryOrder) -> DeliveryResult:
         """Hand a snapshot over."""
         from ostler.runner.delivery.orders import carry_out  # noqa: PLC0415 - its HTTP client would slow every start
 
@@ -260,9 +259,9 @@ class LocalWorkspaces:
         """Which ways work here."""
         return tuple(_told(verdict, wire.ProviderVerdict) for verdict in await self._library.providers())
 
-    async def container_engine(self) -> str | None:
-        """The engine that answers."""
-        return await self._containers.engine()
+    async def runtimes(self) -> tuple[RuntimeInfo, ...]:
+        """What agents can run in."""
+        return await self._runtimes.describe()
 
     async def close(self) -> None:
         """Let go of everything; workspaces stay."""

@@ -1,4 +1,4 @@
-"""Workspaces, snapshots, files and delivery as the API shows them, and what a server orders from a runner."""
+"""Workspaces, snapshots, files and delivery as the API shows them."""
 
 from typing import Annotated, Literal
 
@@ -187,16 +187,6 @@ class SnapshotList(Wire, frozen=True, kw_only=True):
     snapshots: tuple[Snapshot, ...]
 
 
-class FrozenState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a runner tells about a snapshot it has made."""
-
-    id: str
-    workspace: str
-    tree: str
-    memory_kept: bool = False
-    too_large: tuple[LargeFile, ...] = ()
-
-
 class FileChange(Answer, frozen=True, kw_only=True):
     """What happened to one file."""
 
@@ -246,24 +236,6 @@ class FileListing(Answer, frozen=True, kw_only=True):
     path: str
     entries: tuple[FileEntry, ...]
     truncated: bool
-
-
-class FileContent(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of a file; `size` is that of the whole file."""
-
-    path: str
-    data: bytes
-    offset: int
-    size: int
-
-
-class FileQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for in the files of a workspace."""
-
-    text: str
-    name: str = "*"
-    ignore_case: bool = False
-    matches: int = 200
 
 
 class FileMatch(Answer, frozen=True, kw_only=True):
@@ -337,41 +309,6 @@ class Deliver(Request, frozen=True, kw_only=True):
     """Needed where the repository's host does not tell."""
     api_url: str | None = None
     """The forge's interface, if it is not at its usual place."""
-
-
-class DeliveryOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server asks a runner to hand over, everything filled in."""
-
-    workspace: str
-    snapshot: str
-    mode: DeliveryMode
-    branch: str
-    title: str
-    body: str
-    message: str
-    target: str | None = None
-    draft: bool = False
-    credential: RepoCredential | None = None
-    forge: ForgeKind | None = None
-    api_url: str | None = None
-
-
-class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was handed over."""
-
-    url: str | None = None
-    branch: str | None = None
-    commit: str | None = None
-    target: str | None = None
-    number: int | None = None
-    created: bool = True
-    """False for a pull request that was open already."""
-    size: int | None = None
-    """Of a patch, in bytes."""
-    left_out: tuple[str, ...] = ()
-    """Submodules that were changed; a branch cannot hold that, a patch can."""
-    too_large: tuple[LargeFile, ...] = ()
-    """Changed files that were not handed over because of their size."""
 
 
 class OpenIde(Body, frozen=True, kw_only=True):

@@ -21,9 +21,10 @@ from ostler.runner.workspaces.model import Credential
 from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.runner.workspaces.service import Workspaces
 from ostler.wire import workspaces as wire
+from ostler.wire.provisioning import DeliveryOrder, DeliveryResult
 
 
-async def carry_out(library: Workspaces, policy: Policy, order: wire.DeliveryOrder) -> wire.DeliveryResult:
+async def carry_out(library: Workspaces, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
     """Hand a snapshot over as it was wished, and tell what it lacks."""
     result = await _handed_over(library, policy, order)
     state = await library.with_house(order.workspace, lambda house: house.state(order.workspace, order.snapshot))
@@ -31,24 +32,22 @@ async def carry_out(library: Workspaces, policy: Policy, order: wire.DeliveryOrd
     return msgspec.structs.replace(result, too_large=large)
 
 
-async def _handed_over(library: Workspaces, policy: Policy, order: wire.DeliveryOrder) -> wire.DeliveryResult:
+async def _handed_over(library: Workspaces, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
     match order.mode:
         case "patch":
             with tempfile.TemporaryFile() as file:
                 size = await deliver_patch(library, order.workspace, file, snapshot=order.snapshot)
-            return wire.DeliveryResult(size=size)
+            return DeliveryResult(size=size)
         case "branch":
             pushed = await deliver_branch(library, _branch_order(order))
-            return wire.DeliveryResult(
-                url=pushed.url, branch=pushed.branch, commit=pushed.commit, left_out=pushed.left_out
-            )
+            return DeliveryResult(url=pushed.url, branch=pushed.branch, commit=pushed.commit, left_out=pushed.left_out)
         case "pr":
             return await _request(library, policy, order)
         case _:
             assert_never(order.mode)
 
 
-async def _request(library: Workspaces, policy: Policy, order: wire.DeliveryOrder) -> wire.DeliveryResult:
+async def _request(library: Workspaces, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
     await asyncio.to_thread(check_api_url, order.api_url, policy)
     wanted = PullRequestOrder(
         branch=_branch_order(order),
@@ -61,7 +60,7 @@ async def _request(library: Workspaces, policy: Policy, order: wire.DeliveryOrde
         policy.addresses, field="api_url", most_bytes=ANSWER_BYTES, seconds=ANSWER_SECONDS
     ) as client:
         made, pushed = await deliver_pull_request(library, wanted, client)
-    return wire.DeliveryResult(
+    return DeliveryResult(
         url=made.url,
         branch=made.branch,
         target=made.target,
@@ -71,7 +70,7 @@ async def _request(library: Workspaces, policy: Policy, order: wire.DeliveryOrde
     )
 
 
-def _branch_order(order: wire.DeliveryOrder) -> BranchOrder:
+def _branch_order(order: DeliveryOrder) -> BranchOrder:
     given = order.credential
     return BranchOrder(
         workspace=order.workspace,

@@ -14,13 +14,14 @@ from ostler.base.errors import SetupFailed, SnapshotNotFound, TimedOut, Workspac
 from ostler.base.ids import new_id
 from ostler.base.private import make_folder
 from ostler.base.undo import undone_later_by
-from ostler.link.workspaces import Progress, SetupOutcome
+from ostler.link.workspaces import Progress
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.process import CannotStart, Command, Process
 from ostler.runner.runtimes.home import base_environment
 from ostler.runner.workspaces.model import Order, UploadSource, Workspace
 from ostler.runner.workspaces.records import read_record, write_record
 from ostler.runner.workspaces.service import Workspaces
+from ostler.wire.provisioning import SetupOutcome
 
 _KEPT = 8
 _LINE = 2000

@@ -5,9 +5,10 @@ import re
 from ostler.base.logs import never_log
 from ostler.server.sessions import drafts
 from ostler.server.sessions.work import Worked
+from ostler.wire.provisioning import DeliveryOrder, DeliveryResult
 from ostler.wire.running import Draft
 from ostler.wire.workspace_events import DeliveryCompletedData
-from ostler.wire.workspaces import Deliver, DeliveryOrder, DeliveryResult
+from ostler.wire.workspaces import Deliver
 
 _TITLE_LENGTH = 72
 _LEFT_OUT = "A branch cannot hold changes of submodules; a patch can."

@@ -14,7 +14,7 @@ from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, Tas
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.base.undo import undone_later_by
-from ostler.link.workspaces import SetupOutcome, Workspaces
+from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.work import Worked
 from ostler.server.tasks.delivery import delivered, delivery_order, told
@@ -23,10 +23,11 @@ from ostler.server.tasks.progress import ProgressLog
 from ostler.server.tasks.retention import Retention
 from ostler.server.tasks.uploads import Uploads
 from ostler.server.tasks.webhooks import Webhooks
+from ostler.wire.provisioning import CreatedWorkspace, FrozenState, SetupOutcome
 from ostler.wire.running import Draft
 from ostler.wire.tasks import TaskSpec
 from ostler.wire.workspace_events import SnapshotCreatedData, WorkspaceCreatedData, WorkspaceRestoredData
-from ostler.wire.workspaces import FrozenState, Workspace, WorkspaceOrder
+from ostler.wire.workspaces import Workspace, WorkspaceOrder
 
 log = Log(__name__)
 _BY_A_PERSON = "interrupted"
@@ -91,13 +92,14 @@ class Pipeline:
         await session.note(begun)
         progress = ProgressLog(session)
         try:
-            made, setup = await self._workspaces.create(order, progress.tell)
+            done = await self._workspaces.create(order, progress.tell)
         finally:
             await progress.close()
+        made = done.workspace
         async with undone_later_by(lambda: self._workspaces.destroy(made.id)):
             state = await self._frozen(session, made.id, _BEGINNING)
-        notes = [*_notes_on(order, session.record.spec.task), *_missing(made), *told_large(made.too_large)]
-        ready = [drafts.workspace(created(made, setup)), drafts.snapshot(kept(session, state, 0, _BEGINNING))]
+        notes = [*_notes_on(done, session.record.spec.task), *_missing(made), *told_large(made.too_large)]
+        ready = [drafts.workspace(created(made, done.setup)), drafts.snapshot(kept(session, state, 0, _BEGINNING))]
         await session.note([*notes, *ready, drafts.status("running")])
 
     async def _frozen(self, session: Worked, workspace: str, note: str) -> FrozenState:
@@ -201,7 +203,7 @@ async def put_back(workspaces: Workspaces, workspace: str, snapshot: str, *, hom
             return
 
 
-def created(made: Workspace, setup: SetupOutcome = None) -> WorkspaceCreatedData:
+def created(made: Workspace, setup: SetupOutcome | None = None) -> WorkspaceCreatedData:
     """A workspace as the log tells it."""
     return WorkspaceCreatedData(
         workspace_id=made.id,
@@ -235,10 +237,10 @@ def kept(
     )
 
 
-def _notes_on(order: WorkspaceOrder, task: TaskSpec | None) -> list[Draft]:
+def _notes_on(made: CreatedWorkspace, task: TaskSpec | None) -> list[Draft]:
     """What was ordered and has no effect."""
     notes: list[Draft] = []
-    if order.runtime.resources is not None and order.runtime.type != "devcontainer":
+    if made.resources_ignored:
         notes.append(
             drafts.warning("Limits of resources are for containers; here they have no effect.", "resources_ignored")
         )

@@ -15,6 +15,7 @@ from ostler.server.store.records import NewSession, StoredEvent
 from ostler.server.tasks.pipeline import created, kept, put_back
 from ostler.server.tasks.states import kept_after, kept_at, workspace_of
 from ostler.wire.events import EventSource, SessionRewound, SnapshotCreated, TurnStarted, decode_event
+from ostler.wire.provisioning import FrozenState
 from ostler.wire.running import Draft
 from ostler.wire.workspace_events import (
     SessionForkedData,
@@ -22,7 +23,7 @@ from ostler.wire.workspace_events import (
     SnapshotCreatedData,
     WorkspaceRestoredData,
 )
-from ostler.wire.workspaces import ForkSession, FrozenState, Snapshot, Workspace
+from ostler.wire.workspaces import ForkSession, Snapshot, Workspace
 
 _COPIED = frozenset(
     {

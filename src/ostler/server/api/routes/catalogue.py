@@ -15,40 +15,18 @@ from ostler.wire.tasks import (
     ProjectList,
     RunnerInfo,
     RunnerList,
-    RuntimeInfo,
     RuntimeList,
     UploadTicket,
 )
 from ostler.wire.workspaces import GitRefs, Repo, Upload
 
 _TAGS = ["catalogue"]
-_DEVCONTAINER_PATHS = (".devcontainer/devcontainer.json", ".devcontainer.json")
-_NO_ENGINE = "Neither docker nor podman answers on the runner."
 
 
 @get("/runtimes", operation_id="catalogue.runtimes", tags=_TAGS)
 async def list_runtimes(services: Services) -> RuntimeList:
     """What agents can run in."""
-    allowed = services.settings.runtimes
-    engine = await services.workspaces.container_engine()
-    profiles = tuple(name for name in ("default", "disabled") if name == "default" or "disabled" in allowed)
-    items: list[RuntimeInfo] = []
-    if "devcontainer" in allowed:
-        why_not = None if engine else _NO_ENGINE
-        items.append(
-            RuntimeInfo(
-                type="devcontainer",
-                available=engine is not None,
-                images=(),
-                paths=_DEVCONTAINER_PATHS,
-                why_not=why_not,
-            )
-        )
-    if "local" in allowed:
-        items.append(RuntimeInfo(type="local", available=True, sandbox_profiles=profiles))
-    if "disabled" in allowed:
-        items.append(RuntimeInfo(type="disabled", available=True))
-    return RuntimeList(items=tuple(items))
+    return RuntimeList(items=await services.workspaces.runtimes())
 
 
 @get("/runners", operation_id="catalogue.runners", tags=_TAGS)

@@ -14,15 +14,8 @@ from ostler.server.tasks.artifacts import artifacts_of
 from ostler.server.tasks.folders import named_by, place_of
 from ostler.server.tasks.pictures import picture_of
 from ostler.server.tasks.states import workspace_of
-from ostler.wire.workspaces import (
-    ArchiveForm,
-    ArtifactList,
-    FileContent,
-    FileEntry,
-    FileListing,
-    FileMatches,
-    FileQuery,
-)
+from ostler.wire.provisioning import FileContent, FileQuery
+from ostler.wire.workspaces import ArchiveForm, ArtifactList, FileEntry, FileListing, FileMatches
 
 _TAGS = ["files"]
 _MEDIA = "application/octet-stream"

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ostler.agents.adapter import Launch
-from ostler.base.errors import FileMissing, SetupFailed, Unprocessable
+from ostler.base.errors import FileMissing, RuntimeRefused, SetupFailed, Unprocessable
 from ostler.link.workspaces import Progress
 from ostler.runner.runtimes import devcontainer_file as described
 from ostler.runner.runtimes.container_engines import ANSWER_SECONDS, WORK_SECONDS, Engine, Engines, bind
@@ -27,10 +27,12 @@ from ostler.runner.workspaces.model import Workspace
 from ostler.runner.workspaces.records import read_record, write_record
 from ostler.runner.workspaces.service import Workspaces
 from ostler.wire.running import AgentSpec
-from ostler.wire.workspaces import Devcontainer, Runtime
+from ostler.wire.tasks import RuntimeInfo
+from ostler.wire.workspaces import Devcontainer, Runtime, RuntimeType
 
 _REMOVE_SECONDS = 60.0
 """Podman gives processes ten seconds to end by themselves."""
+_NO_ENGINE = "Neither docker nor podman answers on the runner."
 _LABEL = "ostler.workspace"
 _LAST_WORDS = 400
 _INTERPRETERS = ("python", "node", "bun", "deno")
@@ -48,8 +50,12 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib: int | None = None
 
 
-class Devcontainers:
-    """The containers of one runner."""
+class DevcontainerRuntime:
+    """Implements Runtime; what a workspace needs to start is one file for each of them."""
+
+    types: tuple[RuntimeType, ...] = ("devcontainer",)
+    needs_visible = True
+    applies_limits = True
 
     def __init__(
         self, library: Workspaces, folder: Path, *, environ: Mapping[str, str], programs: Sequence[Path]
@@ -60,18 +66,20 @@ class Devcontainers:
         self._programs = programs
         self._engines = Engines(folder, environ)
 
-    async def engine(self) -> str | None:
-        """The name of the engine that answers."""
-        found = await self._engines.find()
-        return found.name if found is not None else None
+    async def describe(self, kind: RuntimeType) -> RuntimeInfo:
+        """Where it looks for its file, and whether an engine answers."""
+        there = await self._engines.find() is not None
+        return RuntimeInfo(
+            type=kind, available=there, images=(), paths=USUAL_PATHS, why_not=None if there else _NO_ENGINE
+        )
 
     async def check(self) -> None:
         """Raise unless containers can be had here."""
         await self._engines.get()
 
-    async def prepare(self, workspace: Workspace, runtime: Runtime, progress: Progress) -> None:
+    async def prepare(self, workspace: Workspace, wanted: Runtime, progress: Progress) -> None:
         """Read the file of a new workspace, and get or build its image."""
-        path, file = await self._read(workspace, runtime.devcontainer_path)
+        path, file = await self._read(workspace, wanted.devcontainer_path)
         engine = await self._engines.get()
         inside = expanded(file.workspace_folder or f"/workspaces/{workspace.id}", workspace.path, "")
         self._check_folder(inside, path)
@@ -79,7 +87,7 @@ class Devcontainers:
         for value in env.values():
             described.check_value(value, path)
         image = await self._image(engine, workspace, path, file, progress)
-        limits = runtime.resources
+        limits = wanted.resources
         made = Container(
             shown=Devcontainer(
                 config_path=path,
@@ -94,8 +102,9 @@ class Devcontainers:
             memory_mib=limits.memory_mib if limits is not None else None,
         )
         # first of all: what is begun from now on is found and removed, even after a kill
-        write_record(self._folder / f"{workspace.id}.json", made)
+        write_record(self._file(workspace.id), made)
         await self._after_creation(engine, workspace, made, file, progress)
+        await self._library.begin(workspace.id)
 
     def _check_folder(self, inside: str, path: str) -> None:
         """Raise for a folder of the container that is none, or hides what else is mounted."""
@@ -158,18 +167,33 @@ class Devcontainers:
 
     # Using
 
-    def get(self, workspace: str) -> Container | None:
-        """The container of a workspace, if it has one."""
-        return read_record(self._folder / f"{workspace}.json", Container)
+    def has(self, workspace: str) -> bool:
+        """Whether a container was prepared for it."""
+        return self._file(workspace).exists()
+
+    def container(self, workspace: str) -> Devcontainer | None:
+        """The container as clients see it."""
+        return self._get(workspace).shown
+
+    def _get(self, workspace: str) -> Container:
+        found = read_record(self._file(workspace), Container)
+        if found is None:  # never outside of a container instead
+            raise RuntimeRefused(runtime="devcontainer", reason="what its container was made of is lost.")
+        return found
+
+    def _file(self, workspace: str) -> Path:
+        return self._folder / f"{workspace}.json"
 
     def copy(self, origin: str, workspace: str) -> None:
         """A fork runs in the same kind of container."""
-        if (made := self.get(origin)) is not None:
-            shown = msgspec.structs.replace(made.shown, container=_name(workspace))
-            write_record(self._folder / f"{workspace}.json", msgspec.structs.replace(made, shown=shown))
+        made = self._get(origin)
+        shown = msgspec.structs.replace(made.shown, container=_name(workspace))
+        write_record(self._file(workspace), msgspec.structs.replace(made, shown=shown))
 
-    async def enter(self, made: Container, workspace: Workspace, spec: AgentSpec, launch: Launch) -> Launch:
+    async def enter(self, spec: AgentSpec, launch: Launch) -> Launch:
         """The launch of an agent in a fresh container; one that an earlier start left is removed."""
+        workspace = self._library.get(spec.workspace or "")
+        made = self._get(workspace.id)
         engine = await self._engines.get()
         await self._engines.run((engine.path, "rm", "--force", made.shown.container), _REMOVE_SECONDS)
         given = {**made.env, **environment(spec, launch, {})}
@@ -189,10 +213,9 @@ class Devcontainers:
 
     async def remove(self, workspace: str) -> None:
         """The workspace goes, and its container with it."""
-        made = self.get(workspace)
-        if made is not None and (engine := await self._engines.find()) is not None:
-            await self._engines.run((engine.path, "rm", "--force", made.shown.container), _REMOVE_SECONDS)
-        await asyncio.to_thread((self._folder / f"{workspace}.json").unlink, missing_ok=True)
+        if (engine := await self._engines.find()) is not None:
+            await self._engines.run((engine.path, "rm", "--force", _name(workspace)), _REMOVE_SECONDS)
+        await asyncio.to_thread(self._file(workspace).unlink, missing_ok=True)
         await asyncio.to_thread(self._engines.forget, workspace)
 
 

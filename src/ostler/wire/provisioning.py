@@ -1,0 +1,82 @@
+"""What a server and a runner say to each other about workspaces, beside what the API shows."""
+
+from typing import Literal
+
+import msgspec
+
+from ostler.wire.workspaces import DeliveryMode, ForgeKind, LargeFile, RepoCredential, Workspace
+
+SetupOutcome = Literal["run", "cached"]
+
+
+class CreatedWorkspace(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runner tells about a workspace it has made."""
+
+    workspace: Workspace
+    setup: SetupOutcome | None = None
+    """Whether its setup command was run, or an earlier result of it was there."""
+    resources_ignored: bool = False
+    """Limits were ordered, and the runtime has none."""
+
+
+class FrozenState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runner tells about a snapshot it has made."""
+
+    id: str
+    workspace: str
+    tree: str
+    memory_kept: bool = False
+    too_large: tuple[LargeFile, ...] = ()
+
+
+class FileContent(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a file; `size` is that of the whole file."""
+
+    path: str
+    data: bytes
+    offset: int
+    size: int
+
+
+class FileQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What to look for in the files of a workspace."""
+
+    text: str
+    name: str = "*"
+    ignore_case: bool = False
+    matches: int = 200
+
+
+class DeliveryOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server asks a runner to hand over, everything filled in."""
+
+    workspace: str
+    snapshot: str
+    mode: DeliveryMode
+    branch: str
+    title: str
+    body: str
+    message: str
+    target: str | None = None
+    draft: bool = False
+    credential: RepoCredential | None = None
+    forge: ForgeKind | None = None
+    api_url: str | None = None
+
+
+class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What was handed over."""
+
+    url: str | None = None
+    branch: str | None = None
+    commit: str | None = None
+    target: str | None = None
+    number: int | None = None
+    created: bool = True
+    """False for a pull request that was open already."""
+    size: int | None = None
+    """Of a patch, in bytes."""
+    left_out: tuple[str, ...] = ()
+    """Submodules that were changed; a branch cannot hold that, a patch can."""
+    too_large: tuple[LargeFile, ...] = ()
+    """Changed files that were not handed over because of their size."""

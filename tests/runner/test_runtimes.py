@@ -1,0 +1,139 @@
+"""The contract of runtimes: every one of them is prepared, entered, copied and removed in the same way."""
+
+import os
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import pytest
+
+from ostler.agents.adapter import Launch
+from ostler.base.errors import RuntimeRefused
+from ostler.runner.runtimes.devcontainer import DevcontainerRuntime
+from ostler.runner.runtimes.local import LocalRuntime
+from ostler.runner.runtimes.registry import Runtimes
+from ostler.runner.runtimes.runtime import Runtime
+from ostler.runner.workspaces.model import EmptySource, Order, Workspace
+from ostler.runner.workspaces.service import Workspaces
+from ostler.wire import workspaces as wire
+from ostler.wire.running import AgentSpec
+from tests.serving import clean_env
+from tests.tasks.real_engine import IMAGE, import_image, install_engine, podman
+
+_ALL: tuple[wire.RuntimeType, ...] = ("local", "devcontainer", "disabled")
+_FILES = {"a.txt": "one\n", ".devcontainer.json": f'{{"image": "{IMAGE}"}}'}
+
+
+class Tried(msgspec.Struct):
+    """A runtime, workspaces for it, and how many things of it are left on the machine."""
+
+    runtime: Runtime
+    library: Workspaces
+    left: Callable[[], str]
+
+    async def prepared(self) -> Workspace:
+        """A workspace that is ready for agents."""
+        order = Order(source=EmptySource(files=_FILES), visible=self.runtime.needs_visible)
+        made = await self.library.create(order)
+        await self.runtime.prepare(made, wire.Runtime(type=self.runtime.types[0]), lambda _: None)
+        return made
+
+    async def run(self, workspace: Workspace, script: str) -> str:
+        """What a shell says that is launched as an agent would be."""
+        home = Path(workspace.path).parents[3] / "home"
+        home.mkdir(exist_ok=True)
+        spec = AgentSpec(
+            session_id="ses_1",
+            agent="mock",
+            start=1,
+            cwd=workspace.path,
+            home=str(home),
+            env={},
+            permission_mode="default",
+            workspace=workspace.id,
+        )
+        launch = await self.runtime.enter(spec, Launch(argv=("/bin/sh", "-ec", script)))
+        env = {**clean_env(home), **(launch.starter_env or {})}
+        done = subprocess.run(
+            launch.argv, cwd=workspace.path, env=env, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@asynccontextmanager
+async def _local(root: Path) -> AsyncIterator[Tried]:
+    library = await Workspaces.open(root / "workspaces", environ=os.environ)
+    yield Tried(LocalRuntime(library, _ALL), library, lambda: "")
+    await library.close()
+
+
+@asynccontextmanager
+async def _devcontainer(root: Path) -> AsyncIterator[Tried]:
+    with TemporaryDirectory(prefix="ost-", dir="/tmp") as short:  # podman takes no long names for its folders
+        engine = install_engine(Path(short) / "podman")
+        import_image(engine)
+        environ = {**os.environ, "PATH": f"{engine}{os.pathsep}{os.environ['PATH']}"}
+        library = await Workspaces.open(root / "workspaces", environ=environ)
+        runtime = DevcontainerRuntime(library, root / "containers", environ=environ, programs=())
+        yield Tried(runtime, library, lambda: podman(engine, "ps", "--all", "--quiet"))
+        await library.close()
+
+
+Having = Callable[[Path], AbstractAsyncContextManager[Tried]]
+_RUNTIMES = [
+    pytest.param(_local, id="local"),
+    pytest.param(_devcontainer, id="devcontainer", marks=pytest.mark.root),
+]
+
+
+@pytest.mark.parametrize("having", _RUNTIMES)
+async def test_an_agent_works_in_the_files_of_its_workspace_and_a_fork_runs_in_the_same_way(
+    having: Having, tmp_path: Path
+) -> None:
+    async with having(tmp_path) as tried:
+        await tried.runtime.check()
+        workspace = await tried.prepared()
+        assert tried.runtime.has(workspace.id)
+        assert await tried.run(workspace, "read word < a.txt; echo $word > b.txt; echo $word") == "one\n"
+        state = await tried.library.snapshot(workspace.id, "after")
+        fork = await tried.library.fork(state.id)
+        tried.runtime.copy(workspace.id, fork.id)
+        assert await tried.run(fork, "read word < b.txt; echo $word") == "one\n"
+        changed = await tried.library.diff(workspace.id)
+        assert [file.path for file in changed.files] == ["b.txt"]
+        for each in (workspace, fork):
+            await tried.runtime.remove(each.id)
+            await tried.runtime.remove(each.id)
+            await tried.library.destroy(each.id)
+        assert tried.left() == ""
+
+
+@pytest.mark.parametrize("having", _RUNTIMES)
+async def test_a_runtime_says_what_it_offers(having: Having, tmp_path: Path) -> None:
+    async with having(tmp_path) as tried:
+        offers = await Runtimes([tried.runtime], _ALL).describe()
+        assert [(offer.type, offer.available, offer.why_not) for offer in offers] == [
+            (kind, True, None) for kind in tried.runtime.types
+        ]
+
+
+async def test_a_workspace_whose_container_is_not_known_any_more_is_entered_by_nobody(tmp_path: Path) -> None:
+    async with _local(tmp_path) as tried:
+        runtime = DevcontainerRuntime(tried.library, tmp_path / "containers", environ=os.environ, programs=())
+        workspace = await tried.prepared()
+        (tmp_path / "containers").mkdir()
+        (tmp_path / "containers" / f"{workspace.id}.json").write_text("{")
+        chosen = Runtimes([runtime, tried.runtime], _ALL).of(workspace.id)
+        with pytest.raises(RuntimeRefused):
+            await Tried(chosen, tried.library, tried.left).run(workspace, "true")
+        await tried.library.destroy(workspace.id)
+
+
+async def test_only_what_the_operator_allows_can_be_ordered(tmp_path: Path) -> None:
+    async with _local(tmp_path) as tried:
+        with pytest.raises(RuntimeRefused):
+            Runtimes([tried.runtime], ("local",)).ordered("disabled")
