@@ -49,8 +49,8 @@ from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.service import Sessions
-from ostler.server.store import queries
-from ostler.server.store.store import Store
+from ostler.server.store.protocol import Store
+from ostler.server.store.sqlite.store import SqliteStore
 from ostler.server.tasks.pipeline import Pipeline
 from ostler.server.tasks.retention import Keep, Retention
 from ostler.server.tasks.uploads import Uploads
@@ -91,7 +91,7 @@ async def _serve(settings: Settings) -> None:
     listener = _listen(settings)
     _close_state(settings.state_dir)
     minder = Minder(os.environ)
-    store = await Store.open(settings.state_dir / "ostler.db", sync=settings.database_sync, boot=boot())
+    store = await SqliteStore.open(settings.state_dir / "ostler.db", sync=settings.database_sync, boot=boot())
     workspaces = await _workspaces(settings)
     runner = _runner(settings, workspaces)
     webhooks = Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
@@ -227,7 +227,7 @@ async def _assemble(
         clock=clock,
         state_dir=settings.state_dir,
         buffer_bytes=settings.stream_buffer_bytes,
-        last_position=await store.read(queries.last_position),
+        last_position=await store.logs.last_position(),
         max_log_bytes=settings.max_log_bytes,
         idle_seconds=settings.idle_timeout_seconds,
         wrap_up_seconds=settings.wrap_up_seconds,

@@ -45,6 +45,16 @@ FLOORS: dict[str, tuple[str, ...]] = {
 }
 """Which of its sibling folders a folder inside a part may import."""
 
+HIDDEN: dict[str, tuple[str, ...]] = {"ostler.server.store.sqlite": ("ostler.app",)}
+"""Folders that nobody but themselves and these modules may import."""
+
+SQL: tuple[str, ...] = (
+    "ostler.server.store.sqlite.",
+    "ostler.cli.commands.doctor",  # looks at a database that no server may have open
+    "ostler.runner.runtimes.home_copy",  # copies the databases of agents
+)
+"""Where `sqlite3` is known."""
+
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 """(module, imported module) -> why; this list only shrinks."""
 

@@ -9,9 +9,11 @@ import pytest
 from tests.architecture.house import (
     EXCEPTIONS,
     FLOORS,
+    HIDDEN,
     LATE_IMPORTS,
     LAYERS,
     SOURCE,
+    SQL,
     STANDALONE,
     foreign_imports,
     imports,
@@ -69,6 +71,22 @@ def test_a_folder_imports_only_the_floors_below_it(folder: str) -> None:
     imported = {found for name in inside for found in imports(name, late=False) | imports(name, late=True)}
     floors = {floor for floor in FLOORS for found in imported if f"{found}.".startswith(f"{floor}.")}
     assert floors - {folder, *FLOORS[folder]} == set()
+
+
+@pytest.mark.parametrize("folder", HIDDEN)
+def test_a_hidden_folder_is_imported_only_by_who_may(folder: str) -> None:
+    outside = [name for name in modules() if not f"{name}.".startswith(f"{folder}.")]
+    importing = {
+        name
+        for name in outside
+        for found in imports(name, late=False) | imports(name, late=True)
+        if f"{found}.".startswith(f"{folder}.")
+    }
+    assert importing == set(HIDDEN[folder])
+
+
+def test_sql_has_its_place() -> None:
+    assert {name for name in modules() if "sqlite3" in foreign_imports(name) and not name.startswith(SQL)} == set()
 
 
 def test_every_exception_is_still_needed() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sqlite3
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,9 +12,10 @@ from ostler.cli import main
 from ostler.runner.processes import nursery
 from ostler.runner.processes.process import Process
 from ostler.server.sessions.log import SessionLog, frame
-from ostler.server.store import queries
+from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import Append, Placed
-from ostler.server.store.writer import Writer
+from ostler.server.store.sqlite.store import SqliteLogs
+from ostler.server.store.sqlite.writer import Writer
 
 VARIABLE = "OSTLER_CHAOS_BUG"
 _SLOW_DISK = 0.05
@@ -43,7 +43,11 @@ def acknowledge_first() -> None:
 
 def forget_claims() -> None:
     """Do a request again whose answer was lost."""
-    queries.find_done = lambda connection, claim: None
+
+    async def nothing(self: Sessions, claim: str | None) -> None:
+        return None
+
+    Sessions._done = nothing  # type: ignore[method-assign]  # a seeded bug
 
 
 def repeat_inputs() -> None:
@@ -69,13 +73,13 @@ def _other_keeper() -> None:
 
 
 def _known_step(change: int) -> None:
-    last_step = queries.last_step
+    last_step = SqliteLogs.last_step
 
-    def wrong(connection: sqlite3.Connection, session_id: str, start: int) -> int:
-        known = last_step(connection, session_id, start)
+    async def wrong(self: SqliteLogs, session_id: str, start: int) -> int:
+        known = await last_step(self, session_id, start)
         return known + change if known else known
 
-    queries.last_step = wrong
+    SqliteLogs.last_step = wrong  # type: ignore[assignment]  # a seeded bug
 
 
 def skip_a_step() -> None:

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
 from ostler.base.logs import Log
-from ostler.server.store import statements
-from ostler.server.store.store import Store
+from ostler.server.store.protocol import Store
 
 log = Log(__name__)
 
@@ -31,7 +30,7 @@ class Clearing:
         while self._waiting:
             began = steady_seconds()
             try:
-                if not await self._store.write(statements.clear_some_events, self._waiting[0]):
+                if not await self._store.clear_some_events(self._waiting[0]):
                     self._waiting.popleft()
             except StoreUnavailable as error:
                 log.warning("clearing.put_off", sessions=len(self._waiting), error=str(error))

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from msgspec.structs import replace
 
 from ostler.server.sessions.transcript import Transcript
-from ostler.server.store import queries
+from ostler.server.store.protocol import Store
 from ostler.server.store.records import StoredEvent, StoredItem
-from ostler.server.store.store import Store
 from ostler.wire.events import ItemCompleted, ItemStarted, decode_event
 from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, TextPart, ToolCallPart, ToolResultPart
@@ -27,7 +26,7 @@ _AFTER = "End of what happened earlier. Go on from there; the next message is ne
 
 async def pages(store: Store, session_id: str, offset: int) -> AsyncIterator[list[StoredEvent]]:
     """The whole log after the offset, page by page."""
-    while page := await store.read(queries.session_events, session_id, offset, _PAGE, False, PAGE_BYTES):
+    while page := await store.logs.events(session_id, offset, _PAGE, raw=False, max_bytes=PAGE_BYTES):
         yield page
         offset = page[-1].number
 
@@ -64,7 +63,7 @@ def _message(stored: StoredItem, grown: dict[str, Message]) -> Message | None:
 async def newest_first(store: Store, session_id: str) -> AsyncIterator[Message]:
     """The messages of the conversation, from its end."""
     number = _NO_NUMBER
-    while items := await store.read(queries.items_before, session_id, number, _FEW):
+    while items := await store.logs.items_before(session_id, number, _FEW):
         for message in await messages_of(store, session_id, items):
             yield message
         number = items[-1].number

@@ -12,11 +12,10 @@ from ostler.base.failpoints import failpoint
 from ostler.server.sessions.feed import Feed
 from ostler.server.sessions.history import retold
 from ostler.server.sessions.state import CHANGES, Happened, SessionState, apply, ask_of, snapshot_of, turn_of
-from ostler.server.store import queries, statements
 from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.packing import pack
+from ostler.server.store.protocol import Store
 from ostler.server.store.records import Append, Done, Placed, Progress, StateChange
-from ostler.server.store.store import Store
 from ostler.wire.events import EVENTS, Event
 from ostler.wire.running import Draft, Prompt
 from ostler.wire.sessions import Ask, Turn
@@ -93,7 +92,7 @@ class SessionLog:
     async def measure(self) -> None:
         """Look how large it is, unless that is known; `is_full` tells nothing before."""
         if self._most_bytes and self._size is None:
-            self._size = await self._store.read(queries.log_size, self.session_id)
+            self._size = await self._store.logs.size(self.session_id)
 
     @property
     def is_full(self) -> bool:
@@ -129,7 +128,7 @@ class SessionLog:
     async def append(self, drafts: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> int:
         """Number, store and publish these events; returns the first sequence. On failure nothing happened."""
         append = self.prepare(drafts, progress, done)
-        await self.commit(append, self._store.write(statements.insert_events, append))
+        await self.commit(append, self._store.append(append))
         return append.first
 
     def prepare(self, drafts: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> Append:

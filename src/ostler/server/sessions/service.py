@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import sqlite3
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,10 +37,10 @@ from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.state import TERMINAL, SessionState
 from ostler.server.sessions.trash import Trash
 from ostler.server.sessions.work import Work
-from ostler.server.store import queries, statements
 from ostler.server.store.claims import next_claim
-from ostler.server.store.records import Done, NewSession, SessionFilter, SessionRecord
-from ostler.server.store.store import Store
+from ostler.server.store.errors import KeyTaken
+from ostler.server.store.protocol import Store
+from ostler.server.store.records import DONE, Done, NewSession, SessionFilter, SessionRecord
 from ostler.wire.events import TurnEnded
 from ostler.wire.parts import PromptPart
 from ostler.wire.running import Connected, Draft, KeptProcess
@@ -95,13 +94,14 @@ class Sessions(Reading):
         self._wrap_up_seconds = wrap_up_seconds
         self._default_instructions = default_instructions
         self._admission = admission
+        self._opening = asyncio.Lock()
         self._live: WeakValueDictionary[str, LiveSession] = WeakValueDictionary()
 
     # Finding
 
     async def find(self, project: str, id_or_key: str) -> SessionRecord:
         """The row of a session, by id or key."""
-        record = await self.store.read(queries.find_session, project, id_or_key)
+        record = await self.store.find_session(project, id_or_key)
         if record is None:
             raise SessionNotFound(session=id_or_key)
         return record
@@ -110,11 +110,12 @@ class Sessions(Reading):
         """The one live object of a session; hold on to it while you use it."""
         if (known := self._live.get(id_or_key)) is not None and known.record.project == project:
             return known
-        # Read and registered in one step: an await in between could bring a row that is older than another's append.
-        record = self.store.read_now(queries.find_session, project, id_or_key)
-        if record is None:
-            raise SessionNotFound(session=id_or_key)
-        return self._live.get(record.id) or self._enliven(record)
+        async with self._opening:  # one at a time: what is not live stays so, and nobody appends to it
+            held = list(self._live.values())  # and what is live stays so until the row was read
+            record = await self.find(project, id_or_key)
+            live = self._live.get(record.id) or self._enliven(record)
+            del held
+            return live
 
     def _enliven(self, record: SessionRecord) -> LiveSession:
         state = _state.decode(record.state)
@@ -182,7 +183,7 @@ class Sessions(Reading):
 
     async def page(self, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
         """One page of sessions and how many match."""
-        return await self.store.read(queries.list_sessions, wanted)
+        return await self.store.page_sessions(wanted)
 
     # Creating and deleting
 
@@ -191,7 +192,7 @@ class Sessions(Reading):
     ) -> tuple[LiveSession, bool]:
         """A new session, or the one that has this key already; says whether it is new."""
         claim = next_claim()
-        if (known_id := self._done(claim)) is not None:
+        if (known_id := await self._done(claim)) is not None:
             return await self.live(project, known_id.decode()), True
         new = new_session(
             project,
@@ -210,14 +211,14 @@ class Sessions(Reading):
         if spec.workspace is not None:
             spec = msgspec.structs.replace(spec, workspace=await self._work.checked(spec.workspace, task))
         new = msgspec.structs.replace(new, agent=agent, spec=spec)
-        if wanted.key and (known := self.store.read_now(queries.find_session, project, new.key)):
-            return self._same_agent(known, new), False
+        if wanted.key and (known := await self.store.find_session(project, new.key)):
+            return await self._same_agent(known, new), False
         return await self._insert(new, wanted, claim)
 
-    def _same_agent(self, known: SessionRecord, new: NewSession) -> LiveSession:
+    async def _same_agent(self, known: SessionRecord, new: NewSession) -> LiveSession:
         if known.agent != new.agent:
             raise SessionAlreadyExists(key=known.key, agent=known.agent)
-        return self._live.get(known.id) or self._enliven(known)
+        return await self.live(known.project, known.id)
 
     async def _insert(self, new: NewSession, wanted: CreateSession, claim: str | None) -> tuple[LiveSession, bool]:
         session_log = self._log_of(new.id, new.agent, SessionState(), 0, new.created_at)
@@ -227,11 +228,10 @@ class Sessions(Reading):
         if wanted.cwd is None and wanted.repo is None:
             make_workspace(new.spec.cwd)
         try:
-            await session_log.commit(first, self.store.write(statements.insert_session, new, first))
-        except sqlite3.IntegrityError:  # another client created the same key a moment ago
+            await session_log.commit(first, self.store.create_session(new, first))
+        except KeyTaken:  # another client created the same key a moment ago
             self._forget(new.id)
-            known = await self.live(new.project, new.key)
-            return self._same_agent(known.record, new), False
+            return await self._same_agent(await self.find(new.project, new.key), new), False
         except StoreUnavailable:
             self._forget(new.id)
             raise
@@ -243,11 +243,11 @@ class Sessions(Reading):
         """Remove the folder of a session that never came to be."""
         shutil.rmtree(self._folder / session_id, ignore_errors=True)
 
-    def sibling(self, live: LiveSession, key: str | None) -> NewSession:
+    async def sibling(self, live: LiveSession, key: str | None) -> NewSession:
         """A session like another one that delivers nothing and tells nobody by itself; raises if the key is taken."""
         session_id = new_id("ses")
         checked = checked_key(key)
-        if checked and (known := self.store.read_now(queries.find_session, live.record.project, checked)):
+        if checked and (known := await self.store.find_session(live.record.project, checked)):
             raise SessionAlreadyExists(key=checked, agent=known.agent)
         return NewSession(
             id=session_id,
@@ -263,8 +263,8 @@ class Sessions(Reading):
         session_log = self._log_of(new.id, new.agent, SessionState(), 0, new.created_at)
         first = session_log.prepare(begun)
         try:
-            await session_log.commit(first, self.store.write(statements.insert_session, new, first))
-        except sqlite3.IntegrityError:
+            await session_log.commit(first, self.store.create_session(new, first))
+        except KeyTaken:
             raise SessionAlreadyExists(key=new.key, agent=new.agent) from None
         return await self.live(new.project, new.id)
 
@@ -308,7 +308,7 @@ class Sessions(Reading):
         await self._runner.validate(agent_spec(live.id, live.record.agent, spec, home=self.home(live.id)))
         await self._admission.check_addresses(spec)
         await live.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
-        await self.store.write(statements.update_spec, live.id, spec)
+        await self.store.update_spec(live.id, spec)
         live.record = msgspec.structs.replace(live.record, spec=spec)
         await live.log.append([drafts.settings(wanted)])
 
@@ -317,13 +317,14 @@ class Sessions(Reading):
         try:
             live = await self.live(project, id_or_key)
         except SessionNotFound:
-            if await self.store.read(queries.was_deleted, project, id_or_key):
+            if await self.store.was_deleted(project, id_or_key):
                 return
             raise
         await live.delete()
-        await self.store.write(statements.delete_session, live.id, self._clock.now())
+        async with self._opening:  # or a row that was read before would bring it back
+            await self.store.delete_session(live.id, self._clock.now())
+            self._live.pop(live.id, None)
         self._clearing.add([live.id])
-        self._live.pop(live.id, None)
         await live.chores.dispose()
         self._trash.take(self._folder / live.id)
 
@@ -338,7 +339,7 @@ class Sessions(Reading):
     ) -> PromptReceipt:
         """Hand a prompt to a session, whose agent works as the change says from this turn on."""
         claim = next_claim()
-        if (known := self._done(claim)) is not None:
+        if (known := await self._done(claim)) is not None:
             return msgspec.json.decode(known, type=PromptReceipt)
         live.refuse_if_over("prompts")
         await live.log.measure()
@@ -350,9 +351,10 @@ class Sessions(Reading):
         await live.go_on()
         return receipt
 
-    def _done(self, claim: str | None) -> bytes | None:
+    async def _done(self, claim: str | None) -> bytes | None:
         """What came of an act that an earlier server did and had no time to answer for."""
-        return self.store.read_now(queries.find_done, claim) if claim is not None else None
+        known = await self.store.find_response(DONE, claim) if claim is not None else None
+        return known.body if known is not None else None
 
     async def _prompt_parts(self, live: LiveSession, wanted: SendMessage) -> list[PromptPart]:
         folder = self.attachments(live.id) / new_id("att")
@@ -383,14 +385,14 @@ class Sessions(Reading):
         return await self._ask(live, ask_id)
 
     async def _why_not_open(self, live: LiveSession, ask_id: str, error: AskNotFound) -> AskNotFound | AskResolved:
-        await self.store.write(_nothing)  # the winner's answer may still be on its way to the disk
-        known = await self.store.read(queries.find_ask, live.id, ask_id)
+        await self.store.settled()  # the winner's answer may still be on its way to the disk
+        known = await self.store.logs.find_ask(live.id, ask_id)
         if known is None or known.kind != error.fields["kind"]:
             return error
         return AskResolved(kind=known.kind, ask=ask_id, outcome=_outcome(known))
 
     async def _ask(self, live: LiveSession, ask_id: str) -> Ask:
-        known = await self.store.read(queries.find_ask, live.id, ask_id)
+        known = await self.store.logs.find_ask(live.id, ask_id)
         if known is None:
             raise AskNotFound(session=live.id, kind="ask", ask=ask_id)
         return known
@@ -400,23 +402,23 @@ class Sessions(Reading):
     async def recover(self) -> None:
         """Go on where an earlier server stopped: with the agents that are still there, and with what was begun."""
         self._trash.empty()
-        self._clearing.add(await self.store.read(queries.deleted_with_events))
-        await self._remove_strays()
-        if newest := await self.store.read(queries.newest_session):
-            follow(newest)  # the list is sorted by id, and the clock may have been set back since
-        await self._work.tidy(await self.store.read(queries.workspaces_in_use))
+        self._clearing.add(await self.store.deleted_with_events())
+        known = await self.store.session_ids()
+        self._remove_strays(known)
+        if known:
+            follow(max(known))  # the list is sorted by id, and the clock may have been set back since
+        await self._work.tidy(await self.store.workspaces_in_use())
         kept = {process.session_id: process for process in await self._runner.kept()}
 
         def is_wanted(session_id: str, state: bytes) -> bool:
             return session_id in kept or needs_recovery(_state.decode(state))
 
-        wanted = await self.store.read(queries.unfinished_sessions, tuple(TERMINAL), is_wanted)
+        wanted = await self.store.unfinished_sessions(TERMINAL, is_wanted)
         await asyncio.gather(*(self._recover(self._enliven(record), kept.pop(record.id, None)) for record in wanted))
         await asyncio.gather(*map(self._runner.discard, kept.values()))
 
-    async def _remove_strays(self) -> None:
+    def _remove_strays(self, known: set[str]) -> None:
         """Remove folders of sessions that an earlier server had not yet created, or had just deleted."""
-        known = await self.store.read(queries.session_ids)
         for path in self._folder.glob("ses_*"):
             if path.name not in known:
                 self._trash.take(path)
@@ -439,7 +441,7 @@ class Sessions(Reading):
         await go_on(live, found, turn, transcript, lost=lost)
 
     async def _adopt(self, live: LiveSession, kept: KeptProcess) -> Connected | AgentLost:
-        known = await self.store.read(queries.last_step, live.id, kept.start)
+        known = await self.store.logs.last_step(live.id, kept.start)
         try:
             found = await live.agent.adopt(kept, known=known)
         except Exception as error:  # whatever is wrong with it: the session can go on with a new process
@@ -447,7 +449,7 @@ class Sessions(Reading):
             await self._runner.discard(kept)
             return error if isinstance(error, AgentLost) else AgentLost(reason="it could not be gone on with.")
         for ask_id in unheard(live, found):
-            if (ask := await self.store.read(queries.find_ask, live.id, ask_id)) is not None:
+            if (ask := await self.store.logs.find_ask(live.id, ask_id)) is not None:
                 await live.tell(answer_of(ask))
         return found
 
@@ -483,10 +485,6 @@ def _in_use(live: LiveSession, changed: Iterable[str], names: Mapping[str, str])
 def _open_ended(task: TaskSpec | None) -> TaskSpec | None:
     """A task as a fork has it: whose it is and what it was about, but without an end of its own."""
     return msgspec.structs.replace(task, delivery=None, webhooks=(), keep_open=True) if task is not None else None
-
-
-def _nothing(_: sqlite3.Connection) -> None:
-    """A job that only waits for those before it."""
 
 
 def _outcome(ask: Ask) -> str:

@@ -1,1 +1,1 @@
-"""The store: one SQLite database, one writer, many readers. The only place with SQL."""
+"""What a server remembers: `protocol.py` says in which words it is asked, `sqlite/` is how it is done."""

@@ -15,7 +15,6 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.state import TERMINAL
-from ostler.server.store import queries
 from ostler.wire.workspace_events import WorkspaceRemovedData
 
 log = Log(__name__)
@@ -103,7 +102,7 @@ class Retention:
     async def _sweep(self, sessions: Sessions) -> None:
         if self._keep == Keep():
             return
-        records = await sessions.store.read(queries.ended_with_workspace, tuple(TERMINAL))
+        records = await sessions.store.ended_with_workspace(TERMINAL)
         found = []
         for record in records:
             state = sessions.state_of(record)[0]

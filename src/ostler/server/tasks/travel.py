@@ -119,7 +119,7 @@ class Travel:
         turn = head if wanted.turn is None else wanted.turn
         choose = kept_after if wanted.turn is None else kept_at
         found = choose(live.id, await self._sessions.snapshots(live.id), turn)
-        new = self._sessions.sibling(live, wanted.key)
+        new = await self._sessions.sibling(live, wanted.key)
         home = self._sessions.home(new.id)
         made = await self._workspaces.fork(found.snapshot_id, home=home, with_memory=_memory(found) is not None)
         async with undone_later_by(lambda: self._workspaces.destroy(made.id)):

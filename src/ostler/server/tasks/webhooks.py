@@ -12,9 +12,8 @@ from ostler.base.logs import Log
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.state import TERMINAL, SessionState
-from ostler.server.store import queries, statements
+from ostler.server.store.protocol import Store
 from ostler.server.store.records import SessionRecord
-from ostler.server.store.store import Store
 from ostler.server.tasks.views import task_session
 from ostler.wire.events import SessionStatus
 from ostler.wire.tasks import TaskWebhook, WebhookCall
@@ -48,7 +47,7 @@ class Webhooks:
 
     async def resume(self, sessions: Sessions) -> None:
         """Make the calls that an earlier server did not come to; before other sessions can end."""
-        for record, numbers in await self._store.read(queries.uncalled_webhooks, TERMINAL):
+        for record, numbers in await self._store.uncalled_webhooks(TERMINAL):
             self._begin(record, sessions.state_of(record)[0], sorted(numbers))
 
     async def close(self) -> None:
@@ -74,7 +73,7 @@ class Webhooks:
             secret = signing.key(webhook.secret or self._secret)
             await _call(webhook, body, self._rules, secret)
         try:
-            await self._store.write(statements.forget_webhook, record.id, number)
+            await self._store.forget_webhook(record.id, number)
         except OstlerError as error:  # it is called once more by the next server
             log.warning("webhook.not_forgotten", session_id=record.id, reason=str(error))
 

@@ -6,16 +6,14 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ostler.base.clock import steady_seconds
 from ostler.base.errors import IdempotencyConflict, InvalidRequest, StoreUnavailable
 from ostler.base.logs import Log
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.problems import refuse
 from ostler.server.api.services import DEFAULT_PROJECT
-from ostler.server.store import queries, statements
 from ostler.server.store.claims import begin_claims
+from ostler.server.store.protocol import Store
 from ostler.server.store.records import StoredResponse
-from ostler.server.store.store import Store
 
 log = Log(__name__)
 Headers = list[tuple[bytes, bytes]]
@@ -70,7 +68,7 @@ class Idempotency:
     ) -> None:
         response = StoredResponse(fingerprint=fingerprint, status=status, headers=headers, body=body)
         try:
-            await self._store.write(statements.insert_response, *place, response, steady_seconds())
+            await self._store.remember_response(*place, response)
         except StoreUnavailable as error:  # what it tells of has happened, so the client must hear it
             log.error("idempotency.not_written", reason=str(error))
             self._keep_unwritten(place, response)
@@ -82,7 +80,7 @@ class Idempotency:
             del self._unwritten[next(iter(self._unwritten))]
 
     async def _known(self, place: tuple[str, str]) -> StoredResponse | None:
-        return self._unwritten.get(place) or await self._store.read(queries.find_response, *place)
+        return self._unwritten.get(place) or await self._store.find_response(*place)
 
     def _release(self, place: tuple[str, str], running: asyncio.Event) -> None:
         if self._running.get(place) is running:

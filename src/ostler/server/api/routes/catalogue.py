@@ -8,7 +8,6 @@ from litestar import Request, get, post, put
 from litestar.params import Parameter
 
 from ostler.server.api.services import Services
-from ostler.server.store import queries
 from ostler.server.tasks.views import RUNNER
 from ostler.wire.tasks import (
     ProjectInfo,
@@ -55,7 +54,7 @@ async def list_refs(
 @get("/projects", operation_id="catalogue.projects", tags=_TAGS)
 async def list_projects(services: Services, project: str) -> ProjectList:
     """The projects that tasks have named, with the number of their sessions."""
-    counted = await services.sessions.store.read(queries.count_by_project, project)
+    counted = await services.sessions.store.count_by_project(project)
     return ProjectList(items=tuple(ProjectInfo(id=name, sessions=count) for name, count in sorted(counted.items())))
 
 

@@ -9,8 +9,6 @@ from litestar import MediaType, Response, get
 from ostler import __version__
 from ostler.base.errors import NotFound
 from ostler.server.api.services import Services
-from ostler.server.store import queries
-from ostler.server.store.schema import SCHEMA_VERSION
 from ostler.wire.agents import Agent
 from ostler.wire.events import AnyEvent, PermissionMode
 from ostler.wire.system import Health, Ready, Version
@@ -39,7 +37,7 @@ async def _readiness(services: Services) -> Response[Ready]:
         return Response(Ready(status="stopping", checks={}), status_code=503)
     if (problem := await services.sessions.store.problem()) is not None:
         return Response(Ready(status="unavailable", checks={"store": problem}), status_code=503)
-    counted = await services.sessions.store.read(queries.count_by_status)
+    counted = await services.sessions.store.count_by_status()
     return Response(Ready(status="ready", checks={"store": "ok", "sessions": str(sum(counted.values()))}))
 
 
@@ -50,18 +48,17 @@ async def root_ready(services: Services) -> Response[Ready]:
 
 
 @get("/api/v1/version", operation_id="system.version", tags=["system"], sync_to_thread=False)
-def version() -> Version:
+def version(services: Services) -> Version:
     """Which server this is."""
-    return Version(
-        name="ostler", version=__version__, api="v1", schema=SCHEMA_VERSION, python=platform.python_version()
-    )
+    schema = services.sessions.store.schema_version
+    return Version(name="ostler", version=__version__, api="v1", schema=schema, python=platform.python_version())
 
 
 @get("/api/v1/metrics", operation_id="system.metrics", tags=["system"], media_type=MediaType.TEXT)
 async def metrics(services: Services) -> str:
     """Numbers in Prometheus text format."""
-    by_status = await services.sessions.store.read(queries.count_by_status)
-    position = await services.sessions.store.read(queries.last_position)
+    by_status = await services.sessions.store.count_by_status()
+    position = await services.sessions.store.logs.last_position()
     lines = [
         "# TYPE ostler_requests_total counter",
         f"ostler_requests_total {services.counters.requests}",

@@ -15,10 +15,10 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from ostler.base.errors import DatabaseInUse, StoreUnavailable
 from ostler.base.undo import undone_by
-from ostler.server.store import statements
-from ostler.server.store.ledger import Ledger
-from ostler.server.store.schema import migrate
-from ostler.server.store.writer import Writer
+from ostler.server.store.sqlite import statements
+from ostler.server.store.sqlite.ledger import Ledger
+from ostler.server.store.sqlite.schema import migrate
+from ostler.server.store.sqlite.writer import Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class Reads:
         return row
 
 
-class Store:
+class Database:
     """One open database."""
 
     def __init__(self, path: Path, writer: Writer, lock: int, *, was_cut: bool) -> None:
@@ -53,11 +53,8 @@ class Store:
         self._readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="ostler-reader")
 
     @classmethod
-    async def open(cls, path: Path, *, sync: Literal["full", "normal"], boot: str) -> "Store":
-        """Open or create the database; fails if another server has it or a newer version wrote it.
-
-        `boot` is which start of the machine this is.
-        """
+    def open(cls, path: Path, *, sync: Literal["full", "normal"], boot: str) -> "Database":
+        """Open or create the database, from within the loop that its writes are awaited in."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _take_lock(path)
         was_cut = _take_over(lock, boot)
@@ -80,10 +77,6 @@ class Store:
         """Run a query on a reading thread; it sees everything that was committed before."""
         call = functools.partial(self._query, query, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._readers, call)
-
-    def read_now(self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a query of one row on the calling thread, where an await would let the world change."""
-        return self._query(query, *args, **kwargs)
 
     def _query(self, query: Callable[..., T], *args: object, **kwargs: object) -> T:
         connection = getattr(self._local, "connection", None)

@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Callable
 
 from ostler.base.errors import DatabaseTooNew
-from ostler.server.store import outline
-from ostler.server.store.queries import every_plain_event
+from ostler.server.store.sqlite import outline
+from ostler.server.store.sqlite.queries import every_plain_event
 
 _SESSIONS = """
 CREATE TABLE sessions (

@@ -7,9 +7,10 @@ import msgspec
 
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
-from ostler.server.store import outline
-from ostler.server.store.ledger import Ledger
+from ostler.server.store.errors import KeyTaken
 from ostler.server.store.records import DONE, Append, Done, NewSession, Placed, SessionSpec, StoredResponse, encode
+from ostler.server.store.sqlite import outline
+from ostler.server.store.sqlite.ledger import Ledger
 
 _CLEARED_ROWS = 32
 _CLEARED_BYTES = 2**20
@@ -18,32 +19,33 @@ _CLEARED = {**outline.KEYS, "chunks": "last"}
 IDEMPOTENCY_SECONDS = 24 * 3600
 
 
-def insert_session(ledger: Ledger, new: NewSession, first: Append) -> Placed:
-    """Create a session with its first events; sqlite3.IntegrityError if the key is taken."""
+def create_session(ledger: Ledger, new: NewSession, first: Append) -> Placed:
+    """Create a session with its first events; KeyTaken if its project has the key."""
     change = first.change
     if change is None:
         raise ValueError("a new session needs its first state")
-    ledger.execute(
-        "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            new.id,
-            new.project,
-            new.key,
-            new.agent,
-            change.status,
-            change.title,
-            encode(change.labels).decode(),
-            new.created_at,
-            change.updated_at,
-            encode(new.spec),
-            change.state,
-            change.workspace,
-        ),
+    row = (
+        new.id,
+        new.project,
+        new.key,
+        new.agent,
+        change.status,
+        change.title,
+        encode(change.labels).decode(),
+        new.created_at,
+        change.updated_at,
+        encode(new.spec),
+        change.state,
+        change.workspace,
     )
+    try:
+        ledger.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    except sqlite3.IntegrityError:
+        raise KeyTaken(new.key) from None
     webhooks = new.spec.task.webhooks if new.spec.task is not None else ()
     rows = [(new.id, number) for number in range(len(webhooks))]
     ledger.executemany("INSERT INTO webhooks VALUES (?, ?)", rows)
-    return insert_events(ledger, first)
+    return append_burst(ledger, first)
 
 
 def forget_webhook(connection: sqlite3.Connection, session_id: str, number: int) -> None:
@@ -56,12 +58,16 @@ def update_spec(connection: sqlite3.Connection, session_id: str, spec: SessionSp
     connection.execute("UPDATE sessions SET spec = ? WHERE id = ?", (encode(spec), session_id))
 
 
+def nothing(_: sqlite3.Connection) -> None:
+    """Be done when those before are."""
+
+
 def touch(connection: sqlite3.Connection) -> None:
     """Write something that changes nothing, to see whether it can be done."""
     connection.execute("UPDATE counters SET value = value WHERE name = 'position'")
 
 
-def insert_events(ledger: Ledger, append: Append) -> Placed:
+def append_burst(ledger: Ledger, append: Append) -> Placed:
     """Append a burst and everything that belongs to it."""
     last = ledger.last_of(append.session_id)
     if append.first != last + 1:  # an earlier burst of this session failed; this one must not leave a gap
@@ -112,7 +118,7 @@ def _upsert_projections(connection: sqlite3.Connection, append: Append) -> None:
 
 def _insert_done(connection: sqlite3.Connection, done: Done) -> None:
     response = StoredResponse(fingerprint="", status=0, headers=[], body=done.result)
-    insert_response(connection, DONE, done.claim, response, steady_seconds())
+    remember_response(connection, DONE, done.claim, response)
 
 
 def delete_session(connection: sqlite3.Connection, session_id: str, deleted_at: str) -> None:
@@ -144,10 +150,9 @@ def _clear_some(connection: sqlite3.Connection, name: str, key: str, session_id:
     return upto is not None
 
 
-def insert_response(
-    connection: sqlite3.Connection, scope: str, key: str, response: StoredResponse, created: float
-) -> None:
+def remember_response(connection: sqlite3.Connection, scope: str, key: str, response: StoredResponse) -> None:
     """Remember the answer to an Idempotency-Key and forget those older than a day."""
+    created = steady_seconds()
     connection.execute("DELETE FROM idempotency WHERE created < ?", (created - IDEMPOTENCY_SECONDS,))
     row: tuple[Any, ...] = (
         scope,

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from ostler.base.errors import OstlerError, StoreUnavailable
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
-from ostler.server.store.ledger import Ledger
+from ostler.server.store.errors import Refused
+from ostler.server.store.sqlite.ledger import Ledger
 
 log = Log(__name__)
 T = TypeVar("T")
@@ -95,7 +96,7 @@ class Writer:
         self._ledger.begin()
         try:
             return [(future, work(self._ledger), None) for work, future in group]
-        except (OstlerError, sqlite3.IntegrityError):
+        except (OstlerError, Refused, sqlite3.IntegrityError):
             self._ledger.rollback()
         self._ledger.begin()
         return [self._perform(work, future) for work, future in group]
@@ -105,7 +106,7 @@ class Writer:
         before = self._ledger.attempt()
         try:
             result = work(self._ledger)
-        except (OstlerError, sqlite3.IntegrityError) as error:
+        except (OstlerError, Refused, sqlite3.IntegrityError) as error:
             self._ledger.give_up(before)
             return future, None, error
         finally:

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 
 from ostler.base.errors import StoreUnavailable
-from ostler.server.store import queries, statements
-from ostler.server.store.ledger import Ledger
+from ostler.server.store.errors import KeyTaken
 from ostler.server.store.records import Append, NewSession, Placed, SessionSpec, StateChange
-from ostler.server.store.store import Store
+from ostler.server.store.sqlite import queries, statements
+from ostler.server.store.sqlite.database import Database
+from ostler.server.store.sqlite.ledger import Ledger
 
 NOW = "2026-11-16T12:00:00.000Z"
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = await Store.open(tmp_path / "ostler.db", sync="normal", boot="now")
+async def store(tmp_path: Path) -> AsyncIterator[Database]:
+    store = Database.open(tmp_path / "ostler.db", sync="normal", boot="now")
     yield store
     await store.close()
 
@@ -29,17 +30,17 @@ def burst(session_id: str, first: int, count: int = 1) -> Append:
     return Append(session_id=session_id, time=NOW, first=first, events=events, raws=(None,) * count, change=change)
 
 
-def created(store: Store, session_id: str, key: str) -> "asyncio.Future[Placed]":
+def created(store: Database, session_id: str, key: str) -> "asyncio.Future[Placed]":
     spec = SessionSpec(cwd="/", env={}, permission_mode="default")
     new = NewSession(id=session_id, project="default", key=key, agent="mock", created_at=NOW, spec=spec)
-    return store.write(statements.insert_session, new, burst(session_id, 1))
+    return store.write(statements.create_session, new, burst(session_id, 1))
 
 
-def appended(store: Store, append: Append) -> "asyncio.Future[Placed]":
-    return store.write(statements.insert_events, append)
+def appended(store: Database, append: Append) -> "asyncio.Future[Placed]":
+    return store.write(statements.append_burst, append)
 
 
-async def sequences(store: Store, session_id: str) -> list[int]:
+async def sequences(store: Database, session_id: str) -> list[int]:
     def read(connection: sqlite3.Connection) -> list[tuple[int, int]]:
         query = "SELECT first, last FROM chunks WHERE session = ? ORDER BY last"
         return connection.execute(query, (session_id,)).fetchall()
@@ -47,7 +48,7 @@ async def sequences(store: Store, session_id: str) -> list[int]:
     return [number for first, last in await store.read(read) for number in range(first, last + 1)]
 
 
-async def test_positions_go_on_without_a_gap_however_many_bursts_are_committed_together(store: Store) -> None:
+async def test_positions_go_on_without_a_gap_however_many_bursts_are_committed_together(store: Database) -> None:
     placed = [await created(store, "ses_a", "a")]
     placed += await asyncio.gather(*(appended(store, burst("ses_a", number)) for number in range(2, 1000)))
     positions = [place.position for place in placed]
@@ -56,7 +57,7 @@ async def test_positions_go_on_without_a_gap_however_many_bursts_are_committed_t
     assert await store.read(queries.last_position) == 999
 
 
-async def test_a_job_that_fails_takes_no_positions_and_its_neighbours_keep_theirs(store: Store) -> None:
+async def test_a_job_that_fails_takes_no_positions_and_its_neighbours_keep_theirs(store: Database) -> None:
     await created(store, "ses_a", "a")
     together = [
         appended(store, burst("ses_a", 2, 3)),
@@ -67,13 +68,13 @@ async def test_a_job_that_fails_takes_no_positions_and_its_neighbours_keep_their
     ]
     outcomes = await asyncio.gather(*together, return_exceptions=True)
     assert [place.position for place in outcomes if isinstance(place, Placed)] == [4, 5, 6]
-    assert isinstance(outcomes[1], sqlite3.IntegrityError)
+    assert isinstance(outcomes[1], KeyTaken)
     assert isinstance(outcomes[3], StoreUnavailable)
     assert await sequences(store, "ses_a") == [1, 2, 3, 4, 5, 6]
     assert await sequences(store, "ses_b") == []
 
 
-async def test_a_group_that_cannot_be_committed_leaves_nothing_and_the_next_goes_on(store: Store) -> None:
+async def test_a_group_that_cannot_be_committed_leaves_nothing_and_the_next_goes_on(store: Database) -> None:
     await created(store, "ses_a", "a")
 
     def broken(_: Ledger) -> None:

@@ -7,10 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ostler.server.store.outline import KEYS
 from ostler.server.store.packing import unpack
 from ostler.server.store.records import (
-    DONE,
     SessionFilter,
     SessionRecord,
     SessionSpec,
@@ -18,6 +16,7 @@ from ostler.server.store.records import (
     StoredItem,
     StoredResponse,
 )
+from ostler.server.store.sqlite.outline import KEYS
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.workspaces import Snapshot
 
@@ -61,7 +60,7 @@ def was_deleted(connection: sqlite3.Connection, project: str, id_or_key: str) ->
     return connection.execute(query, (project, id_or_key, id_or_key)).fetchone() is not None
 
 
-def list_sessions(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
+def page_sessions(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
     """One page of sessions, newest first, and how many there are in all."""
     where, values = _conditions(wanted)
     (total,) = connection.execute(f"SELECT COUNT(*) FROM sessions WHERE {where}", values).fetchone()  # noqa: S608  fixed words
@@ -102,11 +101,12 @@ def _conditions(wanted: SessionFilter) -> tuple[str, list[Any]]:
 
 
 def unfinished_sessions(
-    connection: sqlite3.Connection, terminal: tuple[str, ...], wanted: Callable[[str, bytes], bool]
+    connection: sqlite3.Connection, terminal: Iterable[str], wanted: Callable[[str, bytes], bool]
 ) -> list[SessionRecord]:
     """The sessions that are not over and are wanted, by id and state; those that sleep are passed by one at a time."""
-    marks = ",".join("?" * len(terminal))
-    rows = connection.execute(f"SELECT id, state FROM sessions WHERE status NOT IN ({marks})", terminal)  # noqa: S608  only marks
+    over = tuple(terminal)
+    marks = ",".join("?" * len(over))
+    rows = connection.execute(f"SELECT id, state FROM sessions WHERE status NOT IN ({marks})", over)  # noqa: S608  only marks
     ids = [id_ for id_, state in rows if wanted(id_, state)]
     one = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608  fixed columns
     return [_record(connection.execute(one, (id_,)).fetchone()) for id_ in ids]
@@ -141,7 +141,7 @@ def count_by_status(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def session_events(
-    connection: sqlite3.Connection, session_id: str, offset: int, limit: int, raw: bool, max_bytes: int
+    connection: sqlite3.Connection, session_id: str, offset: int, limit: int, *, raw: bool, max_bytes: int
 ) -> list[StoredEvent]:
     """Events with a sequence above the offset, in order; the one that reaches max_bytes is the last."""
     rows = connection.execute(
@@ -186,12 +186,6 @@ def _unpacked(rows: sqlite3.Cursor, offset: int, limit: int, max_bytes: int, *, 
     return events
 
 
-def newest_session(connection: sqlite3.Connection) -> str | None:
-    """The id that sorts last."""
-    (newest,) = connection.execute("SELECT MAX(id) FROM sessions").fetchone()
-    return newest if newest is None else str(newest)
-
-
 def last_position(connection: sqlite3.Connection) -> int:
     """The position of the newest event of all sessions."""
     (value,) = connection.execute("SELECT value FROM counters WHERE name = 'position'").fetchone()
@@ -204,16 +198,11 @@ def session_turns(connection: sqlite3.Connection, session_id: str) -> list[Turn]
     return [_turn.decode(turn) for (turn,) in rows]
 
 
-def find_turn(connection: sqlite3.Connection, session_id: str, number: int) -> Turn | None:
-    """A turn by its number."""
-    query = "SELECT turn FROM turns WHERE session = ? AND number = ?"
-    return _only_turn(connection.execute(query, (session_id, number)))
-
-
-def find_turn_by_id(connection: sqlite3.Connection, session_id: str, turn_id: str) -> Turn | None:
-    """The newest turn of that id."""
-    query = "SELECT turn FROM turns WHERE session = ? AND json_extract(CAST(turn AS TEXT), '$.turn_id') = ?"
-    return _only_turn(connection.execute(f"{query} ORDER BY number DESC LIMIT 1", (session_id, turn_id)))
+def find_turn(connection: sqlite3.Connection, session_id: str, which: int | str) -> Turn | None:
+    """A turn by its number, or the newest of that id."""
+    column = "number" if isinstance(which, int) else "json_extract(CAST(turn AS TEXT), '$.turn_id')"
+    query = f"SELECT turn FROM turns WHERE session = ? AND {column} = ? ORDER BY number DESC LIMIT 1"  # noqa: S608  fixed words
+    return _only_turn(connection.execute(query, (session_id, which)))
 
 
 def turn_around(connection: sqlite3.Connection, session_id: str, sequence: int) -> Turn | None:
@@ -341,7 +330,7 @@ def count_by_project(connection: sqlite3.Connection, project: str) -> dict[str, 
     return {project: 0, **dict(rows.fetchall())}
 
 
-def list_asks(connection: sqlite3.Connection, project: str, session_id: str | None, only_open: bool) -> list[Ask]:
+def list_asks(connection: sqlite3.Connection, project: str, session_id: str | None, *, only_open: bool) -> list[Ask]:
     """Asks of the project, or of one session, oldest first."""
     rows = connection.execute(
         "SELECT ask FROM asks JOIN sessions ON sessions.id = asks.session "
@@ -370,12 +359,6 @@ def find_response(connection: sqlite3.Connection, scope: str, key: str) -> Store
 def session_ids(connection: sqlite3.Connection) -> set[str]:
     """Every session there is."""
     return {id_ for (id_,) in connection.execute("SELECT id FROM sessions")}
-
-
-def find_done(connection: sqlite3.Connection, claim: str) -> bytes | None:
-    """What came of an act before, if it was done."""
-    known = find_response(connection, DONE, claim)
-    return known.body if known is not None else None
 
 
 def _record(row: tuple[Any, ...]) -> SessionRecord:

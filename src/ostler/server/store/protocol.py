@@ -1,0 +1,215 @@
+"""What a server asks of its store, in words of the domain; every store does the same (`tests/store`).
+
+What reads is awaited and sees everything whose write was done before. What writes is a plain call: it has its place in
+the order when it is called, its future is done when it is durable, and one that fails has changed nothing. So a caller
+can decide and queue without an await in between.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from ostler.server.store.records import (
+    Append,
+    NewSession,
+    Placed,
+    SessionFilter,
+    SessionRecord,
+    SessionSpec,
+    StoredEvent,
+    StoredItem,
+    StoredResponse,
+)
+from ostler.wire.sessions import Ask, Turn
+from ostler.wire.workspaces import Snapshot
+
+
+class Logs(Protocol):
+    """What can be read of the logs of sessions; each answer costs as much as it holds, however long a log is."""
+
+    async def events(self, session_id: str, offset: int, limit: int, *, raw: bool, max_bytes: int) -> list[StoredEvent]:
+        """Events with a sequence above the offset, in order; the one that reaches max_bytes is the last."""
+        ...
+
+    async def project_events(self, project: str, offset: int, limit: int, max_bytes: int) -> list[StoredEvent]:
+        """Events of all sessions with a position above the offset, in the order they were committed; bounded alike."""
+        ...
+
+    async def last_position(self) -> int:
+        """The position of the newest event of all sessions."""
+        ...
+
+    async def size(self, session_id: str) -> int:
+        """How many bytes the events of a session take, and what is made of them."""
+        ...
+
+    async def last_step(self, session_id: str, start: int) -> int:
+        """How far one of the session's processes has come in the log; 0 if nothing of it is there."""
+        ...
+
+    async def items_after(self, session_id: str, number: int, limit: int) -> list[StoredItem]:
+        """The items of the conversation that follow the one of that number."""
+        ...
+
+    async def items_before(self, session_id: str, number: int, limit: int) -> list[StoredItem]:
+        """The items of the conversation before the one of that number, the newest first."""
+        ...
+
+    async def items_since(self, session_id: str, sequence: int) -> list[StoredItem]:
+        """The items of the conversation that began after an event."""
+        ...
+
+    async def said_after(self, session_id: str, sequence: int, limit: int) -> list[StoredItem]:
+        """The messages of the conversation that were completed after an event, in that order."""
+        ...
+
+    async def lines(self, session_id: str, limit: int) -> list[StoredEvent]:
+        """The newest events that a log tells in a line, in order; an item is told when it is complete."""
+        ...
+
+    async def artifacts(self, session_id: str, limit: int) -> list[StoredEvent]:
+        """The newest reference to each file, in the order of their last change."""
+        ...
+
+    async def snapshots(self, session_id: str) -> list[Snapshot]:
+        """All snapshots of a session in order."""
+        ...
+
+    async def turns(self, session_id: str) -> list[Turn]:
+        """All turns of a session in order."""
+        ...
+
+    async def find_turn(self, session_id: str, which: int | str) -> Turn | None:
+        """A turn by its number, or the newest of that id."""
+        ...
+
+    async def turn_around(self, session_id: str, sequence: int) -> Turn | None:
+        """The last turn that began at the sequence or before it."""
+        ...
+
+    async def branching_turns(self, session_id: str) -> list[Turn]:
+        """The turns that go on from another one than the one before them, in order."""
+        ...
+
+    async def turns_within(self, session_id: str, spans: Sequence[tuple[int, int]]) -> list[Turn]:
+        """The turns whose numbers are in one of the spans; both ends belong to a span."""
+        ...
+
+    async def find_ask(self, session_id: str, ask_id: str) -> Ask | None:
+        """One ask of a session, open or decided."""
+        ...
+
+    async def asks(self, project: str, session_id: str | None, *, only_open: bool) -> list[Ask]:
+        """Asks of the project, or of one session, oldest first."""
+        ...
+
+
+class Store(Protocol):
+    """One open store; it raises StoreUnavailable when nothing can be written."""
+
+    logs: Logs
+    schema_version: int
+    was_cut: bool
+    """Whether the machine stopped while a server had this store: files beside it may be gone."""
+
+    def create_session(self, new: NewSession, first: Append) -> "asyncio.Future[Placed]":
+        """A session with its first events; KeyTaken if its project has the key."""
+        ...
+
+    def append(self, append: Append) -> "asyncio.Future[Placed]":
+        """A burst of events and everything that belongs to it; refused if it does not follow the newest event."""
+        ...
+
+    def update_spec(self, session_id: str, spec: SessionSpec) -> "asyncio.Future[None]":
+        """Change what the agent of a session is started with."""
+        ...
+
+    def delete_session(self, session_id: str, deleted_at: str) -> "asyncio.Future[None]":
+        """Only that it was there is remembered. Its events are out of sight, and cleared little by little."""
+        ...
+
+    def clear_some_events(self, session_id: str) -> "asyncio.Future[bool]":
+        """Remove a little of a deleted session's log; False when nothing was left."""
+        ...
+
+    async def deleted_with_events(self) -> list[str]:
+        """Deleted sessions whose events have not all been cleared."""
+        ...
+
+    async def was_deleted(self, project: str, id_or_key: str) -> bool:
+        """Whether such a session once existed."""
+        ...
+
+    async def find_session(self, project: str, id_or_key: str) -> SessionRecord | None:
+        """A session by id or, failing that, by key; never one of another project."""
+        ...
+
+    async def find_branches(
+        self, project: str, parent: str, keys: tuple[str, str], limit: int
+    ) -> tuple[list[SessionRecord], int]:
+        """The newest sessions with the label `forked_from` of that parent whose keys lie between two, and how many
+        sessions have such keys."""
+        ...
+
+    async def page_sessions(self, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
+        """One page of sessions, newest first, and how many there are in all."""
+        ...
+
+    async def unfinished_sessions(
+        self, terminal: Iterable[str], wanted: Callable[[str, bytes], bool]
+    ) -> list[SessionRecord]:
+        """The sessions without one of these statuses that are wanted, by id and state; no others are held at once."""
+        ...
+
+    async def ended_with_workspace(self, statuses: Iterable[str]) -> list[SessionRecord]:
+        """The sessions with one of these statuses whose workspaces are there."""
+        ...
+
+    async def session_ids(self) -> set[str]:
+        """Every session there is."""
+        ...
+
+    async def workspaces_in_use(self) -> set[str]:
+        """The workspaces that sessions have."""
+        ...
+
+    async def count_by_status(self) -> dict[str, int]:
+        """How many sessions have each status."""
+        ...
+
+    async def count_by_project(self, project: str) -> dict[str, int]:
+        """How many sessions there are by what their tasks call their project."""
+        ...
+
+    async def uncalled_webhooks(self, statuses: Iterable[str]) -> list[tuple[SessionRecord, frozenset[int]]]:
+        """The sessions with one of these statuses whose webhooks were not all called, and which those are."""
+        ...
+
+    def forget_webhook(self, session_id: str, number: int) -> "asyncio.Future[None]":
+        """A webhook was called, or never will be."""
+        ...
+
+    async def find_response(self, scope: str, key: str) -> StoredResponse | None:
+        """The answer given before to this Idempotency-Key."""
+        ...
+
+    def remember_response(self, scope: str, key: str, response: StoredResponse) -> "asyncio.Future[None]":
+        """Remember the answer to an Idempotency-Key for a day; the first one stays."""
+        ...
+
+    def settled(self) -> "asyncio.Future[None]":
+        """Done when everything that was queued before is."""
+        ...
+
+    @property
+    def bytes_read(self) -> int:
+        """How much was taken out of the store so far."""
+        ...
+
+    async def problem(self) -> str | None:
+        """Why nothing can be written, if the last write failed and the next would too."""
+        ...
+
+    async def close(self) -> None:
+        """Write what is pending and give the store back."""
+        ...

@@ -1,0 +1,119 @@
+"""The verbs of the store, each with the statement or query that does it; `store/protocol.py` says what they mean."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+
+from ostler.server.store.protocol import Logs
+from ostler.server.store.sqlite import queries, statements
+from ostler.server.store.sqlite.database import Database
+from ostler.server.store.sqlite.ledger import Ledger
+from ostler.server.store.sqlite.schema import SCHEMA_VERSION
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Verbs:
+    """Has the database that its verbs are done in."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
+def _reads(
+    query: Callable[Concatenate[sqlite3.Connection, P], T],
+) -> Callable[Concatenate[_Verbs, P], Coroutine[Any, Any, T]]:
+    async def verb(self: _Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._database.read(query, *args, **kwargs)
+
+    return verb
+
+
+def _writes(
+    work: Callable[Concatenate[Ledger, P], T],
+) -> Callable[Concatenate[_Verbs, P], "asyncio.Future[T]"]:
+    def verb(self: _Verbs, /, *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
+        return self._database.write(work, *args, **kwargs)
+
+    return verb
+
+
+class SqliteLogs(_Verbs):
+    """The logs of the sessions in one database."""
+
+    events = _reads(queries.session_events)
+    project_events = _reads(queries.project_events)
+    last_position = _reads(queries.last_position)
+    size = _reads(queries.log_size)
+    last_step = _reads(queries.last_step)
+    items_after = _reads(queries.items_after)
+    items_before = _reads(queries.items_before)
+    items_since = _reads(queries.items_since)
+    said_after = _reads(queries.said_after)
+    lines = _reads(queries.newest_lines)
+    artifacts = _reads(queries.newest_artifacts)
+    snapshots = _reads(queries.session_snapshots)
+    turns = _reads(queries.session_turns)
+    find_turn = _reads(queries.find_turn)
+    turn_around = _reads(queries.turn_around)
+    branching_turns = _reads(queries.branching_turns)
+    turns_within = _reads(queries.turns_within)
+    find_ask = _reads(queries.find_ask)
+    asks = _reads(queries.list_asks)
+
+
+class SqliteStore(_Verbs):
+    """One open database."""
+
+    schema_version = SCHEMA_VERSION
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.logs: Logs = SqliteLogs(database)
+        self.was_cut = database.was_cut
+
+    @classmethod
+    async def open(cls, path: Path, *, sync: Literal["full", "normal"], boot: str) -> "SqliteStore":
+        """Open or create the database; fails if another server has it or a newer version wrote it.
+
+        `boot` is which start of the machine this is.
+        """
+        return cls(Database.open(path, sync=sync, boot=boot))
+
+    create_session = _writes(statements.create_session)
+    append = _writes(statements.append_burst)
+    update_spec = _writes(statements.update_spec)
+    delete_session = _writes(statements.delete_session)
+    clear_some_events = _writes(statements.clear_some_events)
+    deleted_with_events = _reads(queries.deleted_with_events)
+    was_deleted = _reads(queries.was_deleted)
+    find_session = _reads(queries.find_session)
+    find_branches = _reads(queries.find_branches)
+    page_sessions = _reads(queries.page_sessions)
+    unfinished_sessions = _reads(queries.unfinished_sessions)
+    ended_with_workspace = _reads(queries.ended_with_workspace)
+    session_ids = _reads(queries.session_ids)
+    workspaces_in_use = _reads(queries.workspaces_in_use)
+    count_by_status = _reads(queries.count_by_status)
+    count_by_project = _reads(queries.count_by_project)
+    uncalled_webhooks = _reads(queries.uncalled_webhooks)
+    forget_webhook = _writes(statements.forget_webhook)
+    find_response = _reads(queries.find_response)
+    remember_response = _writes(statements.remember_response)
+    settled = _writes(statements.nothing)
+
+    @property
+    def bytes_read(self) -> int:
+        """How much queries took out of the database so far."""
+        return self._database.bytes_read
+
+    async def problem(self) -> str | None:
+        """Why nothing can be written, if the last commit failed and the next would too."""
+        return await self._database.problem()
+
+    async def close(self) -> None:
+        """Write what is pending and give the database back."""
+        await self._database.close()
