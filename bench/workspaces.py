@@ -16,13 +16,14 @@ from typing import TypeVar
 
 from bench.scale import Scale
 from ostler.runner.workspaces.files import Files
-from ostler.runner.workspaces.library import Options
-from ostler.runner.workspaces.model import GitSource, Order, ProviderKind
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.options import Options
+from ostler.runner.workspaces.orders import GitSource, Order
 from ostler.runner.workspaces.repositories.policy import Policy
-from ostler.runner.workspaces.service import Workspaces
+from ostler.wire.workspaces import SnapshotProvider
 
 WORK = Path(__file__).resolve().parent / ".work" / "workspaces"
-KINDS: tuple[ProviderKind, ...] = ("overlay", "overlay-root", "btrfs", "reflink", "git", "copy")
+KINDS: tuple[SnapshotProvider, ...] = ("overlay", "overlay-root", "btrfs", "reflink", "git", "copy")
 DISKS = {"btrfs": "btrfs", "reflink": "xfs"}
 STEPS = ("first", "create", "snapshot", "diff", "fork", "restore", "destroy")
 CHANGED = 100
@@ -75,10 +76,10 @@ def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-async def measure(root: Path, project: Path, kind: ProviderKind, rounds: int) -> dict[str, float]:
+async def measure(root: Path, project: Path, kind: SnapshotProvider, rounds: int) -> dict[str, float]:
     """The median of each step in milliseconds; `first` also lays out the base."""
     options = Options(policy=Policy(folders=(str(WORK),)))
-    service = await Workspaces.open(root, environ=os.environ, options=options)
+    service = await WorkspaceLibrary.open(root, environ=os.environ, options=options)
     times: dict[str, list[float]] = {step: [] for step in STEPS}
     try:
         order = Order(source=GitSource(url=str(project), branch="main"), providers=(kind,), strict=True)
@@ -92,11 +93,11 @@ async def measure(root: Path, project: Path, kind: ProviderKind, rounds: int) ->
     return {step: statistics.median(values) for step, values in times.items()}
 
 
-async def _round(service: Workspaces, order: Order, times: dict[str, list[float]]) -> None:
+async def _round(service: WorkspaceLibrary, order: Order, times: dict[str, list[float]]) -> None:
     made = await _timed(times["create"], service.create(order))
-    await service.use_files(made.id, _change)
+    await service.files.use(made.id, _change)
     snapshot = await _timed(times["snapshot"], service.snapshot(made.id))
-    await _timed(times["diff"], service.diff(made.id))
+    await _timed(times["diff"], service.files.diff(made.id))
     fork = await _timed(times["fork"], service.fork(snapshot.id))
     await _timed(times["restore"], service.restore(made.id, snapshot.id))
     await _timed(times["destroy"], service.destroy(fork.id))
@@ -129,7 +130,7 @@ def section(scale: Scale) -> str:
     return "\n".join(lines)
 
 
-def _measured(project: Path, kind: ProviderKind, rounds: int) -> Callable[[str], str]:
+def _measured(project: Path, kind: SnapshotProvider, rounds: int) -> Callable[[str], str]:
     needs = DISKS.get(kind)
     if (needs or kind == "overlay-root") and (os.geteuid() != 0 or (needs and not shutil.which(f"mkfs.{needs}"))):
         return lambda _: "-"

@@ -41,8 +41,8 @@ from ostler.runner.runtimes.memories import Memories
 from ostler.runner.runtimes.registry import Runtimes
 from ostler.runner.runtimes.runtime import Runtime
 from ostler.runner.runtimes.setups import Setups
-from ostler.runner.workspaces.library import options_from
-from ostler.runner.workspaces.service import Workspaces
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.options import options_from
 from ostler.server.api.app import build_app
 from ostler.server.api.edge.http_protocol import limited
 from ostler.server.api.edge.stream_limit import OpenStreams
@@ -122,7 +122,7 @@ def _close_state(folder: Path) -> None:
 async def _workspaces(settings: Settings) -> LocalWorkspaces:
     environ = dict(os.environ)
     options = options_from(settings, environ)
-    library = await Workspaces.open(settings.state_dir / "workspaces", environ=environ, options=options)
+    library = await WorkspaceLibrary.open(settings.state_dir / "workspaces", environ=environ, options=options)
     return LocalWorkspaces(
         library,
         policy=options.policy,
@@ -133,7 +133,7 @@ async def _workspaces(settings: Settings) -> LocalWorkspaces:
     )
 
 
-def _runtimes(settings: Settings, library: Workspaces, environ: Mapping[str, str]) -> tuple[Runtime, ...]:
+def _runtimes(settings: Settings, library: WorkspaceLibrary, environ: Mapping[str, str]) -> tuple[Runtime, ...]:
     programs = (settings.state_dir / "agents", Path(__file__).parent)
     return (
         DevcontainerRuntime(library, settings.state_dir / "containers", environ=environ, programs=programs),

@@ -96,7 +96,6 @@ LONG_FILES: dict[str, int] = {
     "src/ostler/base/errors.py": 480,
     "src/ostler/runner/execution/connection.py": 599,
     "src/ostler/runner/processes/keeper.py": 600,
-    "src/ostler/runner/workspaces/library.py": 540,
     "src/ostler/server/sessions/live.py": 570,
     "src/ostler/server/sessions/service.py": 500,
     "src/ostler/wire/events.py": 540,
@@ -109,14 +108,11 @@ LARGE_FOLDERS: dict[str, int] = {"src/ostler/server/sessions": 24}
 LARGE_CLASSES: dict[str, int] = {
     "AcpConnection": 32,
     "AgentConnection": 58,
-    "House": 42,
     "Keeper": 34,
     "LiveSession": 60,
-    "LocalWorkspaces": 32,
     "Process": 30,
     "Renderer": 28,
     "Sessions": 42,
-    "Workspaces": 29,
 }
 """Classes that may have more methods, and how many; this list only shrinks."""
 

@@ -12,7 +12,7 @@ from ostler.base import errors
 from ostler.base.errors import OstlerError
 from ostler.link.messages import Failure, Verb, error_of, failure
 from ostler.link.remote import CONNECTION, RUNNER, SINK
-from ostler.wire import agents, providers, running, workspaces
+from ostler.wire import agents, providers, provisioning, running, workspaces
 from ostler.wire.events import EVENTS
 from ostler.wire.running import Draft
 from tests.link.structs import drafts, values_of
@@ -28,7 +28,9 @@ def survives(value: Any, kind: Any) -> None:
     assert msgspec.json.decode(msgspec.json.encode(value), type=kind) == value
 
 
-@pytest.mark.parametrize("kind", structs_in(running, workspaces, agents, providers), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", structs_in(running, workspaces, provisioning, agents, providers), ids=lambda kind: kind.__name__
+)
 def test_a_struct_of_the_link_survives(kind: type[msgspec.Struct]) -> None:
     @settings(max_examples=20, deadline=None, database=None)
     @given(values_of(kind))

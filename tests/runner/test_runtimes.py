@@ -16,10 +16,11 @@ from ostler.runner.runtimes.devcontainer import DevcontainerRuntime
 from ostler.runner.runtimes.local import LocalRuntime
 from ostler.runner.runtimes.registry import Runtimes
 from ostler.runner.runtimes.runtime import Runtime
-from ostler.runner.workspaces.model import EmptySource, Order, Workspace
-from ostler.runner.workspaces.service import Workspaces
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.orders import EmptySource, Order
 from ostler.wire import workspaces as wire
 from ostler.wire.running import AgentSpec
+from ostler.wire.workspaces import Workspace
 from tests.serving import clean_env
 from tests.tasks.real_engine import IMAGE, import_image, install_engine, podman
 
@@ -31,7 +32,7 @@ class Tried(msgspec.Struct):
     """A runtime, workspaces for it, and how many things of it are left on the machine."""
 
     runtime: Runtime
-    library: Workspaces
+    library: WorkspaceLibrary
     left: Callable[[], str]
 
     async def prepared(self) -> Workspace:
@@ -66,7 +67,7 @@ class Tried(msgspec.Struct):
 
 @asynccontextmanager
 async def _local(root: Path) -> AsyncIterator[Tried]:
-    library = await Workspaces.open(root / "workspaces", environ=os.environ)
+    library = await WorkspaceLibrary.open(root / "workspaces", environ=os.environ)
     yield Tried(LocalRuntime(library, _ALL), library, lambda: "")
     await library.close()
 
@@ -77,7 +78,7 @@ async def _devcontainer(root: Path) -> AsyncIterator[Tried]:
         engine = install_engine(Path(short) / "podman")
         import_image(engine)
         environ = {**os.environ, "PATH": f"{engine}{os.pathsep}{os.environ['PATH']}"}
-        library = await Workspaces.open(root / "workspaces", environ=environ)
+        library = await WorkspaceLibrary.open(root / "workspaces", environ=environ)
         runtime = DevcontainerRuntime(library, root / "containers", environ=environ, programs=())
         yield Tried(runtime, library, lambda: podman(engine, "ps", "--all", "--quiet"))
         await library.close()
@@ -103,7 +104,7 @@ async def test_an_agent_works_in_the_files_of_its_workspace_and_a_fork_runs_in_t
         fork = await tried.library.fork(state.id)
         tried.runtime.copy(workspace.id, fork.id)
         assert await tried.run(fork, "read word < b.txt; echo $word") == "one\n"
-        changed = await tried.library.diff(workspace.id)
+        changed = await tried.library.files.diff(workspace.id)
         assert [file.path for file in changed.files] == ["b.txt"]
         for each in (workspace, fork):
             await tried.runtime.remove(each.id)

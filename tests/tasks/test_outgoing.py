@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from ostler.runner.delivery.orders import carry_out
-from ostler.runner.workspaces.model import GitSource
+from ostler.runner.workspaces.orders import GitSource
 from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.wire.provisioning import DeliveryOrder
 from ostler.wire.workspaces import RepoCredential

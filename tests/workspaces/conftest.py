@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ostler.runner.workspaces.model import ProviderKind
+from ostler.wire.workspaces import SnapshotProvider
 from tests.workspaces.places import loop_disk, make_repository
 
 _DISKS = {"btrfs": "btrfs", "reflink": "xfs"}
@@ -18,7 +18,7 @@ _DISKS = {"btrfs": "btrfs", "reflink": "xfs"}
 class Ground(NamedTuple):
     """Where a provider can be tried: a folder on a fitting file system, and what it needs to be told."""
 
-    kind: ProviderKind
+    kind: SnapshotProvider
     root: Path
     zfs_command: tuple[str, ...] = ("zfs",)
 
@@ -44,7 +44,7 @@ _AS_ROOT = [pytest.param(kind, marks=pytest.mark.root) for kind in ("overlay-roo
 @pytest.fixture(params=["overlay", "zfs", "git", "copy", *_AS_ROOT])
 def ground(request: pytest.FixtureRequest, tmp_path: Path, disks: dict[str, Path]) -> Ground:
     """A place for each provider in turn."""
-    kind: ProviderKind = request.param
+    kind: SnapshotProvider = request.param
     if kind in _DISKS:
         return Ground(kind, disks[kind] / tmp_path.name / "state")
     fake = (

@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from ostler.base.addresses import AddressRules
-from ostler.runner.workspaces.library import Options
-from ostler.runner.workspaces.model import Difference, GitSource, Order, ProviderKind, Workspace
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.options import Options
+from ostler.runner.workspaces.orders import GitSource, Order
 from ostler.runner.workspaces.repositories.policy import Policy
-from ostler.runner.workspaces.service import Workspaces
+from ostler.wire.workspaces import Difference, SnapshotProvider, Workspace
 from tests.serving import clean_env
 
 _LIST = (
@@ -85,11 +86,11 @@ LOOPBACK = AddressRules.reading(("127.0.0.1",))
 
 
 @asynccontextmanager
-async def opened(root: Path, *folders: Path, **options: object) -> AsyncIterator[Workspaces]:
+async def opened(root: Path, *folders: Path, **options: object) -> AsyncIterator[WorkspaceLibrary]:
     """A service below `root` that may use repositories in these folders."""
     policy = Policy(folders=tuple(map(str, folders)))
     chosen = Options(**{"policy": policy, **options})  # type: ignore[arg-type]  # each test says what it needs
-    service = await Workspaces.open(root, environ=os.environ, options=chosen)
+    service = await WorkspaceLibrary.open(root, environ=os.environ, options=chosen)
     try:
         yield service
     finally:
@@ -98,13 +99,15 @@ async def opened(root: Path, *folders: Path, **options: object) -> AsyncIterator
         await service.close()
 
 
-def order(repository: Path, *providers: ProviderKind, branch: str | None = "main", commit: str | None = None) -> Order:
+def order(
+    repository: Path, *providers: SnapshotProvider, branch: str | None = "main", commit: str | None = None
+) -> Order:
     """A workspace of a local repository with just these providers."""
     source = GitSource(url=str(repository), branch=branch, commit=commit)
     return Order(source=source, providers=providers, strict=bool(providers))
 
 
-async def inside(service: Workspaces, workspace: Workspace | str, script: str) -> str:
+async def inside(service: WorkspaceLibrary, workspace: Workspace | str, script: str) -> str:
     """What a shell prints that runs in the workspace, as an agent would."""
     entry = await service.entry(workspace if isinstance(workspace, str) else workspace.id)
     home = Path(entry.folder).parent
@@ -122,7 +125,7 @@ async def inside(service: Workspaces, workspace: Workspace | str, script: str) -
     return done.stdout
 
 
-async def contents(service: Workspaces, workspace: Workspace | str) -> str:
+async def contents(service: WorkspaceLibrary, workspace: Workspace | str) -> str:
     """What the agent finds in the workspace, beside `.git`."""
     return await inside(service, workspace, _LIST)
 

@@ -17,8 +17,8 @@ import pytest
 from ostler.base.errors import ArchiveRefused, NotFound, OstlerError, TooLarge
 from ostler.runner.file_trees.packing import ArchiveForm
 from ostler.runner.file_trees.unpacking import UnpackLimits
-from ostler.runner.workspaces.model import EmptySource, Order, UploadSource
-from ostler.runner.workspaces.service import Workspaces
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.orders import EmptySource, Order, UploadSource
 from tests.workspaces.places import contents, inside, opened, summary
 
 _LIMITS = UnpackLimits(total_bytes=8 * 2**20, entries=500, ratio=50)
@@ -58,8 +58,8 @@ async def _chunks(data: bytes, size: int = 65536) -> AsyncIterator[bytes]:
         yield data[at : at + size]
 
 
-async def _create(service: Workspaces, archive: bytes) -> str:
-    upload = await service.upload(_chunks(archive))
+async def _create(service: WorkspaceLibrary, archive: bytes) -> str:
+    upload = await service.storage.uploads.receive(_chunks(archive))
     return (await service.create(Order(source=UploadSource(upload=upload.id)))).id
 
 
@@ -82,9 +82,9 @@ async def test_an_upload_becomes_a_workspace(form: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "state") as service:
         workspace = await _create(service, _GOOD[form]())
         assert await inside(service, workspace, "cat d/a.txt; readlink ln; ls") == "a\nd/a.txt\nd\nln\nrun\n"
-        assert (await service.diff(workspace)).files == ()
+        assert (await service.files.diff(workspace)).files == ()
         await inside(service, workspace, "echo b >> d/a.txt; rm run")
-        assert summary(await service.diff(workspace)) == {"d/a.txt": "modified", "run": "deleted"}
+        assert summary(await service.files.diff(workspace)) == {"d/a.txt": "modified", "run": "deleted"}
 
 
 async def test_the_same_upload_twice_is_one_base(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ async def test_an_upload_that_is_too_long_is_broken_off(tmp_path: Path) -> None:
 
     async with opened(tmp_path / "state", max_upload_bytes=2**20) as service:
         with pytest.raises(TooLarge, match="max_upload_bytes"):
-            await service.upload(endless())
+            await service.storage.uploads.receive(endless())
         assert sent <= 2**20 + 65536
         assert list((tmp_path / "state" / "uploads").iterdir()) == []
 
@@ -231,7 +231,7 @@ async def test_a_workspace_is_downloaded_and_comes_back_the_same(form: ArchiveFo
         first = await service.create(Order(source=EmptySource(files=files)))
         await inside(service, first, "chmod 755 run; ln -s a.txt ln; mkfifo pipe; mkdir empty; git init -q .")
         await inside(service, first, "head -c 3000000 /dev/urandom > big")
-        archive = b"".join([piece async for piece in service.archive(first.id, form)])
+        archive = b"".join([piece async for piece in (await service.files.archive(first.id, form)).pieces])
         second = await _create(service, archive)
         await inside(service, first, "rm pipe")
         assert await contents(service, second) == await contents(service, first)

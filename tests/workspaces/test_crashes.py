@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,22 +11,23 @@ from pathlib import Path
 import pytest
 
 from ostler.base.errors import WorkspaceBusy
-from ostler.runner.workspaces.model import EmptySource, Order, ProviderKind
-from ostler.runner.workspaces.service import Workspaces
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.orders import EmptySource, Order
+from ostler.wire.workspaces import SnapshotProvider
 from tests.serving import clean_env, wait_until
 from tests.workspaces.places import inside, opened
 
 _RUNNER = """
 import asyncio, os, subprocess, sys
 from pathlib import Path
-from ostler.runner.workspaces.model import EmptySource, Order
-from ostler.runner.workspaces.service import Workspaces
+from ostler.runner.workspaces.orders import EmptySource, Order
+from ostler.runner.workspaces.library import WorkspaceLibrary
 
 async def main():
-    service = await Workspaces.open(Path(sys.argv[1]), environ=os.environ)
+    service = await WorkspaceLibrary.open(Path(sys.argv[1]), environ=os.environ)
     order = Order(source=EmptySource(files={"a.txt": "a"}), providers=(sys.argv[2],), strict=True)
     workspace = await service.create(order)
-    await service.use_files(workspace.id, lambda files: files.write("b.txt", b"b"))
+    await service.files.use(workspace.id, lambda files: files.write("b.txt", b"b"))
     entry = await service.entry(workspace.id)
     if sys.argv[3] == "agent":
         subprocess.Popen(entry.command(("sleep", "600")), cwd=entry.folder, start_new_session=True)
@@ -80,7 +82,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.parametrize("kind", ["overlay", pytest.param("overlay-root", marks=pytest.mark.root)])
 async def test_after_a_killed_runner_nothing_stays_mounted_and_nothing_is_lost(
-    kind: ProviderKind, tmp_path: Path
+    kind: SnapshotProvider, tmp_path: Path
 ) -> None:
     root = tmp_path / "state"
     process, workspace = _runner(root, kind, "alone")
@@ -126,7 +128,7 @@ async def test_a_killed_holder_is_replaced(tmp_path: Path) -> None:
             os.kill(holder, signal.SIGKILL)
         wait_until(lambda: not _mounting(root), what="the holder to end")
         assert await inside(service, workspace, "cat a.txt b.txt") == "ab\n"
-        assert await service.use_files(workspace.id, lambda files: files.read("b.txt").data) == b"b\n"
+        assert await service.files.use(workspace.id, lambda files: files.read("b.txt").data) == b"b\n"
 
 
 async def test_a_killed_fork_server_is_replaced(tmp_path: Path) -> None:
@@ -189,7 +191,7 @@ async def test_half_made_things_are_removed_at_the_next_start(tmp_path: Path) ->
 async def test_a_restore_that_was_killed_in_the_middle_is_undone(tmp_path: Path) -> None:
     root = tmp_path / "state"
     order = Order(source=EmptySource(files={"a.txt": "a"}), providers=("overlay",), strict=True)
-    service = await Workspaces.open(root, environ=os.environ)
+    service = await WorkspaceLibrary.open(root, environ=os.environ)
     workspace = await service.create(order)
     await inside(service, workspace, "echo b > b.txt")
     await service.close()
@@ -212,7 +214,7 @@ async def test_an_agent_can_neither_mount_nor_unmount_in_its_workspace_but_have_
         await inside(service, workspace, "! mount -t tmpfs none d 2>/dev/null; ! umount . 2>/dev/null")
         script = "unshare -Urm sh -c 'mount -t tmpfs none d && ls -A d && id -u'; cat a.txt d/b.txt"
         assert await inside(service, workspace, script) == "0\nab"
-        assert await service.use_files(workspace.id, lambda files: files.read("d/b.txt").data) == b"b"
+        assert await service.files.use(workspace.id, lambda files: files.read("d/b.txt").data) == b"b"
 
 
 async def test_an_order_for_a_tree_that_everybody_sees_gets_one(tmp_path: Path) -> None:
@@ -221,3 +223,19 @@ async def test_an_order_for_a_tree_that_everybody_sees_gets_one(tmp_path: Path) 
         workspace = await service.create(wish)
         assert (workspace.visible, (Path(workspace.path) / "a.txt").read_text()) == (True, "a")
         assert workspace.refused[0].why_not == "other processes would not see its tree"
+
+
+async def test_a_workspace_that_was_written_down_in_snake_case_is_still_known(tmp_path: Path) -> None:
+    service = await WorkspaceLibrary.open(tmp_path / "state", environ=os.environ)
+    workspace = await service.create(Order(source=EmptySource(files={"a.txt": "a"}), providers=("zfs", "copy")))
+    await service.close()
+    record = tmp_path / "state" / "workspaces" / workspace.id / "workspace.json"
+    text = record.read_text()
+    assert '"createdAt"' in text
+    record.write_text(re.sub(r'"(created|why)([A-Z])(\w+)":', _snake, text))
+    async with opened(tmp_path / "state") as again:
+        assert again.get(workspace.id) == workspace
+
+
+def _snake(found: "re.Match[str]") -> str:
+    return f'"{found[1]}_{found[2].lower()}{found[3]}":'

@@ -26,9 +26,10 @@ from ostler.runner.delivery.service import (
     deliver_patch,
     deliver_pull_request,
 )
-from ostler.runner.workspaces.model import Credential, EmptySource, GitSource, Order, Workspace
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.orders import Credential, EmptySource, GitSource, Order
 from ostler.runner.workspaces.repositories.policy import Policy
-from ostler.runner.workspaces.service import Workspaces
+from ostler.wire.workspaces import Workspace
 from tests.workspaces.forge import TOKEN, State, running_forge
 from tests.workspaces.places import LOOPBACK, content_of, contents, git, inside, make_forged, opened, order
 
@@ -50,7 +51,7 @@ echo x > build.log
 class Shop:
     """A forge with one repository, a service that may use it, and a workspace with work in it."""
 
-    def __init__(self, service: Workspaces, workspace: Workspace, state: State, url: str, bare: Path) -> None:
+    def __init__(self, service: WorkspaceLibrary, workspace: Workspace, state: State, url: str, bare: Path) -> None:
         self.service, self.workspace, self.state, self.url, self.bare = service, workspace, state, url, bare
         self.naps: list[float] = []
 

@@ -16,9 +16,10 @@ import pytest
 from ostler.base.errors import FileMissing, InvalidRequest, OstlerError, PathRefused
 from ostler.runner.file_trees.beneath import open_beneath, open_by_steps
 from ostler.runner.workspaces.files import READ_BYTES, Files
-from ostler.runner.workspaces.model import EmptySource, Order
-from ostler.runner.workspaces.searching import Query, search
-from ostler.runner.workspaces.service import Workspaces
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.orders import EmptySource, Order
+from ostler.runner.workspaces.searching import SearchLimits, search
+from ostler.wire.provisioning import FileQuery
 from tests.workspaces.places import inside, opened
 
 MAGIC_LINK = str(Path("/proc/self", "root", "etc", "passwd"))
@@ -51,14 +52,14 @@ _PATHS_OUT = [
 class Yard:
     """A workspace, and a file beside it that nobody may reach."""
 
-    def __init__(self, service: Workspaces, workspace: str, canary: Path) -> None:
+    def __init__(self, service: WorkspaceLibrary, workspace: str, canary: Path) -> None:
         self.service, self.workspace, self.canary = service, workspace, canary
 
     async def do(self, use: Callable[[Files], object]) -> object:
-        return await self.service.use_files(self.workspace, use)
+        return await self.service.files.use(self.workspace, use)
 
     async def read(self, path: str) -> bytes:
-        return await self.service.use_files(self.workspace, lambda files: files.read(path).data)
+        return await self.service.files.use(self.workspace, lambda files: files.read(path).data)
 
     async def write(self, path: str, data: bytes) -> None:
         await self.do(lambda files: files.write(path, data))
@@ -80,7 +81,7 @@ async def yard(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 async def test_a_folder_is_listed(yard: Yard) -> None:
     await yard.sh("ln -s a.txt link; mkfifo pipe; chmod +x src/b.py")
-    listing = await yard.service.use_files(yard.workspace, lambda files: files.list())
+    listing = await yard.service.files.use(yard.workspace, lambda files: files.list())
     found = [(entry.path, entry.kind, entry.size, entry.target) for entry in listing.entries]
     assert found == [
         (".hidden", "file", 2, None),
@@ -89,7 +90,7 @@ async def test_a_folder_is_listed(yard: Yard) -> None:
         ("pipe", "other", 0, None),
         ("src", "folder", 0, None),
     ]
-    inner = await yard.service.use_files(yard.workspace, lambda files: files.list("src", limit=1))
+    inner = await yard.service.files.use(yard.workspace, lambda files: files.list("src", limit=1))
     assert ([(entry.path, entry.executable) for entry in inner.entries], inner.truncated) == (
         [("src/b.py", True)],
         True,
@@ -198,7 +199,7 @@ async def test_a_search_is_bounded_and_takes_its_text_literally(yard: Yard) -> N
     )
 
     def find(**query: object) -> Callable[[Files], list[tuple[str, int, str]]]:
-        asked = Query(**query)  # type: ignore[arg-type]  # each test says what it needs
+        asked = FileQuery(**query)  # type: ignore[arg-type]  # each test says what it needs
         return lambda files: [(match.path, match.line, match.text) for match in search(files, asked).matches]
 
     assert await yard.do(find(text="a.*b (")) == [("odd.txt", 1, "a.*b (")]
@@ -206,9 +207,11 @@ async def test_a_search_is_bounded_and_takes_its_text_literally(yard: Yard) -> N
     assert await yard.do(find(text="beta", ignore_case=True, name="src/*")) == [("src/b.py", 1, "print('Beta')")]
     assert await yard.do(find(text="", name="*.py")) == [("src/b.py", 0, ""), ("src/deep/c.py", 0, "")]
     await yard.sh("seq 1000 > numbers")
-    result = await yard.service.use_files(yard.workspace, lambda files: search(files, Query(text="1", matches=5)))
+    result = await yard.service.files.use(yard.workspace, lambda files: search(files, FileQuery(text="1", matches=5)))
     assert (len(result.matches), result.truncated) == (5, True)
-    out_of_time = await yard.service.use_files(yard.workspace, lambda files: search(files, Query(text="1", seconds=0)))
+    out_of_time = await yard.service.files.use(
+        yard.workspace, lambda files: search(files, FileQuery(text="1"), SearchLimits(seconds=0))
+    )
     assert (out_of_time.matches, out_of_time.truncated) == ((), True)
 
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from ostler.base.errors import InvalidRequest, RepositoryRefused
-from ostler.runner.workspaces.model import GitSource, Order, ProviderKind
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.orders import GitSource, Order
 from ostler.runner.workspaces.repositories.policy import Policy, allowed
-from ostler.runner.workspaces.service import Workspaces
+from ostler.wire.workspaces import SnapshotProvider
 from tests.workspaces.places import git, inside, make_repository, opened, order, summary
 
 
@@ -66,13 +67,13 @@ _TRAPS = {
 }
 
 
-async def _use(service: Workspaces, workspace: str) -> None:
+async def _use(service: WorkspaceLibrary, workspace: str) -> None:
     """Everything the server ever does with a workspace."""
-    await service.diff(workspace)
+    await service.files.diff(workspace)
     snapshot = await service.snapshot(workspace)
-    await service.patch(workspace, io.BytesIO())
+    await service.files.write_patch(workspace, io.BytesIO())
     fork = await service.fork(snapshot.id)
-    await service.diff(fork.id, old=snapshot.id)
+    await service.files.diff(fork.id, old=snapshot.id)
     await service.restore(workspace, snapshot.id)
 
 
@@ -99,22 +100,22 @@ async def test_git_s_own_folder_replaced_by_a_link_or_a_file_is_no_way_out(repos
         workspace = await service.create(order(repository, "copy"))
         await inside(service, workspace, f"rm -rf .git && echo 'gitdir: {other}/.git' > .git && echo x >> README.md")
         await _use(service, workspace.id)
-        assert summary(await service.diff(workspace.id)) == {"README.md": "modified"}
+        assert summary(await service.files.diff(workspace.id)) == {"README.md": "modified"}
         await inside(service, workspace, f"rm .git && ln -s {other}/.git .git")
         await _use(service, workspace.id)
-        assert summary(await service.diff(workspace.id)) == {"README.md": "modified"}
+        assert summary(await service.files.diff(workspace.id)) == {"README.md": "modified"}
         assert not (tmp_path / "mark").exists()
 
 
 @pytest.mark.parametrize("kind", ["overlay", "copy"])
 async def test_a_repository_inside_the_tree_is_not_looked_into(
-    kind: ProviderKind, repository: Path, tmp_path: Path
+    kind: SnapshotProvider, repository: Path, tmp_path: Path
 ) -> None:
     async with opened(tmp_path / "state", repository.parent) as service:
         workspace = await service.create(order(repository, kind))
         await inside(service, workspace, "git init -q fresh && echo x > fresh/x && git init -q src && echo y > src/y")
         # a folder with tracked files stays what it is, whatever the agent puts beside them
-        assert summary(await service.diff(workspace.id)) == {"src/y": "added"}
+        assert summary(await service.files.diff(workspace.id)) == {"src/y": "added"}
 
 
 async def test_submodules_are_neither_fetched_nor_lost(tmp_path: Path) -> None:
@@ -128,9 +129,9 @@ async def test_submodules_are_neither_fetched_nor_lost(tmp_path: Path) -> None:
         workspace = await service.create(order(project, "overlay"))
         assert (await inside(service, workspace, "ls lib"), mark.exists()) == ("", False)
         await inside(service, workspace, "echo x > lib/x && echo y >> README.md")
-        assert summary(await service.diff(workspace.id)) == {"README.md": "modified"}
+        assert summary(await service.files.diff(workspace.id)) == {"README.md": "modified"}
         await inside(service, workspace, "rm -r lib")
-        assert summary(await service.diff(workspace.id)) == {"README.md": "modified", "lib": "deleted"}
+        assert summary(await service.files.diff(workspace.id)) == {"README.md": "modified", "lib": "deleted"}
         assert not mark.exists()
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ostler.base.errors import ProviderUnavailable, SnapshotNotFound, WorkspaceNotFound
-from ostler.runner.workspaces.model import ProviderKind
-from ostler.runner.workspaces.service import Workspaces
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.wire.workspaces import SnapshotProvider
 from tests.serving import wait_until
 from tests.workspaces.conftest import Ground
 from tests.workspaces.places import content_of, contents, git, inside, opened, order, summary, tree_hash
@@ -49,7 +49,7 @@ async def test_a_workspace_holds_what_the_commit_holds(ground: Ground, repositor
         assert workspace.commit == git(repository, "rev-parse", "HEAD")
         assert await contents(service, workspace) == content_of(repository)
         assert await inside(service, workspace, "git status --porcelain; git branch --show-current") == "main\n"
-        assert (await service.diff(workspace.id)).files == ()
+        assert (await service.files.diff(workspace.id)).files == ()
 
 
 async def test_changes_reach_neither_the_original_nor_the_base_nor_a_sibling(ground: Ground, repository: Path) -> None:
@@ -68,7 +68,7 @@ async def test_the_difference_is_what_happened(ground: Ground, repository: Path)
     async with opened(ground.root, repository.parent, zfs_command=ground.zfs_command) as service:
         workspace = await service.create(order(repository, ground.kind))
         await inside(service, workspace, _WORK)
-        found = await service.diff(workspace.id)
+        found = await service.files.diff(workspace.id)
         assert summary(found) == _WORKED
         changed = {file.path: file for file in found.files}
         assert (changed["src/new.py"].old_path, changed["data.bin"].binary) == ("src/old.py", True)
@@ -92,7 +92,7 @@ async def test_a_restored_workspace_is_exactly_what_it_was(ground: Ground, repos
         await service.restore(workspace.id, first.id)
         assert await contents(service, workspace) == content_of(repository)
         assert [kept.label for kept in service.snapshots(workspace.id)] == ["first", "second"]
-        assert summary(await service.diff(workspace.id, old=first.id, new=second.id)) == _WORKED
+        assert summary(await service.files.diff(workspace.id, old=first.id, new=second.id)) == _WORKED
 
 
 async def test_a_fork_begins_as_its_snapshot_and_goes_its_own_way(ground: Ground, repository: Path) -> None:
@@ -104,9 +104,12 @@ async def test_a_fork_begins_as_its_snapshot_and_goes_its_own_way(ground: Ground
         fork = await service.fork(snapshot.id)
         await inside(service, workspace, "rm -rf src")
         assert (await contents(service, fork), fork.forked_from) == (worked, snapshot.id)
-        assert summary(await service.diff(fork.id)) == _WORKED
+        assert summary(await service.files.diff(fork.id)) == _WORKED
         await inside(service, fork, "echo fork > forked.txt; rm gone/c.txt")
-        assert summary(await service.diff(fork.id, old=snapshot.id)) == {"forked.txt": "added", "gone/c.txt": "deleted"}
+        assert summary(await service.files.diff(fork.id, old=snapshot.id)) == {
+            "forked.txt": "added",
+            "gone/c.txt": "deleted",
+        }
 
 
 async def test_a_fork_outlives_the_workspace_it_came_from(ground: Ground, repository: Path) -> None:
@@ -122,7 +125,7 @@ async def test_a_fork_outlives_the_workspace_it_came_from(ground: Ground, reposi
         with pytest.raises(SnapshotNotFound):
             await service.fork(snapshot.id)
         assert await contents(service, fork) == worked
-        assert summary(await service.diff(fork.id)) == _WORKED
+        assert summary(await service.files.diff(fork.id)) == _WORKED
 
 
 async def test_a_destroyed_workspace_is_removed_behind_the_scenes(ground: Ground, repository: Path) -> None:
@@ -148,12 +151,12 @@ async def test_workspaces_and_snapshots_survive_a_restart(ground: Ground, reposi
         assert again.get(workspace.id) == workspace
         assert again.snapshots(workspace.id) == [snapshot]
         assert await contents(again, workspace) == worked
-        assert summary(await again.diff(workspace.id)) == _WORKED
+        assert summary(await again.files.diff(workspace.id)) == _WORKED
         await again.restore(workspace.id, snapshot.id)
         assert await contents(again, workspace) == worked
 
 
-async def _generations(service: Workspaces, workspace: str, count: int) -> str:
+async def _generations(service: WorkspaceLibrary, workspace: str, count: int) -> str:
     for number in range(count):
         await inside(service, workspace, f"echo {number} > generation; echo {number} > file{number}")
         workspace = (await service.fork((await service.snapshot(workspace)).id)).id
@@ -161,18 +164,20 @@ async def _generations(service: Workspaces, workspace: str, count: int) -> str:
 
 
 @pytest.mark.parametrize("kind", ["overlay", "copy"])
-async def test_forks_of_forks_of_forks_are_still_right(kind: ProviderKind, tmp_path: Path, repository: Path) -> None:
+async def test_forks_of_forks_of_forks_are_still_right(
+    kind: SnapshotProvider, tmp_path: Path, repository: Path
+) -> None:
     async with opened(tmp_path / "state", repository.parent) as service:
         first = await service.create(order(repository, kind))
         last = await _generations(service, first.id, 20)  # more than an overlay stacks
         wanted = {"generation": "added", **{f"file{number}": "added" for number in range(20)}}
         assert await inside(service, last, "cat generation file0 file19") == "19\n0\n19\n"
-        assert summary(await service.diff(last)) == wanted
+        assert summary(await service.files.diff(last)) == wanted
 
 
 async def test_detection_says_what_works_and_why_the_rest_does_not(ground: Ground, repository: Path) -> None:
     async with opened(ground.root, repository.parent, zfs_command=ground.zfs_command) as service:
-        verdicts = {verdict.provider: verdict for verdict in await service.providers()}
+        verdicts = {verdict.provider: verdict for verdict in service.storage.providers.verdicts()}
         assert verdicts[ground.kind].works
         assert all((verdict.why_not is None) == verdict.works for verdict in verdicts.values())
         assert list((ground.root / "incoming").iterdir()) == []

@@ -15,10 +15,10 @@ from ostler.base.errors import (
     Unprocessable,
 )
 from ostler.runner.file_trees.unpacking import UnpackLimits
-from ostler.runner.workspaces.library import Options
-from ostler.runner.workspaces.model import Credential, EmptySource, FolderSource, GitSource, Order
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.options import Options
+from ostler.runner.workspaces.orders import Credential, EmptySource, FolderSource, GitSource, Order
 from ostler.runner.workspaces.repositories.policy import Policy
-from ostler.runner.workspaces.service import Workspaces
 from tests.serving import wait_until
 from tests.workspaces.places import (
     content_of,
@@ -129,7 +129,7 @@ async def test_a_remote_by_ssh_is_offered_the_given_key_and_no_other(tmp_path: P
     program.chmod(0o755)
     environ = {"PATH": f"{program.parent}:{os.environ['PATH']}", "SSH_AUTH_SOCK": "/the/agent/of/the/user"}
     options = Options(policy=Policy(addresses=AddressRules.reading(("host.example",))))
-    service = await Workspaces.open(tmp_path / "state", environ=environ, options=options)
+    service = await WorkspaceLibrary.open(tmp_path / "state", environ=environ, options=options)
     key = Credential(ssh_key_file=str(tmp_path / "a key"), ssh_known_hosts_file="/hosts")
     for credential in (None, key):
         source = GitSource(url=f"ssh://me@host.example{project}", branch="main", credential=credential)
@@ -200,7 +200,7 @@ async def test_fifty_workspaces_of_ten_thousand_files_are_made_at_once_from_one_
         assert found == [f"{each.id}\n{_FILES - 100}\n" for each in made]
         assert await inside(service, first, "cat d0/f0; git status --porcelain") == "hello\n"
         assert len(list((tmp_path / "state" / "bases").iterdir())) == 1
-        difference = await service.diff(made[7].id, text=False)
+        difference = await service.files.diff(made[7].id, text=False)
         assert (difference.files_changed, difference.removed) == (101, 101)
         await asyncio.gather(*(service.destroy(each.id) for each in made))
     assert tree_hash(project) == before
@@ -214,11 +214,11 @@ async def test_a_folder_becomes_a_private_copy_with_its_uncommitted_changes(tmp_
     async with opened(tmp_path / "state", tmp_path / "origin") as service:
         workspace = await service.create(Order(source=FolderSource(path=str(project))))
         assert await contents(service, workspace) == content_of(project)
-        assert (await service.diff(workspace.id)).files == ()
+        assert (await service.files.diff(workspace.id)).files == ()
         await inside(
             service, workspace, "echo more >> README.md; git commit -qam x --author 'a <b@c>' || true; rm -rf src"
         )
-        assert summary(await service.diff(workspace.id)) == {
+        assert summary(await service.files.diff(workspace.id)) == {
             "README.md": "modified",
             "src/main.py": "deleted",
             "src/old.py": "deleted",
@@ -233,10 +233,10 @@ async def test_a_folder_in_place_is_worked_on_itself_and_only_when_said_so(tmp_p
         assert (workspace.provider, workspace.path, workspace.visible) == ("in-place", str(project), True)
         await inside(service, workspace, "echo more >> README.md; echo noise > x.log; echo y > y.txt")
         assert (project / "README.md").read_text().endswith("more\n")
-        assert summary(await service.diff(workspace.id)) == {"README.md": "modified", "y.txt": "added"}
+        assert summary(await service.files.diff(workspace.id)) == {"README.md": "modified", "y.txt": "added"}
         snapshot = await service.snapshot(workspace.id)
         (project / "y.txt").unlink()
-        assert summary(await service.diff(workspace.id, old=snapshot.id)) == {"y.txt": "deleted"}
+        assert summary(await service.files.diff(workspace.id, old=snapshot.id)) == {"y.txt": "deleted"}
         with pytest.raises(Unprocessable, match="cannot be restored"):
             await service.restore(workspace.id, snapshot.id)
         await service.destroy(workspace.id)

@@ -13,10 +13,11 @@ import pytest
 from ostler.base.errors import DeliveryFailed, RepositoryFailed
 from ostler.runner.delivery.branches import CommitText
 from ostler.runner.delivery.service import BranchOrder, deliver_branch
-from ostler.runner.workspaces.model import Credential, GitSource, Order, ProviderKind, Workspace
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.orders import Credential, GitSource, Order
 from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.runner.workspaces.repositories.submodules import absolute_url
-from ostler.runner.workspaces.service import Workspaces
+from ostler.wire.workspaces import SnapshotProvider, Workspace
 from tests.workspaces.conftest import Ground
 from tests.workspaces.places import LOOPBACK, git, inside, make_repository, opened, order, summary
 
@@ -59,9 +60,9 @@ def _missing(workspace: Workspace) -> dict[str, str]:
     return {each.path: each.why_not for each in workspace.submodules if each.why_not}
 
 
-async def _patch(service: Workspaces, workspace: str) -> bytes:
+async def _patch(service: WorkspaceLibrary, workspace: str) -> bytes:
     target = io.BytesIO()
-    await service.patch(workspace, target)
+    await service.files.write_patch(workspace, target)
     return target.getvalue()
 
 
@@ -76,21 +77,21 @@ async def test_submodules_are_there_at_every_depth(ground: Ground, tmp_path: Pat
         read = "cat libs/library/used libs/library/inner/deep/deep; git status --porcelain"
         assert await inside(service, made, read) == "used\ndeep\n"
         assert await inside(service, made, "git -C libs/library log -1 --format=%s") == "deep\n"
-        assert summary(await service.diff(made.id)) == {}
+        assert summary(await service.files.diff(made.id)) == {}
         await inside(service, made, "echo new > libs/library/new; rm libs/library/inner/deep/deep; echo x >> README.md")
         changed = {"README.md": "modified", "libs/library/inner/deep/deep": "deleted", "libs/library/new": "added"}
-        assert summary(await service.diff(made.id)) == changed
+        assert summary(await service.files.diff(made.id)) == changed
         kept = await service.snapshot(made.id)
         await inside(service, made, "rm -rf libs")
         await service.restore(made.id, kept.id)
         fork = await service.fork(kept.id)
         for each in (made, fork):
-            assert summary(await service.diff(each.id)) == changed
+            assert summary(await service.files.diff(each.id)) == changed
             assert await inside(service, each, "cat libs/library/new") == "new\n"
 
 
 @pytest.mark.parametrize("kind", ["overlay", "git"])
-async def test_a_patch_holds_what_changed_in_submodules(kind: ProviderKind, tmp_path: Path) -> None:
+async def test_a_patch_holds_what_changed_in_submodules(kind: SnapshotProvider, tmp_path: Path) -> None:
     project = _project(tmp_path / "origin")
     async with opened(tmp_path / "state", tmp_path / "origin") as service:
         made = await service.create(order(project, kind))

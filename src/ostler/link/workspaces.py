@@ -1,6 +1,7 @@
 """What a server asks of the workspaces of a runner; the server knows them by their ids only."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from ostler.wire.provisioning import (
@@ -29,11 +30,55 @@ from ostler.wire.workspaces import (
 )
 
 Progress = Callable[[str], None]
-"""Hears lines such as `Receiving objects: 45%` on the event loop."""
+"""Hears lines such as `Receiving objects: 45%` on the event loop; each line is a message that needs no answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Download:
+    """Bytes that come piece by piece, made as fast as they are taken; each piece is a message of its own."""
+
+    pieces: AsyncIterator[bytes]
+    size: int | None = None
+    """Of all of it, where that is known before."""
+
+
+class Files(Protocol):
+    """The files of workspaces. `place` is a workspace or the absolute path of an agent's folder."""
+
+    async def list(self, place: str, path: str, limit: int) -> FileListing:
+        """What is in a folder."""
+
+    async def stat(self, place: str, path: str) -> FileEntry:
+        """What a name is."""
+
+    async def read(self, place: str, path: str, *, offset: int, length: int | None) -> FileContent:
+        """A piece of a file."""
+
+    async def write(self, workspace: str, path: str, data: bytes, *, executable: bool | None) -> FileEntry:
+        """Write a file whole or not at all."""
+
+    async def remove(self, workspace: str, path: str) -> None:
+        """Remove a file or an empty folder."""
+
+    async def search(self, place: str, query: FileQuery) -> FileMatches:
+        """Look for a text."""
+
+    async def archive(self, workspace: str, form: ArchiveForm) -> Download:
+        """The whole tree."""
+
+    async def diff(self, workspace: str, *, old: str, new: str, context: int, text: bool) -> Difference:
+        """What differs between two states: snapshot ids, `base` or `now`."""
+
+    async def patch(self, workspace: str, *, old: str, new: str) -> Download:
+        """The difference as a patch for `git apply`, and its size."""
 
 
 class Workspaces(Protocol):
     """All workspaces of one runner. Errors are classes of base/errors.py."""
+
+    @property
+    def files(self) -> Files:
+        """Their files."""
 
     async def check(self, order: WorkspaceOrder, delivery: Deliver | None = None) -> None:
         """Raise if this order could never be carried out here, or its result not be handed over; makes nothing."""
@@ -74,33 +119,6 @@ class Workspaces(Protocol):
     async def fork(self, snapshot: str, *, home: str, with_memory: bool) -> Workspace:
         """A new workspace that begins as a snapshot, and a new home with the memory of that moment."""
 
-    async def diff(self, workspace: str, *, old: str, new: str, context: int, text: bool) -> Difference:
-        """What differs between two states: snapshot ids, `base` or `now`."""
-
-    async def patch(self, workspace: str, *, old: str, new: str) -> tuple[int, AsyncIterator[bytes]]:
-        """The size of the difference as a patch for `git apply`, and the patch."""
-
-    async def list_files(self, place: str, path: str, limit: int) -> FileListing:
-        """What is in a folder; `place` is a workspace or, as here and below, the absolute path of an agent's folder."""
-
-    async def stat_file(self, place: str, path: str) -> FileEntry:
-        """What a name is."""
-
-    async def read_file(self, place: str, path: str, *, offset: int, length: int | None) -> FileContent:
-        """A piece of a file."""
-
-    async def write_file(self, workspace: str, path: str, data: bytes, *, executable: bool | None) -> FileEntry:
-        """Write a file whole or not at all."""
-
-    async def remove_file(self, workspace: str, path: str) -> None:
-        """Remove a file or an empty folder."""
-
-    async def search_files(self, place: str, query: FileQuery) -> FileMatches:
-        """Look for a text."""
-
-    async def archive(self, workspace: str, form: ArchiveForm) -> AsyncIterator[bytes]:
-        """The whole tree, made as fast as it is taken."""
-
     async def deliver(self, order: DeliveryOrder) -> DeliveryResult:
         """Hand a snapshot over; doing it twice gives one branch and one pull request."""
 
@@ -108,7 +126,7 @@ class Workspaces(Protocol):
         """The branches and tags of a repository, as they were a moment ago at most."""
 
     async def upload(self, chunks: AsyncIterable[bytes]) -> Upload:
-        """Take in an archive."""
+        """Take in an archive; each chunk is a message of its own."""
 
     async def providers(self) -> tuple[ProviderVerdict, ...]:
         """Which ways to make workspaces work here, best first."""

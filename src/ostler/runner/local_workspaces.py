@@ -1,26 +1,22 @@
 """The workspaces of this machine as the server sees them: implements link.workspaces over the workspace library."""
 
 import asyncio
-import tempfile
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable
 from contextlib import suppress
-from typing import BinaryIO, TypeVar, assert_never
-
-import msgspec
+from typing import TypeVar, assert_never
 
 from ostler.agents.adapter import Launch
 from ostler.base.errors import OstlerError, WorkspaceNotFound
-from ostler.base.undo import undone_by, undone_later_by
+from ostler.base.undo import undone_later_by
 from ostler.link.workspaces import Progress
 from ostler.runner.delivery.checks import check_delivery
 from ostler.runner.runtimes.memories import Memories
 from ostler.runner.runtimes.registry import Runtimes
 from ostler.runner.runtimes.setups import Setups
-from ostler.runner.workspaces.files import Files
-from ostler.runner.workspaces.model import (
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.orders import (
     Credential,
-    DiffLimits,
     EmptySource,
     FolderSource,
     GitSource,
@@ -29,15 +25,11 @@ from ostler.runner.workspaces.model import (
     UploadSource,
 )
 from ostler.runner.workspaces.repositories.policy import Policy, allowed_folder, checked_commit, checked_ref, reachable
-from ostler.runner.workspaces.searching import Query, search
-from ostler.runner.workspaces.service import Workspaces
 from ostler.wire import workspaces as wire
 from ostler.wire.provisioning import (
     CreatedWorkspace,
     DeliveryOrder,
     DeliveryResult,
-    FileContent,
-    FileQuery,
     FrozenState,
     SetupOutcome,
 )
@@ -57,7 +49,7 @@ class LocalWorkspaces:
 
     def __init__(
         self,
-        library: Workspaces,
+        library: WorkspaceLibrary,
         *,
         policy: Policy,
         runtimes: Runtimes,
@@ -67,6 +59,7 @@ class LocalWorkspaces:
     ) -> None:
         """`remote_memory` names agents whose memory does not lie in their homes, so that a copy is none of it."""
         self._library = library
+        self.files = library.files
         self._policy = policy
         self._runtimes = runtimes
         self._memories = memories
@@ -101,11 +94,11 @@ class LocalWorkspaces:
         async with undone_later_by(lambda: self.destroy(made.id)):
             await runtime.prepare(made, order.runtime, progress)
         ignored = order.runtime.resources is not None and not runtime.applies_limits
-        return CreatedWorkspace(workspace=_told(made, wire.Workspace), setup=outcome, resources_ignored=ignored)
+        return CreatedWorkspace(workspace=made, setup=outcome, resources_ignored=ignored)
 
     async def get(self, workspace: str) -> wire.Workspace:
         """One workspace."""
-        return _told(self._library.get(workspace), wire.Workspace)
+        return self._library.get(workspace)
 
     async def entry(self, workspace: str) -> tuple[str, ...]:
         """The words before a command."""
@@ -128,7 +121,7 @@ class LocalWorkspaces:
 
     async def size(self, workspace: str) -> int:
         """What it takes on disk."""
-        return await self._library.size(workspace)
+        return await self._library.threads.run(lambda _: self._library.storage.size(workspace))
 
     async def keep_only(self, workspaces: set[str]) -> None:
         """Remove what no session and no kept setup has."""
@@ -152,81 +145,23 @@ class LocalWorkspaces:
         kept = False
         if agent not in self._remote_memory:
             kept = await asyncio.to_thread(self._memories.keep, workspace, made.id, home)
-        large = tuple(_told(file, wire.LargeFile) for file in made.too_large)
-        return FrozenState(id=made.id, workspace=workspace, tree=made.tree, memory_kept=kept, too_large=large)
+        return FrozenState(id=made.id, workspace=workspace, tree=made.tree, memory_kept=kept, too_large=made.too_large)
 
     async def restore(self, workspace: str, snapshot: str, *, home: str, with_memory: bool) -> None:
         """Bring files and memory back."""
         await self._library.restore(workspace, snapshot)
         if with_memory:
-            origin = self._origin(snapshot)
+            origin = self._library.storage.owner_of(snapshot)
             await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home, into=workspace)
 
     async def fork(self, snapshot: str, *, home: str, with_memory: bool) -> wire.Workspace:
         """A new workspace from a snapshot."""
         made = await self._library.fork(snapshot)
-        origin = self._origin(snapshot)
+        origin = self._library.storage.owner_of(snapshot)
         self._runtimes.of(origin).copy(origin, made.id)
         if with_memory:
             await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home, into=made.id)
-        return _told(made, wire.Workspace)
-
-    def _origin(self, snapshot: str) -> str:
-        for workspace in self._library.all():
-            if any(found.id == snapshot for found in self._library.snapshots(workspace.id)):
-                return workspace.id
-        raise WorkspaceNotFound(workspace=f"of {snapshot}")
-
-    async def diff(self, workspace: str, *, old: str, new: str, context: int, text: bool) -> wire.Difference:
-        """What differs."""
-        limits = DiffLimits(context=context)
-        return _told(await self._library.diff(workspace, old=old, new=new, limits=limits, text=text), wire.Difference)
-
-    async def patch(self, workspace: str, *, old: str, new: str) -> tuple[int, AsyncIterator[bytes]]:
-        """The difference as a patch; it waits on disk if it is large."""
-        file: BinaryIO = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115  closed when sent
-        with undone_by(file.close):
-            size = await self._library.patch(workspace, file, old=old, new=new)
-        return size, _sent(file)
-
-    # Files
-
-    async def list_files(self, place: str, path: str, limit: int) -> wire.FileListing:
-        """What is in a folder."""
-        return _told(await self._use(place, lambda files: files.list(path, limit=limit)), wire.FileListing)
-
-    async def stat_file(self, place: str, path: str) -> wire.FileEntry:
-        """What a name is."""
-        return _told(await self._use(place, lambda files: files.stat(path)), wire.FileEntry)
-
-    async def read_file(self, place: str, path: str, *, offset: int, length: int | None) -> FileContent:
-        """A piece of a file."""
-        read = await self._use(place, lambda files: files.read(path, offset=offset, length=length))
-        return FileContent(path=read.path, data=read.data, offset=read.offset, size=read.size)
-
-    async def write_file(self, workspace: str, path: str, data: bytes, *, executable: bool | None) -> wire.FileEntry:
-        """Write a file."""
-        written = await self._use(workspace, lambda files: files.write(path, data, executable=executable))
-        return _told(written, wire.FileEntry)
-
-    async def remove_file(self, workspace: str, path: str) -> None:
-        """Remove a file."""
-        await self._use(workspace, lambda files: files.remove(path))
-
-    async def search_files(self, place: str, query: FileQuery) -> wire.FileMatches:
-        """Look for a text."""
-        wanted = Query(text=query.text, name=query.name, ignore_case=query.ignore_case, matches=query.matches)
-        return _told(await self._use(place, lambda files: search(files, wanted)), wire.FileMatches)
-
-    async def archive(self, workspace: str, form: wire.ArchiveForm) -> AsyncIterator[bytes]:
-        """The whole tree; fails before the first piece if it cannot be read at all."""
-        self._library.get(workspace)
-        return self._library.archive(workspace, form)
-
-    async def _use(self, place: str, use: Callable[[Files], R]) -> R:
-        if place.startswith("/"):
-            return await self._library.use_folder(place, use)
-        return await self._library.use_files(place, use)
+        return made
 
     # Delivery
 
@@ -244,7 +179,7 @@ class LocalWorkspaces:
         known = self._refs.get(url)
         if repo.credential is None and known is not None and time.monotonic() - known[0] < _REFS_SECONDS:
             return known[1]
-        found = _told(await self._library.refs(GitSource(url=url, credential=_credential(repo))), wire.GitRefs)
+        found = await self._library.refs(GitSource(url=url, credential=_credential(repo)))
         if repo.credential is None:
             self._refs[url] = time.monotonic(), found
             if len(self._refs) > _REFS_KEPT:
@@ -253,11 +188,11 @@ class LocalWorkspaces:
 
     async def upload(self, chunks: AsyncIterable[bytes]) -> wire.Upload:
         """Take in an archive."""
-        return _told(await self._library.upload(chunks), wire.Upload)
+        return await self._library.storage.uploads.receive(chunks)
 
     async def providers(self) -> tuple[wire.ProviderVerdict, ...]:
         """Which ways work here."""
-        return tuple(_told(verdict, wire.ProviderVerdict) for verdict in await self._library.providers())
+        return tuple(await self._library.threads.run(lambda _: self._library.storage.providers.verdicts()))
 
     async def runtimes(self) -> tuple[RuntimeInfo, ...]:
         """What agents can run in."""
@@ -268,11 +203,6 @@ class LocalWorkspaces:
         await self._setups.close()
         with suppress(OstlerError):
             await self._library.close()
-
-
-def _told(value: object, kind: type[W]) -> W:
-    """A struct of the library in the words of the wire; the fields are the same."""
-    return msgspec.convert(value, kind, from_attributes=True)
 
 
 def _check_repo(repo: wire.Repo, policy: Policy) -> None:
@@ -314,10 +244,3 @@ def _source(repo: wire.Repo) -> Source:
 def _credential(given: wire.Repo) -> Credential | None:
     found = given.credential
     return Credential(token=found.token, user=found.user) if found is not None else None
-
-
-async def _sent(file: BinaryIO) -> AsyncIterator[bytes]:
-    with file:
-        file.seek(0)
-        while piece := await asyncio.to_thread(file.read, _CHUNK):
-            yield piece

@@ -13,9 +13,10 @@ import msgspec
 
 from ostler.base.errors import DeliveryFailed, InvalidRequest, NothingToDeliver, Unprocessable
 from ostler.runner.workspaces.git import Git, GitFailed, Remote
-from ostler.runner.workspaces.library import House
-from ostler.runner.workspaces.model import Credential, LargeFile, Workspace
+from ostler.runner.workspaces.orders import Credential
 from ostler.runner.workspaces.repositories.policy import Address, allowed, checked_ref, remote_of
+from ostler.runner.workspaces.states import States
+from ostler.wire.workspaces import LargeFile, Workspace
 
 _PASSING = re.compile(
     r"(?i)timed? ?out|connection|could not resolve|early eof|empty reply|hung up|HTTP 5\d\d|error: 5\d\d|RPC failed"
@@ -55,30 +56,30 @@ class Push(msgspec.Struct, frozen=True, kw_only=True):
     credential: Credential | None = None
 
 
-def push(house: House, order: Push, *, sleep: Callable[[float], None] = time.sleep) -> PushedBranch:
+def push(states: States, order: Push, *, sleep: Callable[[float], None] = time.sleep) -> PushedBranch:
     """Commit a snapshot and push it; pushing the same again changes nothing. Blocks."""
-    workspace = house.record(order.workspace).workspace
+    workspace = states.storage.record(order.workspace).workspace
     if workspace.url is None or workspace.commit is None:
         raise Unprocessable(reason="A branch needs a workspace of a git repository. Ask for a patch instead.")
     checked_ref(order.branch)
-    address = allowed(workspace.url, house.policy)
-    commit, left_out = _commit(house, workspace, order)
-    house.remember_push(order.workspace, order.branch, commit)
-    pushing = _Pushing(house, address, remote_of(address, order.credential, house.policy), order, commit)
+    address = allowed(workspace.url, states.storage.policy)
+    commit, left_out = _commit(states, workspace, order)
+    states.remember_push(order.workspace, order.branch, commit)
+    pushing = _Pushing(states, address, remote_of(address, order.credential, states.storage.policy), order, commit)
     _patiently(pushing.run, sleep)
     return PushedBranch(branch=order.branch, commit=commit, url=workspace.url, left_out=left_out)
 
 
-def _commit(house: House, workspace: Workspace, order: Push) -> tuple[str, tuple[str, ...]]:
+def _commit(states: States, workspace: Workspace, order: Push) -> tuple[str, tuple[str, ...]]:
     """A commit of the snapshot, the last one again if it would be the same; and the submodules that it leaves out."""
-    state = house.state(workspace.id, order.snapshot)
-    original, done = house.handed_over(workspace.id, state.tree)
-    tree, left_out = house.as_commit(workspace.id, done)
-    if tree == house.as_commit(workspace.id, original)[0]:
+    state = states.state(workspace.id, order.snapshot)
+    original, done = states.handed_over(workspace.id, state.tree)
+    tree, left_out = states.as_commit(workspace.id, done)
+    if tree == states.as_commit(workspace.id, original)[0]:
         if left_out:
             raise DeliveryFailed(what="branch", reason=_ONLY_INNER.format(paths=", ".join(left_out)))
         raise nothing_but(workspace.id, state.too_large)
-    return _commit_of(house, workspace, order, tree), left_out
+    return _commit_of(states, workspace, order, tree), left_out
 
 
 def nothing_but(workspace: str, left_out: Sequence[LargeFile]) -> NothingToDeliver:
@@ -88,19 +89,19 @@ def nothing_but(workspace: str, left_out: Sequence[LargeFile]) -> NothingToDeliv
     return NothingToDeliver(workspace=workspace, but=but)
 
 
-def _commit_of(house: House, workspace: Workspace, order: Push, tree: str) -> str:
-    repository = house.repository(workspace.id)
-    known = house.record(workspace.id).pushed.get(order.branch, ())
+def _commit_of(states: States, workspace: Workspace, order: Push, tree: str) -> str:
+    repository = states.repository(workspace.id)
+    known = states.storage.record(workspace.id).pushed.get(order.branch, ())
     about = _about(order.text)
     for commit in reversed(known):
-        if _tree_and_text(house.git, repository, commit) == (tree, about.message.strip()):
+        if _tree_and_text(states.storage.git, repository, commit) == (tree, about.message.strip()):
             return commit
-    when = _moment(house, order)
+    when = _moment(states, order)
     env = {
         f"GIT_{who}_{name}": value for who in ("AUTHOR", "COMMITTER") for name, value in _identity(about, when).items()
     }
     parents = ("-p", str(workspace.commit))
-    made = house.git.run(
+    made = states.storage.git.run(
         "commit-tree", *parents, "-F", "-", tree, repository=repository, given=about.message.encode(), env=env
     )
     return made.decode().strip()
@@ -119,8 +120,8 @@ def _identity(text: CommitText, when: str) -> dict[str, str]:
     return {"NAME": text.author_name, "EMAIL": text.author_email, "DATE": when}
 
 
-def _moment(house: House, order: Push) -> str:
-    return next(kept.created_at for kept in house.snapshots(order.workspace) if kept.id == order.snapshot)
+def _moment(states: States, order: Push) -> str:
+    return next(each.created_at for each in states.storage.snapshots(order.workspace) if each.id == order.snapshot)
 
 
 def _tree_and_text(git: Git, repository: Path, commit: str) -> tuple[str, str]:
@@ -135,8 +136,8 @@ def _tree_and_text(git: Git, repository: Path, commit: str) -> tuple[str, str]:
 class _Pushing:
     """One push, tried as often as need be."""
 
-    def __init__(self, house: House, address: Address, remote: Remote, order: Push, commit: str) -> None:
-        self._house = house
+    def __init__(self, states: States, address: Address, remote: Remote, order: Push, commit: str) -> None:
+        self._states = states
         self._address = address
         self._remote = remote
         self._order = order
@@ -147,7 +148,7 @@ class _Pushing:
         there = self._there()
         if there == self._commit:
             return
-        if there and there not in self._house.record(self._order.workspace).pushed[self._order.branch]:
+        if there and there not in self._states.storage.record(self._order.workspace).pushed[self._order.branch]:
             raise DeliveryFailed(
                 what="branch",
                 reason=f"'{self._order.branch}' is on the remote already, and not from here. Choose another name.",
@@ -161,8 +162,8 @@ class _Pushing:
         return listed.decode().partition("\t")[0]
 
     def _git(self, *arguments: str) -> bytes:
-        repository = self._house.repository(self._order.workspace)
-        return self._house.git.run(*arguments, repository=repository, remote=self._remote)
+        repository = self._states.repository(self._order.workspace)
+        return self._states.storage.git.run(*arguments, repository=repository, remote=self._remote)
 
 
 def _patiently(work: Callable[[], None], sleep: Callable[[float], None]) -> None:

@@ -17,22 +17,20 @@ from ostler.runner.delivery.service import (
     deliver_patch,
     deliver_pull_request,
 )
-from ostler.runner.workspaces.model import Credential
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.orders import Credential
 from ostler.runner.workspaces.repositories.policy import Policy
-from ostler.runner.workspaces.service import Workspaces
-from ostler.wire import workspaces as wire
 from ostler.wire.provisioning import DeliveryOrder, DeliveryResult
 
 
-async def carry_out(library: Workspaces, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
+async def carry_out(library: WorkspaceLibrary, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
     """Hand a snapshot over as it was wished, and tell what it lacks."""
     result = await _handed_over(library, policy, order)
-    state = await library.with_house(order.workspace, lambda house: house.state(order.workspace, order.snapshot))
-    large = msgspec.convert(state.too_large, tuple[wire.LargeFile, ...], from_attributes=True)
-    return msgspec.structs.replace(result, too_large=large)
+    state = await library.threads.alone(order.workspace, lambda: library.states.state(order.workspace, order.snapshot))
+    return msgspec.structs.replace(result, too_large=state.too_large)
 
 
-async def _handed_over(library: Workspaces, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
+async def _handed_over(library: WorkspaceLibrary, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
     match order.mode:
         case "patch":
             with tempfile.TemporaryFile() as file:
@@ -47,7 +45,7 @@ async def _handed_over(library: Workspaces, policy: Policy, order: DeliveryOrder
             assert_never(order.mode)
 
 
-async def _request(library: Workspaces, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
+async def _request(library: WorkspaceLibrary, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
     await asyncio.to_thread(check_api_url, order.api_url, policy)
     wanted = PullRequestOrder(
         branch=_branch_order(order),

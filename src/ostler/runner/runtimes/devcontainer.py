@@ -23,12 +23,11 @@ from ostler.runner.runtimes.container_engines import ANSWER_SECONDS, WORK_SECOND
 from ostler.runner.runtimes.devcontainer_file import USUAL_PATHS, Build, DevcontainerFile, expanded
 from ostler.runner.runtimes.home import environment
 from ostler.runner.workspaces.files import Files, checked_path
-from ostler.runner.workspaces.model import Workspace
+from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.records import read_record, write_record
-from ostler.runner.workspaces.service import Workspaces
 from ostler.wire.running import AgentSpec
 from ostler.wire.tasks import RuntimeInfo
-from ostler.wire.workspaces import Devcontainer, Runtime, RuntimeType
+from ostler.wire.workspaces import Devcontainer, Runtime, RuntimeType, Workspace
 
 _REMOVE_SECONDS = 60.0
 """Podman gives processes ten seconds to end by themselves."""
@@ -58,7 +57,7 @@ class DevcontainerRuntime:
     applies_limits = True
 
     def __init__(
-        self, library: Workspaces, folder: Path, *, environ: Mapping[str, str], programs: Sequence[Path]
+        self, library: WorkspaceLibrary, folder: Path, *, environ: Mapping[str, str], programs: Sequence[Path]
     ) -> None:
         """`programs` are folders with agents that containers may read."""
         self._library = library
@@ -119,7 +118,7 @@ class DevcontainerRuntime:
         for path in (checked_path(wanted),) if wanted is not None else USUAL_PATHS:
             with suppress(FileMissing):
                 read = functools.partial(_parsed, path=path)
-                return path, await self._library.use_files(workspace.id, read)
+                return path, await self._library.files.use(workspace.id, read)
         places = wanted or " or ".join(USUAL_PATHS)
         raise Unprocessable(reason=f"The repository has no {places}. Add one, or use the runtime local.")
 
@@ -139,7 +138,7 @@ class DevcontainerRuntime:
         near = posixpath.dirname(path)
         read = functools.partial(_dockerfile, path=_near(near, build.dockerfile), engine=engine)
         dockerfile = self._folder / f"{workspace.id}.Dockerfile"  # our own copy: podman runs a program for some names
-        dockerfile.write_bytes(await self._library.use_files(workspace.id, read))
+        dockerfile.write_bytes(await self._library.files.use(workspace.id, read))
         context = _context(workspace, path, _near(near, build.context))
         name = f"ostler-{hashlib.sha256(f'{workspace.url}{workspace.commit}{path}'.encode()).hexdigest()[:16]}"
         flags = [word for key, value in build.args.items() for word in ("--build-arg", f"{key}={value}")]

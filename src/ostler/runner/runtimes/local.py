@@ -4,11 +4,11 @@ import msgspec
 
 from ostler.agents.adapter import Launch
 from ostler.link.workspaces import Progress
-from ostler.runner.workspaces.model import Workspace
-from ostler.runner.workspaces.service import Workspaces
+from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.wire import workspaces as wire
 from ostler.wire.running import AgentSpec
 from ostler.wire.tasks import RuntimeInfo
+from ostler.wire.workspaces import Workspace
 
 
 class LocalRuntime:
@@ -18,7 +18,7 @@ class LocalRuntime:
     needs_visible = False
     applies_limits = False
 
-    def __init__(self, library: Workspaces, allowed: tuple[wire.RuntimeType, ...]) -> None:
+    def __init__(self, library: WorkspaceLibrary, allowed: tuple[wire.RuntimeType, ...]) -> None:
         """`allowed` are the types that the server takes."""
         self._library = library
         self._allowed = allowed

@@ -4,10 +4,10 @@ from typing import Protocol
 
 from ostler.agents.adapter import Launch
 from ostler.link.workspaces import Progress
-from ostler.runner.workspaces.model import Workspace
 from ostler.wire import workspaces as wire
 from ostler.wire.running import AgentSpec
 from ostler.wire.tasks import RuntimeInfo
+from ostler.wire.workspaces import Workspace
 
 
 class Runtime(Protocol):

@@ -18,10 +18,11 @@ from ostler.link.workspaces import Progress
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.process import CannotStart, Command, Process
 from ostler.runner.runtimes.home import base_environment
-from ostler.runner.workspaces.model import Order, UploadSource, Workspace
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.orders import Order, UploadSource
 from ostler.runner.workspaces.records import read_record, write_record
-from ostler.runner.workspaces.service import Workspaces
 from ostler.wire.provisioning import SetupOutcome
+from ostler.wire.workspaces import Workspace
 
 _KEPT = 8
 _LINE = 2000
@@ -42,7 +43,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 class Setups:
     """Runs setup commands and keeps what they made, in workspaces of their own."""
 
-    def __init__(self, library: Workspaces, root: Path, *, environ: Mapping[str, str], seconds: float) -> None:
+    def __init__(self, library: WorkspaceLibrary, root: Path, *, environ: Mapping[str, str], seconds: float) -> None:
         self._library = library
         self._root = root
         self._environ = environ

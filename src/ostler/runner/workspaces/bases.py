@@ -10,10 +10,11 @@ from threading import Lock
 import msgspec
 
 from ostler.base.undo import undone_by
-from ostler.runner.workspaces.model import LargeFile, Submodule
+from ostler.runner.workspaces.orders import FetchedSubmodule
 from ostler.runner.workspaces.providers.provider import TREE, Origin, Provider
 from ostler.runner.workspaces.records import read_record, write_record
 from ostler.runner.workspaces.repositories.mirrors import Fetched
+from ostler.wire.workspaces import LargeFile
 
 _RECORD = "base.json"
 
@@ -32,13 +33,13 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
     branch: str | None = None
     mirror: str | None = None
-    submodules: tuple[Submodule, ...] = ()
+    submodules: tuple[FetchedSubmodule, ...] = ()
     """Those that are laid out, and those that could not be had."""
     too_large: tuple[LargeFile, ...] = ()
     """Files that are there but not in its git tree."""
 
     @property
-    def laid_out(self) -> tuple[Submodule, ...]:
+    def laid_out(self) -> tuple[FetchedSubmodule, ...]:
         """The submodules whose files are part of the tree."""
         return tuple(each for each in self.submodules if each.why_not is None)
 

@@ -15,7 +15,7 @@ from ostler.runner.file_trees.unpacking import UnpackLimits, unpack
 from ostler.runner.workspaces.bases import Base, Bases, base_key
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.git import Git, Progress
-from ostler.runner.workspaces.model import EmptySource, FolderSource, GitSource, Order, Submodule, UploadSource
+from ostler.runner.workspaces.orders import EmptySource, FetchedSubmodule, FolderSource, GitSource, Order, UploadSource
 from ostler.runner.workspaces.providers.provider import TREE, Provider
 from ostler.runner.workspaces.recorder import EMPTY_TREE, Contents, Recorder, changed_since
 from ostler.runner.workspaces.repositories.mirrors import Fetched, Mirrors, check_out, check_size
@@ -80,7 +80,9 @@ class Builder:
         base = self._bases.take(key, provider, lambda place: self._from_git(place, provider, fetched, submodules))
         return msgspec.structs.replace(base, submodules=submodules)
 
-    def _from_git(self, place: Path, provider: Provider, fetched: Fetched, submodules: tuple[Submodule, ...]) -> Base:
+    def _from_git(
+        self, place: Path, provider: Provider, fetched: Fetched, submodules: tuple[FetchedSubmodule, ...]
+    ) -> Base:
         check_size(self._git, fetched, self._limits.total_bytes)
         if provider.store != "none":
             provider.new_base(place / TREE)

@@ -10,7 +10,8 @@ from typing import IO
 import msgspec
 
 from ostler.runner.workspaces.git import Git
-from ostler.runner.workspaces.model import ChangeStatus, Difference, DiffLimits, FileChange, LargeFile
+from ostler.runner.workspaces.orders import DiffLimits
+from ostler.wire.workspaces import ChangeStatus, Difference, FileChange, LargeFile
 
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none")
 _STATUS: dict[str, ChangeStatus] = {"A": "added", "M": "modified", "D": "deleted", "R": "renamed", "T": "type_changed"}

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Literal, NoReturn, Self
-
-import msgspec
+from typing import NoReturn, Self
 
 from ostler.base.errors import FileMissing, InvalidRequest, OstlerError, PathRefused
 from ostler.base.undo import undone_by
 from ostler.runner.file_trees.beneath import make_folders, open_beneath, opened
 from ostler.runner.workspaces.diffs import printable
+from ostler.wire.provisioning import FileContent
+from ostler.wire.workspaces import FileEntry, FileKind, FileListing
 
 READ_BYTES = 16 * 2**20
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
@@ -24,36 +24,6 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ODD = re.compile(r"[\x00\\]|%2[eEfF]|%5[cC]|%00")
 _LEADS_OUT = {errno.EXDEV, errno.ELOOP, errno.EAGAIN}
-
-
-class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One name in the tree."""
-
-    path: str
-    kind: Literal["file", "folder", "link", "other"]
-    size: int
-    modified_at: str
-    executable: bool = False
-    target: str | None = None
-    """Where a link points, as it says itself."""
-
-
-class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in a folder, by name."""
-
-    path: str
-    entries: tuple[FileEntry, ...]
-    truncated: bool
-
-
-class Content(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of a file."""
-
-    path: str
-    data: bytes
-    offset: int
-    size: int
-    """Of the whole file."""
 
 
 class Files:
@@ -70,14 +40,14 @@ class Files:
     ) -> None:
         os.close(self.root)
 
-    def list(self, path: str = "", *, limit: int = 1000) -> Listing:
+    def list(self, path: str = "", *, limit: int = 1000) -> FileListing:
         """What is in a folder."""
         path = checked_path(path)
         with _explained(path, "folder"), opened(self.root, path, _FOLDER, links=True) as at:
             with os.scandir(at) as found:
                 names = sorted(entry.name for entry in found)
             entries = [entry for name in names[:limit] if (entry := _entry_at(at, path, name)) is not None]
-        return Listing(path=path, entries=tuple(entries), truncated=len(names) > limit)
+        return FileListing(path=path, entries=tuple(entries), truncated=len(names) > limit)
 
     def stat(self, path: str) -> FileEntry:
         """What a name is; a link is told as a link."""
@@ -86,7 +56,7 @@ class Files:
         with _explained(path, "file"), opened(self.root, above, os.O_PATH | os.O_DIRECTORY, links=True) as at:
             return _entry(at, above, name or ".")
 
-    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> Content:
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> FileContent:
         """A piece of a file, at most READ_BYTES; links are followed as long as they stay inside."""
         path = checked_path(path)
         if offset < 0 or (length is not None and length < 0):
@@ -95,7 +65,7 @@ class Files:
             status = os.fstat(file)
             _check_ordinary(path, status)
             wanted = min(READ_BYTES, status.st_size if length is None else length)
-            return Content(path=path, data=_pread(file, wanted, offset), offset=offset, size=status.st_size)
+            return FileContent(path=path, data=_pread(file, wanted, offset), offset=offset, size=status.st_size)
 
     def write(self, path: str, data: bytes, *, executable: bool | None = None) -> FileEntry:
         """Write a file whole or not at all; folders are made, and a mode that is there is kept."""
@@ -230,7 +200,7 @@ def _entry(at: int, above: str, name: str) -> FileEntry:
     )
 
 
-def _kind(mode: int) -> Literal["file", "folder", "link", "other"]:
+def _kind(mode: int) -> FileKind:
     if stat.S_ISREG(mode):
         return "file"
     if stat.S_ISDIR(mode):

@@ -19,7 +19,7 @@ from ostler.base.ids import new_id
 from ostler.runner.file_trees.beneath import folder, make_folders, open_beneath, opened
 from ostler.runner.file_trees.trees import Found, copy_content, open_file, walk
 from ostler.runner.workspaces.git import Git
-from ostler.runner.workspaces.model import LargeFile
+from ostler.wire.workspaces import LargeFile
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _IGNORE_FILE = ".gitignore"

@@ -11,7 +11,7 @@ from pathlib import Path
 from ostler.base.errors import NotFound, TooLarge
 from ostler.base.ids import new_id
 from ostler.base.private import open_file
-from ostler.runner.workspaces.model import Upload
+from ostler.wire.workspaces import Upload
 
 _ID = re.compile(r"upl_[0-9a-f]{64}")
 _OLD_SECONDS = 24 * 3600.0

@@ -45,7 +45,7 @@ def _artifact(session_id: str, path: str, event: ArtifactCreated) -> Artifact:
 
 async def _looked_at(workspaces: Workspaces, place: str, artifact: Artifact) -> Artifact:
     try:
-        entry = await workspaces.stat_file(place, artifact.path)
+        entry = await workspaces.files.stat(place, artifact.path)
     except OstlerError:
         return replace(artifact, exists=False)
     return replace(artifact, size=entry.size)

@@ -75,7 +75,7 @@ def _read(path: str, *folders: Path) -> bytes:
 async def _in_workspace(workspaces: Workspaces, workspace: str, path: str) -> bytes:
     content = bytearray()
     while len(content) <= LARGEST:
-        piece = await workspaces.read_file(workspace, path, offset=len(content), length=_PIECE)
+        piece = await workspaces.files.read(workspace, path, offset=len(content), length=_PIECE)
         content += piece.data
         if not piece.data or len(content) >= piece.size:
             break

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from ostler.runner.file_trees.commands import ToolFailed, run_tool
 from ostler.runner.file_trees.trees import remove_tree
-from ostler.runner.workspaces.model import ProviderKind
 from ostler.runner.workspaces.providers.plain import Copy
 from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Store
+from ostler.wire.workspaces import SnapshotProvider
 
 _SUBVOLUME = 256  # the inode of every subvolume's root
 
@@ -15,7 +15,7 @@ _SUBVOLUME = 256  # the inode of every subvolume's root
 class Btrfs(Copy):
     """Subvolumes by the btrfs command; an ordinary user also needs the mount option user_subvol_rm_allowed."""
 
-    kind: ProviderKind = "btrfs"
+    kind: SnapshotProvider = "btrfs"
     store: Store = "subvolume"
     shares = True
 

@@ -7,16 +7,16 @@ write them. Snapshots are full copies of the checkout, in which only the changed
 from pathlib import Path
 
 from ostler.runner.workspaces.git import Git
-from ostler.runner.workspaces.model import ProviderKind
 from ostler.runner.workspaces.providers.plain import MADE, Copy
 from ostler.runner.workspaces.providers.provider import Made, Origin, Spot, Store
 from ostler.runner.workspaces.repositories.mirrors import Fetched, check_out
+from ostler.wire.workspaces import SnapshotProvider
 
 
 class Checkout(Copy):
     """Checkouts; for git sources only."""
 
-    kind: ProviderKind = "git"
+    kind: SnapshotProvider = "git"
     store: Store = "none"
 
     def __init__(self, git: Git) -> None:

@@ -13,11 +13,11 @@ from threading import Lock
 from ostler.runner.file_trees import beneath
 from ostler.runner.file_trees.beneath import opened
 from ostler.runner.file_trees.trees import Found, copy_tree, remove_tree, walk
-from ostler.runner.workspaces.holders import CannotHold, Hold, Holders, entrance
-from ostler.runner.workspaces.model import ProviderKind
+from ostler.runner.workspaces.providers.holders import CannotHold, Hold, Holders, entrance
 from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Made, Origin, Spot, Store
 from ostler.runner.workspaces.providers.sieve import Sieve
 from ostler.runner.workspaces.recorder import Changes, Contents, is_git, is_recordable
+from ostler.wire.workspaces import SnapshotProvider
 
 _UPPER = "upper"
 _MOST_LAYERS = 16
@@ -40,7 +40,7 @@ class Overlay:
         self._used: dict[Path, float] = {}
 
     @property
-    def kind(self) -> ProviderKind:
+    def kind(self) -> SnapshotProvider:
         """Two kinds of the same thing."""
         return "overlay" if self._user else "overlay-root"
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from ostler.runner.file_trees.beneath import folder
 from ostler.runner.file_trees.trees import Cloning, copy_tree, remove_tree
-from ostler.runner.workspaces.model import ProviderKind
 from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Made, Origin, Spot, Store
 from ostler.runner.workspaces.providers.sieve import Sieve
 from ostler.runner.workspaces.recorder import Changes, Contents, changed_since
+from ostler.wire.workspaces import SnapshotProvider
 
 MADE = "made"
 """A file whose ctime says when the tree was made."""
@@ -17,7 +17,7 @@ MADE = "made"
 class Copy:
     """Copies every file. Works everywhere, and takes as long as the tree is large."""
 
-    kind: ProviderKind = "copy"
+    kind: SnapshotProvider = "copy"
     visible = True
     keeps_content = True
     store: Store = "folder"
@@ -118,7 +118,7 @@ def _made_at(spot: Spot) -> int:
 class Reflink(Copy):
     """Copies every file, but lets the file system share the content until it is changed."""
 
-    kind: ProviderKind = "reflink"
+    kind: SnapshotProvider = "reflink"
     cloning: Cloning = "always"
     shares = True
 
@@ -126,7 +126,7 @@ class Reflink(Copy):
 class InPlace(Copy):
     """The folder itself: nothing is isolated, nothing can be restored. Only on explicit demand."""
 
-    kind: ProviderKind = "in-place"
+    kind: SnapshotProvider = "in-place"
     store: Store = "none"
     keeps_content = False
 

@@ -5,9 +5,9 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from ostler.runner.workspaces.model import LargeFile, ProviderKind
 from ostler.runner.workspaces.recorder import Changes, Contents
 from ostler.runner.workspaces.repositories.mirrors import Fetched
+from ostler.wire.workspaces import LargeFile, SnapshotProvider
 
 Store = Literal["folder", "subvolume", "dataset", "none"]
 TREE = "tree"
@@ -63,7 +63,7 @@ class Provider(Protocol):
     """
 
     @property
-    def kind(self) -> ProviderKind:
+    def kind(self) -> SnapshotProvider:
         """Its name."""
 
     @property

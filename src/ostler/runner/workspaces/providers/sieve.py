@@ -1,8 +1,8 @@
 """Holds back the files that are too large for the content of a snapshot."""
 
 from ostler.runner.file_trees.trees import Found
-from ostler.runner.workspaces.model import LargeFile
 from ostler.runner.workspaces.recorder import in_git
+from ostler.wire.workspaces import LargeFile
 
 
 class Sieve:

@@ -9,9 +9,9 @@ from pathlib import Path
 from ostler.base.ids import ulid
 from ostler.runner.file_trees.commands import ToolFailed, run_tool
 from ostler.runner.file_trees.trees import remove_tree
-from ostler.runner.workspaces.model import ProviderKind
 from ostler.runner.workspaces.providers.plain import MADE, Copy
 from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Cannot, Store
+from ostler.wire.workspaces import SnapshotProvider
 
 _NOTE = ".dataset"
 
@@ -19,7 +19,7 @@ _NOTE = ".dataset"
 class Zfs(Copy):
     """Datasets below the one that holds the workspaces; `command` is the zfs program."""
 
-    kind: ProviderKind = "zfs"
+    kind: SnapshotProvider = "zfs"
     store: Store = "dataset"
     shares = True
 

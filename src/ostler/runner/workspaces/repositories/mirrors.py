@@ -15,7 +15,7 @@ from ostler.base.errors import RepositoryFailed
 from ostler.base.undo import undone_by
 from ostler.runner.file_trees.stopping import Stop
 from ostler.runner.workspaces.git import Git, GitFailed, Progress, Remote
-from ostler.runner.workspaces.model import GitSource, Ref, Refs, Submodule
+from ostler.runner.workspaces.orders import FetchedSubmodule, GitSource
 from ostler.runner.workspaces.repositories.policy import (
     Address,
     Policy,
@@ -24,6 +24,7 @@ from ostler.runner.workspaces.repositories.policy import (
     checked_ref,
     remote_of,
 )
+from ostler.wire.workspaces import GitRef, GitRefs
 
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 _REFS_SECONDS = 60.0
@@ -46,7 +47,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     commit: str
     branch: str | None
     """The branch the workspace shall be on; None for a tag or a plain commit."""
-    submodules: tuple[Submodule, ...] = ()
+    submodules: tuple[FetchedSubmodule, ...] = ()
     """Those that are in mirrors too, outer ones first."""
 
 
@@ -63,7 +64,7 @@ class Mirrors:
         self._whole: dict[tuple[str, str | None, str], Fetched] = {}
         """What a whole commit id stands for, which never changes."""
 
-    def refs(self, source: GitSource) -> Refs:
+    def refs(self, source: GitSource) -> GitRefs:
         """What a remote offers, without fetching it."""
         address = allowed(source.url, self._policy)
         remote = remote_of(address, source.credential, self._policy)
@@ -74,7 +75,7 @@ class Mirrors:
         head = _HEAD.search(listed)
         refs = [ref for line in listed.decode(errors="replace").splitlines() if (ref := _ref(line))]
         default = head[1].decode(errors="replace") if head else None
-        return Refs(url=address.url, default_branch=default, refs=tuple(refs))
+        return GitRefs(url=address.url, default_branch=default, refs=tuple(refs))
 
     def _listed(self, address: Address, remote: Remote) -> bytes:
         words = ("ls-remote", "--symref", "--", address.url)
@@ -206,12 +207,12 @@ def _missing(source: GitSource) -> str:
     return f"it has no branch or tag '{source.branch}'." if source.branch else "it has no commits yet."
 
 
-def _ref(line: str) -> Ref | None:
+def _ref(line: str) -> GitRef | None:
     commit, _, name = line.partition("\t")
     if name.endswith("^{}") or not name.startswith(("refs/heads/", "refs/tags/")):
         return None
     kind, _, short = name.removeprefix("refs/").partition("/")
-    return Ref(name=short, kind="branch" if kind == "heads" else "tag", commit=commit)
+    return GitRef(name=short, kind="branch" if kind == "heads" else "tag", commit=commit)
 
 
 def check_size(git: Git, fetched: Fetched, most: int) -> None:

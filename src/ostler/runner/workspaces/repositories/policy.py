@@ -13,7 +13,7 @@ import msgspec
 from ostler.base.addresses import AddressRules, Target, Unresolved
 from ostler.base.errors import InvalidRequest, RepositoryFailed, RepositoryRefused
 from ostler.runner.workspaces.git import Remote
-from ostler.runner.workspaces.model import Credential
+from ostler.runner.workspaces.orders import Credential
 
 Protocol = Literal["https", "http", "ssh", "file"]
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")

@@ -15,7 +15,7 @@ import msgspec
 from ostler.base.errors import OstlerError, RepositoryFailed
 from ostler.runner.file_trees.stopping import Stop
 from ostler.runner.workspaces.git import Git, GitFailed, Progress
-from ostler.runner.workspaces.model import Credential, GitSource, Submodule
+from ostler.runner.workspaces.orders import Credential, FetchedSubmodule, GitSource
 from ostler.runner.workspaces.recorder import is_git
 from ostler.runner.workspaces.repositories.mirrors import Fetched, Mirrors
 
@@ -51,7 +51,7 @@ class _Visit(msgspec.Struct, frozen=True, kw_only=True):
     scope: str
     progress: Progress | None
     stop: Stop
-    found: list[Submodule] = msgspec.field(default_factory=list)
+    found: list[FetchedSubmodule] = msgspec.field(default_factory=list)
 
 
 class Submodules:
@@ -65,7 +65,7 @@ class Submodules:
 
     def fetch(
         self, fetched: Fetched, source: GitSource, scope: str, progress: Progress | None, stop: Stop
-    ) -> tuple[Submodule, ...]:
+    ) -> tuple[FetchedSubmodule, ...]:
         """All submodules of a commit, outer ones first; one that cannot be had says why and harms nothing else."""
         visit = _Visit(source=source, scope=scope, progress=progress, stop=stop)
         if source.submodules:
@@ -78,9 +78,11 @@ class Submodules:
             why_not = named.why_not or _limit(len(visit.found), depth)
             got = self._fetched(named, path, parent, visit) if why_not is None else why_not
             if isinstance(got, str):
-                visit.found.append(Submodule(path=path, commit=named.commit, why_not=got))
+                visit.found.append(FetchedSubmodule(path=path, commit=named.commit, why_not=got))
             else:
-                visit.found.append(Submodule(path=path, commit=named.commit, url=got.url, mirror=str(got.mirror)))
+                visit.found.append(
+                    FetchedSubmodule(path=path, commit=named.commit, url=got.url, mirror=str(got.mirror))
+                )
                 self._look(got, f"{path}/", depth + 1, visit)
 
     def _fetched(self, named: _Named, path: str, parent: Fetched, visit: _Visit) -> Fetched | str:
@@ -208,7 +210,7 @@ def entries(git: Git, repository: Path, tree: str, paths: Sequence[str]) -> dict
     return found
 
 
-def grafted(git: Git, repository: Path, commit: str, submodules: Sequence[Submodule]) -> str:
+def grafted(git: Git, repository: Path, commit: str, submodules: Sequence[FetchedSubmodule]) -> str:
     """The tree of a commit with the files of its submodules in their places."""
     with _staged(git, repository) as stage:
         stage.run("read-tree", commit)
@@ -219,7 +221,7 @@ def grafted(git: Git, repository: Path, commit: str, submodules: Sequence[Submod
 
 
 def ungrafted(
-    git: Git, repository: Path, tree: str, base: str, submodules: Sequence[Submodule]
+    git: Git, repository: Path, tree: str, base: str, submodules: Sequence[FetchedSubmodule]
 ) -> tuple[str, tuple[str, ...]]:
     """A tree with links in the places of submodules, as a commit has them; and which of them had changed.
 

@@ -49,13 +49,13 @@ async def list_files(
 ) -> FileListing:
     """What is in a folder."""
     place, path = await _found(services, project, session, path)
-    return await services.workspaces.list_files(place, path, limit)
+    return await services.workspaces.files.list(place, path, limit)
 
 
 @get("/sessions/{session:str}/files/stat", operation_id="files.stat", tags=_TAGS)
 async def stat_file(session: str, services: Services, project: str, path: FilePath) -> FileEntry:
     """What a name is."""
-    return await services.workspaces.stat_file(*await _found(services, project, session, path))
+    return await services.workspaces.files.stat(*await _found(services, project, session, path))
 
 
 @get("/sessions/{session:str}/files/content", operation_id="files.read", tags=_TAGS, media_type=_MEDIA)
@@ -65,12 +65,12 @@ async def read_file(
     """The content of a file, or with a `Range` header a piece of it."""
     workspace, path = await _found(services, project, session, path)
     wanted = _RANGE.fullmatch(request.headers.get("range", "").strip())
-    first = await services.workspaces.read_file(workspace, path, offset=0, length=0 if wanted else _PIECE)
+    first = await services.workspaces.files.read(workspace, path, offset=0, length=0 if wanted else _PIECE)
     if wanted is None or not any(wanted.groups()):
         headers = {**_SAFE, "content-length": str(first.size)}
         return Stream(_rest(services, workspace, first, first.size), media_type=_MEDIA, headers=headers)
     begin, end = _span(wanted, first.size)
-    piece = await services.workspaces.read_file(workspace, path, offset=begin, length=min(_PIECE, end - begin))
+    piece = await services.workspaces.files.read(workspace, path, offset=begin, length=min(_PIECE, end - begin))
     headers = {
         **_SAFE,
         "content-length": str(end - begin),
@@ -115,7 +115,7 @@ async def _rest(services: Services, workspace: str, piece: FileContent, end: int
         at += len(piece.data)
         if at >= end:
             return
-        piece = await services.workspaces.read_file(workspace, piece.path, offset=at, length=min(_PIECE, end - at))
+        piece = await services.workspaces.files.read(workspace, piece.path, offset=at, length=min(_PIECE, end - at))
 
 
 @put("/sessions/{session:str}/files/content", operation_id="files.write", tags=_TAGS, status_code=200)
@@ -130,7 +130,7 @@ async def write_file(
     """Write a file whole; the body is its content, and folders are made."""
     workspace = await _workspace(services, project, session)
     _, path = await _found(services, project, session, path)
-    return await services.workspaces.write_file(workspace, path, await request.body(), executable=executable)
+    return await services.workspaces.files.write(workspace, path, await request.body(), executable=executable)
 
 
 @delete("/sessions/{session:str}/files/content", operation_id="files.remove", tags=_TAGS)
@@ -138,7 +138,7 @@ async def remove_file(session: str, services: Services, project: str, path: File
     """Remove a file or an empty folder."""
     workspace = await _workspace(services, project, session)
     _, path = await _found(services, project, session, path)
-    await services.workspaces.remove_file(workspace, path)
+    await services.workspaces.files.remove(workspace, path)
 
 
 @get("/sessions/{session:str}/files/search", operation_id="files.search", tags=_TAGS)
@@ -154,7 +154,7 @@ async def search_files(
     """Lines that hold a text, in bounded time."""
     query = FileQuery(text=text, name=name, ignore_case=ignore_case, matches=limit)
     place, _ = await _found(services, project, session, "")
-    return await services.workspaces.search_files(place, query)
+    return await services.workspaces.files.search(place, query)
 
 
 @get("/sessions/{session:str}/files/archive", operation_id="files.archive", tags=_TAGS, media_type=_MEDIA)
@@ -166,9 +166,11 @@ async def archive_files(
 ) -> Stream:
     """The whole workspace without its .git."""
     workspace = await _workspace(services, project, session)
-    pieces = await services.workspaces.archive(workspace, form)
+    archive = await services.workspaces.files.archive(workspace, form)
     headers = {**_SAFE, "content-disposition": f'attachment; filename="{workspace}.{form}"'}
-    return Stream(pieces, media_type="application/x-tar" if form == "tar" else "application/zip", headers=headers)
+    return Stream(
+        archive.pieces, media_type="application/x-tar" if form == "tar" else "application/zip", headers=headers
+    )
 
 
 @get("/sessions/{session:str}/artifacts", operation_id="files.artifacts", tags=_TAGS)

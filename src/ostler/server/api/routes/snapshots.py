@@ -51,7 +51,7 @@ async def show_diff(
     live = await services.sessions.live(project, session)
     workspace = workspace_of(live)
     first, last = await _states(services, live, turn, old, new)
-    return await services.workspaces.diff(workspace, old=first, new=last, context=context, text=not summary)
+    return await services.workspaces.files.diff(workspace, old=first, new=last, context=context, text=not summary)
 
 
 @get("/sessions/{session:str}/patch", operation_id="sessions.patch", tags=_TAGS, media_type="text/x-diff")
@@ -62,10 +62,10 @@ async def show_patch(
     live = await services.sessions.live(project, session)
     workspace = workspace_of(live)
     first, last = await _states(services, live, turn, old, new)
-    size, pieces = await services.workspaces.patch(workspace, old=first, new=last)
+    patch = await services.workspaces.files.patch(workspace, old=first, new=last)
     name = f'attachment; filename="{live.id}.patch"'
-    headers = {"content-length": str(size), "content-disposition": name}
-    return Stream(pieces, media_type="text/x-diff", headers=headers)
+    headers = {"content-length": str(patch.size), "content-disposition": name}
+    return Stream(patch.pieces, media_type="text/x-diff", headers=headers)
 
 
 @post("/sessions/{session:str}/rewind", operation_id="sessions.rewind", tags=_TAGS, status_code=200)
