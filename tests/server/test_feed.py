@@ -3,6 +3,7 @@
 import pytest
 
 from ostler.server.sessions.feed import Feed
+from ostler.server.sessions.log import ProjectFeed, frame
 
 
 @pytest.fixture
@@ -47,3 +48,13 @@ def test_nothing_is_kept_for_nobody() -> None:
     feed.unwatch()
     assert feed.after(0, 1000) is None
     assert feed.last == 1
+
+
+def test_events_of_another_project_lie_between_those_of_this_one() -> None:
+    project = ProjectFeed(Feed(last=10, limit_bytes=1000))
+    project.feed.watch()
+    project.publish([b"11", b"12"], 12)
+    assert project.feed.after(10, 1000) == [frame(11, b"11"), frame(12, b"12")]
+    project.publish([b"15"], 15)
+    assert (project.feed.last, project.feed.after(14, 1000)) == (15, [frame(15, b"15")])
+    assert project.feed.after(12, 1000) is None  # what lies between is for the store to say

@@ -31,6 +31,13 @@ class Unauthorized(OstlerError):
     template = "{reason} Send `Authorization: Bearer <token>`; the token is the one given to `ostler serve --token`."
 
 
+class Forbidden(OstlerError):
+    """Whoever asks is known but may not do this."""
+
+    code, status, title = "forbidden", 403, "Not allowed"
+    template = "{actor} is {role} here, and this needs {needed}. Ask an admin, or use another credential."
+
+
 class ForeignHost(OstlerError):
     """The Host or Origin header names a site this server does not answer for."""
 

@@ -4,12 +4,15 @@ import functools
 from typing import Any, Self, cast
 
 from litestar import Litestar, Router
+from litestar.connection import ASGIConnection
 from litestar.datastructures import State
 from litestar.di import Provide
+from litestar.handlers import BaseRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.spec import License, Tag
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
+from litestar.types import Scope
 
 from ostler import __version__
 from ostler.server.api import openapi, problems
@@ -38,11 +41,12 @@ from ostler.server.api.routes import (
     workflow,
     workspaces,
 )
-from ostler.server.api.services import DEFAULT_PROJECT, Services
+from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import Streams
 from ostler.server.api.ui import Ui
 from ostler.server.api.validation import before_handling
 from ostler.server.api.views import API
+from ostler.server.auth.actor import Actor, authorise
 
 
 def _services(state: State) -> Services:
@@ -50,9 +54,18 @@ def _services(state: State) -> Services:
     return services
 
 
-def _project(services: Services) -> str:
+def _actor(services: Services, scope: Scope) -> Actor:
     """Asks for services only to come after them: for what is independent Litestar makes a task each."""
-    return DEFAULT_PROJECT
+    actor: Actor = scope["user"]
+    return actor
+
+
+def _project(actor: Actor) -> str:
+    return actor.project
+
+
+def _authorised(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    authorise(connection.scope, handler.opt["role"])
 
 
 @functools.cache
@@ -117,8 +130,10 @@ def _litestar(services: Services | None) -> Litestar:
         ],
         request_class=TolerantRequest,
         before_request=before_handling,
+        guards=[_authorised],
         dependencies={
             "services": Provide(_services, sync_to_thread=False),
+            "actor": Provide(_actor, sync_to_thread=False),
             "project": Provide(_project, sync_to_thread=False),
             "openapi": Provide(_openapi, sync_to_thread=False),
         },

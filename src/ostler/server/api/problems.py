@@ -22,6 +22,7 @@ from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.api.edge.asgi import Receive, Scope, Send
 from ostler.server.api.validation import faults_of, spelled
+from ostler.server.auth.actor import refusal_of
 from ostler.server.dialects.ai_sdk.bodies import Status, TurnResponse
 from ostler.wire.problems import Problem
 
@@ -124,6 +125,8 @@ def _ours(request: Request[Any, Any, Any], error: Exception) -> OstlerError:
 
 
 def _of_status(request: Request[Any, Any, Any], error: HTTPException) -> OstlerError:
+    if (refusal := refusal_of(request.scope)) is not None:  # who may not ask is not told what there is
+        return refusal
     match error.status_code:
         case 404:
             hint = "The API is described at /api/v1/openapi.json."

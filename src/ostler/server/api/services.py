@@ -10,8 +10,6 @@ from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.sessions.service import Sessions
 from ostler.server.tasks.uploads import Uploads
 
-DEFAULT_PROJECT = "default"
-
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a running server, given to every handler."""

@@ -31,7 +31,7 @@ _LITTLE_BYTES = 8192
 
 
 class ProjectFeed:
-    """The live end of all sessions of the project; frames are numbered by position."""
+    """The live end of all sessions of one project; frames are numbered by position, which all projects share."""
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
@@ -42,6 +42,8 @@ class ProjectFeed:
             self.feed.skip(last_position)
             return
         first = last_position - len(events) + 1
+        if first > self.feed.last + 1:  # events of other projects lie between
+            self.feed.skip(first - 1)
         self.feed.publish([frame(number, event) for number, event in enumerate(events, first)])
 
 

@@ -81,7 +81,8 @@ class Sessions(Reading):
         default_instructions: str = "",
     ) -> None:
         super().__init__(store)
-        self.project_feed = ProjectFeed(Feed(last=last_position, limit_bytes=buffer_bytes))
+        self._last_position = last_position
+        self._project_feeds: dict[str, ProjectFeed] = {}
         self._runner = runner
         self._work = work
         self._clock = clock
@@ -119,7 +120,9 @@ class Sessions(Reading):
 
     def _enliven(self, record: SessionRecord) -> LiveSession:
         state = _state.decode(record.state)
-        session_log = self._log_of(record.id, record.agent, state, record.last_sequence, record.updated_at)
+        session_log = self._log_of(
+            record.id, record.project, record.agent, state, record.last_sequence, record.updated_at
+        )
         return self._register(record, session_log)
 
     def home(self, session_id: str) -> str:
@@ -143,7 +146,19 @@ class Sessions(Reading):
         self._live[record.id] = live
         return live
 
-    def _log_of(self, session_id: str, agent: str, state: SessionState, last: int, updated_at: str) -> SessionLog:
+    def project_feed(self, project: str) -> Feed:
+        """The live end of all sessions of a project."""
+        return self._project_feed(project).feed
+
+    def _project_feed(self, project: str) -> ProjectFeed:
+        if project not in self._project_feeds:  # a log has it from its beginning, so nothing came before it
+            feed = Feed(last=self._last_position, limit_bytes=self._buffer_bytes)
+            self._project_feeds[project] = ProjectFeed(feed)
+        return self._project_feeds[project]
+
+    def _log_of(
+        self, session_id: str, project: str, agent: str, state: SessionState, last: int, updated_at: str
+    ) -> SessionLog:
         return SessionLog(
             session_id=session_id,
             agent=agent,
@@ -152,7 +167,7 @@ class Sessions(Reading):
             updated_at=updated_at,
             store=self.store,
             clock=self._clock,
-            project_feed=self.project_feed,
+            project_feed=self._project_feed(project),
             buffer_bytes=self._buffer_bytes,
             most_bytes=self._max_log_bytes,
         )
@@ -221,7 +236,7 @@ class Sessions(Reading):
         return await self.live(known.project, known.id)
 
     async def _insert(self, new: NewSession, wanted: CreateSession, claim: str | None) -> tuple[LiveSession, bool]:
-        session_log = self._log_of(new.id, new.agent, SessionState(), 0, new.created_at)
+        session_log = self._log_of(new.id, new.project, new.agent, SessionState(), 0, new.created_at)
         first = session_log.prepare(
             first_events(new, wanted), done=Done(claim, new.id.encode()) if claim is not None else None
         )
@@ -260,7 +275,7 @@ class Sessions(Reading):
 
     async def insert(self, new: NewSession, begun: list[Draft]) -> LiveSession:
         """Store a session that begins with these events; raises if its key was taken meanwhile."""
-        session_log = self._log_of(new.id, new.agent, SessionState(), 0, new.created_at)
+        session_log = self._log_of(new.id, new.project, new.agent, SessionState(), 0, new.created_at)
         first = session_log.prepare(begun)
         try:
             await session_log.commit(first, self.store.create_session(new, first))
@@ -471,7 +486,8 @@ class Sessions(Reading):
         """Let every event stream end."""
         for live in list(self._live.values()):
             live.log.feed.close()
-        self.project_feed.feed.close()
+        for project in self._project_feeds.values():
+            project.feed.close()
         self._trash.close()
         self._clearing.close()
 

@@ -24,17 +24,17 @@ from ostler.server.api.edge.wrong_tokens import WrongTokens
 from ostler.server.api.problems import error_body, refuse
 from ostler.server.api.services import Counters
 from ostler.server.api.ui import wanted_file
+from ostler.server.auth.actor import LOCAL, TOKEN, Actor, identify
 
 _ONCE = frozenset({b"host", b"origin", b"authorization"})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_OPEN = frozenset({"/healthz", "/readyz", "/api/v1/healthz", "/api/v1/readyz"})
 _UPLOADS = re.compile(
     r"/api/v1/sessions/[^/]+/(messages|files/content)|/api/v1/uploads/[^/]+|(/api/v1)?/(messages|invoke)|/api/chat"
 )
-_TICKET = re.compile(r"/api/v1/uploads/upt_[A-Za-z0-9_-]{43}")
-"""An address that is its own permission; whether it was given out is for the application to say."""
 _OWN_SITES = frozenset({"same-origin", "none"})
 """What browsers say of requests of our own page, and of addresses that somebody typed."""
+_FOR_ANYONE = frozenset({"GET", "HEAD", "PUT"})
+"""Methods of handlers that anyone may call; every other request is refused before a byte of it is read."""
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _SLOWEST_UPLOAD = 64 * 1024
 """Bytes a second; a large body that arrives at least this fast gets the time it needs."""
@@ -62,8 +62,7 @@ class Gate:
         origin = _header(scope, b"origin")
         if self._cors.allows(origin):
             send = self._cors.announced(send, origin)
-        if (error := self._refusal(scope)) is not None:
-            await asyncio.sleep(error.fields.get("delay", 0))
+        if (error := await self._refusal(scope)) is not None:
             await refuse(scope, send, error, unread=receive)
         elif self._is_preflight(scope):
             await self._cors.answer_preflight(send)
@@ -76,7 +75,7 @@ class Gate:
         try:
             headers = _headers(scope)
             self._check_sender(scope, headers)
-            self._check_access(scope, headers)
+            identify(scope, self._recognised(headers, client_of(scope)))
             self._counters.streams.admit(client_of(scope))
         except OstlerError as error:
             await _refuse_socket(scope, send, error)
@@ -84,12 +83,12 @@ class Gate:
             with self._counters.streams.counted(client_of(scope)):
                 await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> OstlerError | None:
+    async def _refusal(self, scope: Scope) -> OstlerError | None:
         try:
             headers = _headers(scope)
             self._check_sender(scope, headers)
             if not self._is_preflight(scope):
-                self._check_access(scope, headers)
+                await self._identify(scope, headers)
                 self._check_length(scope, headers.get(b"content-length", ""))
         except OstlerError as error:
             return error
@@ -118,13 +117,23 @@ class Gate:
         if not self._cors.allows(origin) and origin.partition("://")[2] != host:
             raise ForeignHost(header="Origin", value=origin, hint="Allow it with --cors-origin if it is yours.")
 
-    def _check_access(self, scope: Scope, headers: dict[bytes, str]) -> None:
-        if scope["path"] in _OPEN or wanted_file(scope) is not None:
-            return
+    async def _identify(self, scope: Scope, headers: dict[bytes, str]) -> None:
+        """Find out who asks; what a handler needs is compared with it after routing."""
+        try:
+            identify(scope, self._recognised(headers, client_of(scope)))
+        except OstlerError as error:
+            await asyncio.sleep(error.fields.get("delay", 0))
+            if scope["method"] not in _FOR_ANYONE:
+                raise
+            identify(scope, error)
+
+    def _recognised(self, headers: dict[bytes, str], client: str) -> Actor:
         if self._counters.stopping:
             raise Stopping
-        if self._token and not (scope.get("method") == "PUT" and _TICKET.fullmatch(scope["path"])):
-            self._check_token(headers.get(b"authorization"), client_of(scope))
+        if not self._token:
+            return LOCAL
+        self._check_token(headers.get(b"authorization"), client)
+        return TOKEN
 
     def _check_token(self, header: str | None, client: str) -> None:
         scheme, _, given = (header or "").partition(" ")

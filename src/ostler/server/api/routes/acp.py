@@ -38,7 +38,7 @@ def _clients(state: State, services: Services) -> HttpClients:
     return found
 
 
-@websocket("/acp")
+@websocket("/acp", role="operator")
 async def acp_socket(socket: WebSocket[Any, Any, Any], services: Services, project: str, agent: Agent = None) -> None:
     """One client on one socket."""
     connection = AcpConnection(_backing(services, project, agent), Channel(socket.send_text))
@@ -51,7 +51,7 @@ async def acp_socket(socket: WebSocket[Any, Any, Any], services: Services, proje
         await connection.close()
 
 
-@post("/acp", operation_id="acp.send", tags=_TAGS, status_code=200)
+@post("/acp", operation_id="acp.send", tags=_TAGS, status_code=200, role="operator")
 async def acp_post(
     request: Request[Any, Any, Any], services: Services, project: str, state: State, agent: Agent = None
 ) -> Response[Any]:
@@ -116,7 +116,7 @@ def _client(request: Request[Any, Any, Any], clients: HttpClients) -> HttpClient
     return client
 
 
-@get("/acp", operation_id="acp.stream", tags=_TAGS, opt={ANY_QUERY: True})
+@get("/acp", operation_id="acp.stream", tags=_TAGS, opt={ANY_QUERY: True}, role="viewer")
 async def acp_stream(request: Request[Any, Any, Any], services: Services, project: str, state: State) -> Response[Any]:
     """What the server has to say to a client, about one session or about everything else."""
     form_for(request, SSE)
@@ -128,7 +128,7 @@ async def acp_stream(request: Request[Any, Any, Any], services: Services, projec
     return EventStream(SessionStream(client, live.id), live.log.feed, services, holds=(client, live))
 
 
-@delete("/acp", operation_id="acp.leave", tags=_TAGS, status_code=202)
+@delete("/acp", operation_id="acp.leave", tags=_TAGS, status_code=202, role="operator")
 async def acp_delete(request: Request[Any, Any, Any], services: Services, state: State) -> Response[bytes]:
     """A client leaves; its sessions go on."""
     client = _client(request, _clients(state, services))
@@ -136,4 +136,4 @@ async def acp_delete(request: Request[Any, Any, Any], services: Services, state:
     return _accepted()
 
 
-HANDLERS = (acp_socket, acp_post, acp_stream, acp_delete)
+HANDLERS = (acp_post, acp_stream, acp_delete, acp_socket)

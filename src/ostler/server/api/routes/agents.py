@@ -26,7 +26,7 @@ async def full_name(services: Services, name: str | None) -> str | None:
     return name
 
 
-@get("/agents", operation_id="agents.list", tags=_TAGS)
+@get("/agents", operation_id="agents.list", tags=_TAGS, role="viewer")
 async def list_agents(services: Services) -> AgentList:
     """Every agent this server can run, and the defaults of new sessions."""
     return AgentList(
@@ -36,25 +36,25 @@ async def list_agents(services: Services) -> AgentList:
     )
 
 
-@get("/agents/{agent:str}", operation_id="agents.get", tags=_TAGS)
+@get("/agents/{agent:str}", operation_id="agents.get", tags=_TAGS, role="viewer")
 async def get_agent(agent: str, services: Services) -> Agent:
     """One agent."""
     return await find_agent(services, agent)
 
 
-@post("/agents/{agent:str}/install", operation_id="agents.install", tags=_TAGS, status_code=200)
+@post("/agents/{agent:str}/install", operation_id="agents.install", tags=_TAGS, status_code=200, role="admin")
 async def install_agent(agent: str, services: Services, data: InstallAgent | None = None) -> Installed:
     """Install an agent, or find that it is there already."""
     return await services.runner.install(agent, data.version if data else None)
 
 
-@get("/agents/{agent:str}/modes", operation_id="agents.modes", tags=_TAGS)
+@get("/agents/{agent:str}/modes", operation_id="agents.modes", tags=_TAGS, role="viewer")
 async def agent_modes(agent: str, services: Services) -> ModeList:
     """What the agent can be told to do."""
     return ModeList(modes=(await find_agent(services, agent)).modes)
 
 
-@get("/agents/{agent:str}/models", operation_id="agents.models", tags=_TAGS)
+@get("/agents/{agent:str}/models", operation_id="agents.models", tags=_TAGS, role="viewer")
 async def agent_models(agent: str, services: Services) -> ModelList:
     """Which models the agent offers."""
     return ModelList(models=(await find_agent(services, agent)).models)

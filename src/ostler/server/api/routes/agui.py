@@ -19,7 +19,7 @@ from ostler.server.dialects.agui.runs import RunRefused, RunStream, ShortStream,
 from ostler.server.sessions.feed import Feed
 
 
-@post("/agui", operation_id="agui.run", tags=["agui"], status_code=200)
+@post("/agui", operation_id="agui.run", tags=["agui"], status_code=200, role="operator")
 async def run_agent(
     services: Services,
     project: str,

@@ -50,7 +50,7 @@ def _version(query: Version, header: Version) -> Version:
     return query if header == SAFE.version else header
 
 
-@post("/messages", operation_id="chat.send", tags=_TAGS, status_code=200)
+@post("/messages", operation_id="chat.send", tags=_TAGS, status_code=200, role="operator")
 async def send(
     services: Services,
     project: str,
@@ -71,7 +71,7 @@ async def send(
     return _answer(await whole_turn(services.sessions, handed))
 
 
-@post("/load-session", operation_id="chat.load", tags=_TAGS, status_code=200)
+@post("/load-session", operation_id="chat.load", tags=_TAGS, status_code=200, role="operator")
 async def load(
     services: Services,
     project: str,
@@ -90,7 +90,7 @@ async def load(
     return ChatHistory(session_id=record.key, messages=await chat.history(record, profile))
 
 
-@post("/invoke", operation_id="chat.invoke", tags=_TAGS, status_code=200)
+@post("/invoke", operation_id="chat.invoke", tags=_TAGS, status_code=200, role="operator")
 async def invoke(
     services: Services, project: str, request: Request[Any, Any, Any], data: InvokeRequest
 ) -> Response[TurnResponse]:
@@ -101,7 +101,7 @@ async def invoke(
     return _answer(await invoked(services.sessions, handed))
 
 
-@post("/chat", operation_id="chat.stream", tags=_TAGS, status_code=200)
+@post("/chat", operation_id="chat.stream", tags=_TAGS, status_code=200, role="operator")
 async def stock_chat(
     services: Services,
     project: str,
@@ -117,7 +117,14 @@ async def stock_chat(
     return _stream(services, handed, version)
 
 
-@get("/chat/{chat:str}/stream", operation_id="chat.resume", tags=_TAGS, status_code=200, opt={ANY_QUERY: True})
+@get(
+    "/chat/{chat:str}/stream",
+    operation_id="chat.resume",
+    tags=_TAGS,
+    status_code=200,
+    opt={ANY_QUERY: True},
+    role="viewer",
+)
 async def resume(
     chat: ChatId, services: Services, project: str, sdk: Sdk = SAFE.version, sdk_header: SdkHeader = SAFE.version
 ) -> Response[Any]:
@@ -130,7 +137,7 @@ async def resume(
     return _stream(services, handed, _version(sdk, sdk_header))
 
 
-@post("/chat/{chat:str}/stop", operation_id="chat.stop", tags=_TAGS, status_code=200)
+@post("/chat/{chat:str}/stop", operation_id="chat.stop", tags=_TAGS, status_code=200, role="operator")
 async def stop(chat: ChatId, services: Services, project: str) -> Interrupted:
     """End the turn under way; leaving its stream does not."""
     record = await _chat(services, project).current(chat)

@@ -11,7 +11,7 @@ from ostler.wire.sessions import Ask, AskList, RejectQuestion, ReplyPermission, 
 _TAGS = ["asks"]
 
 
-@get("/asks", operation_id="asks.list", tags=_TAGS)
+@get("/asks", operation_id="asks.list", tags=_TAGS, role="viewer")
 async def list_asks(
     services: Services,
     project: str,
@@ -28,6 +28,7 @@ async def list_asks(
     operation_id="asks.permission",
     tags=_TAGS,
     status_code=200,
+    role="operator",
 )
 async def reply_permission(
     session: str, permission_id: str, services: Services, project: str, data: ReplyPermission
@@ -42,6 +43,7 @@ async def reply_permission(
     operation_id="asks.answer",
     tags=_TAGS,
     status_code=200,
+    role="operator",
 )
 async def answer_question(session: str, question_id: str, services: Services, project: str, data: ReplyQuestion) -> Ask:
     """Answer a question."""
@@ -54,6 +56,7 @@ async def answer_question(session: str, question_id: str, services: Services, pr
     operation_id="asks.reject",
     tags=_TAGS,
     status_code=200,
+    role="operator",
 )
 async def reject_question(
     session: str, question_id: str, services: Services, project: str, data: RejectQuestion | None = None

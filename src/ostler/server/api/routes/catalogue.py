@@ -22,13 +22,13 @@ from ostler.wire.workspaces import GitRefs, Repo, Upload
 _TAGS = ["catalogue"]
 
 
-@get("/runtimes", operation_id="catalogue.runtimes", tags=_TAGS)
+@get("/runtimes", operation_id="catalogue.runtimes", tags=_TAGS, role="viewer")
 async def list_runtimes(services: Services) -> RuntimeList:
     """What agents can run in."""
     return RuntimeList(items=await services.workspaces.runtimes())
 
 
-@get("/runners", operation_id="catalogue.runners", tags=_TAGS)
+@get("/runners", operation_id="catalogue.runners", tags=_TAGS, role="viewer")
 async def list_runners(services: Services) -> RunnerList:
     """The machines that run agents, and how they make workspaces."""
     verdicts = await services.workspaces.providers()
@@ -43,7 +43,7 @@ async def list_runners(services: Services) -> RunnerList:
     return RunnerList(items=(runner,))
 
 
-@get("/git/refs", operation_id="catalogue.refs", tags=_TAGS)
+@get("/git/refs", operation_id="catalogue.refs", tags=_TAGS, role="viewer")
 async def list_refs(
     services: Services, url: Annotated[str, Parameter(description="The repository.", max_length=4096)]
 ) -> GitRefs:
@@ -51,14 +51,14 @@ async def list_refs(
     return await services.workspaces.refs(Repo(url=url))
 
 
-@get("/projects", operation_id="catalogue.projects", tags=_TAGS)
+@get("/projects", operation_id="catalogue.projects", tags=_TAGS, role="viewer")
 async def list_projects(services: Services, project: str) -> ProjectList:
     """The projects that tasks have named, with the number of their sessions."""
     counted = await services.sessions.store.count_by_project(project)
     return ProjectList(items=tuple(ProjectInfo(id=name, sessions=count) for name, count in sorted(counted.items())))
 
 
-@post("/uploads", operation_id="catalogue.upload", tags=_TAGS)
+@post("/uploads", operation_id="catalogue.upload", tags=_TAGS, role="operator")
 async def create_upload(services: Services) -> UploadTicket:
     """An address to send an archive to; its token then goes into repo.upload."""
     token, expires = services.uploads.issue()
@@ -71,7 +71,7 @@ async def create_upload(services: Services) -> UploadTicket:
     )
 
 
-@put("/uploads/{ticket:str}", operation_id="catalogue.send-upload", tags=_TAGS, status_code=200)
+@put("/uploads/{ticket:str}", operation_id="catalogue.send-upload", tags=_TAGS, status_code=200, role="anyone")
 async def send_upload(ticket: str, services: Services, request: Request[Any, Any, Any]) -> Upload:
     """Send a tar or zip archive as the body; the address is the permission, no token is needed."""
     services.uploads.check(ticket)

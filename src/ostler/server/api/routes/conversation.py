@@ -18,7 +18,7 @@ from ostler.wire.sessions import MessageList, Queue, SendMessage, TurnList
 _TAGS = ["conversation"]
 
 
-@post("/sessions/{session:str}/messages", operation_id="sessions.send", tags=_TAGS, status_code=202)
+@post("/sessions/{session:str}/messages", operation_id="sessions.send", tags=_TAGS, status_code=202, role="operator")
 async def send_message(
     session: str, services: Services, project: str, request: Request[Any, Any, Any], data: SendMessage
 ) -> Response[Any]:
@@ -35,7 +35,7 @@ async def send_message(
     return turn_stream(services, live, PromptTurn(receipt, after=before), offset=before, headers=headers)
 
 
-@get("/sessions/{session:str}/messages", operation_id="sessions.messages", tags=_TAGS)
+@get("/sessions/{session:str}/messages", operation_id="sessions.messages", tags=_TAGS, role="viewer")
 async def list_messages(
     session: str,
     services: Services,
@@ -49,7 +49,7 @@ async def list_messages(
     return MessageList(messages=tuple(messages), has_more=has_more)
 
 
-@get("/sessions/{session:str}/queue", operation_id="sessions.queue", tags=_TAGS)
+@get("/sessions/{session:str}/queue", operation_id="sessions.queue", tags=_TAGS, role="viewer")
 async def get_queue(session: str, services: Services, project: str) -> Queue:
     """Prompts that wait for the current turn to end."""
     record = await services.sessions.find(project, session)
@@ -57,19 +57,19 @@ async def get_queue(session: str, services: Services, project: str) -> Queue:
     return Queue(entries=state.queue)
 
 
-@delete("/sessions/{session:str}/queue/{prompt_id:str}", operation_id="sessions.unqueue", tags=_TAGS)
+@delete("/sessions/{session:str}/queue/{prompt_id:str}", operation_id="sessions.unqueue", tags=_TAGS, role="operator")
 async def delete_queued(session: str, prompt_id: str, services: Services, project: str) -> None:
     """Take a waiting prompt back."""
     await (await services.sessions.live(project, session)).unqueue(prompt_id)
 
 
-@delete("/sessions/{session:str}/queue", operation_id="sessions.clear-queue", tags=_TAGS)
+@delete("/sessions/{session:str}/queue", operation_id="sessions.clear-queue", tags=_TAGS, role="operator")
 async def clear_queue(session: str, services: Services, project: str) -> None:
     """Take all waiting prompts back."""
     await (await services.sessions.live(project, session)).clear_queue()
 
 
-@get("/sessions/{session:str}/turns", operation_id="sessions.turns", tags=_TAGS)
+@get("/sessions/{session:str}/turns", operation_id="sessions.turns", tags=_TAGS, role="viewer")
 async def list_turns(session: str, services: Services, project: str) -> TurnList:
     """All turns with their outcome."""
     record = await services.sessions.find(project, session)

@@ -39,39 +39,39 @@ _TAGS = ["daemon"]
 _PAGE = 500
 
 
-@get("/health", operation_id="daemon.health", tags=_TAGS, sync_to_thread=False)
+@get("/health", operation_id="daemon.health", tags=_TAGS, sync_to_thread=False, role="viewer")
 def health() -> DaemonHealth:
     """Whether the server answers."""
     return DaemonHealth(status="ok")
 
 
-@get("/agents", operation_id="daemon.agents", tags=_TAGS)
+@get("/agents", operation_id="daemon.agents", tags=_TAGS, role="viewer")
 async def list_agents(services: Services) -> DaemonAgents:
     """Every agent this server can run."""
     catalogue = await services.runner.catalogue()
     return DaemonAgents(agents=tuple(map(translation.agent_view, catalogue)))
 
 
-@post("/agents/{agent:str}/install", operation_id="daemon.install", tags=_TAGS, status_code=204)
+@post("/agents/{agent:str}/install", operation_id="daemon.install", tags=_TAGS, status_code=204, role="admin")
 async def install_agent(agent: str, services: Services, data: DaemonInstall | None = None) -> None:
     """Install an agent, or find that it is there already."""
     await services.runner.install((await find_agent(services, agent)).id, data.version if data else None)
 
 
-@get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS)
+@get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS, role="viewer")
 async def agent_modes(agent: str, services: Services) -> DaemonModes:
     """What the agent can be told to do."""
     return DaemonModes(modes=(await find_agent(services, agent)).modes)
 
 
-@get("/agents/{agent:str}/models", operation_id="daemon.models", tags=_TAGS)
+@get("/agents/{agent:str}/models", operation_id="daemon.models", tags=_TAGS, role="viewer")
 async def agent_models(agent: str, services: Services) -> DaemonModels:
     """Which models the agent offers."""
     models = (await find_agent(services, agent)).models
     return DaemonModels(models=tuple(map(translation.model_view, models)))
 
 
-@get("/sessions", operation_id="daemon.sessions", tags=_TAGS)
+@get("/sessions", operation_id="daemon.sessions", tags=_TAGS, role="viewer")
 async def list_sessions(services: Services, project: str) -> DaemonSessions:
     """All sessions, newest first."""
     names = {agent.id: translation.agent_name(agent) for agent in await services.runner.catalogue()}
@@ -84,7 +84,7 @@ async def list_sessions(services: Services, project: str) -> DaemonSessions:
     return DaemonSessions(sessions=tuple(views))
 
 
-@post("/sessions/{session:str}", operation_id="daemon.create", tags=_TAGS, status_code=200)
+@post("/sessions/{session:str}", operation_id="daemon.create", tags=_TAGS, status_code=200, role="operator")
 async def create_session(
     session: str, services: Services, project: str, data: DaemonCreateSession
 ) -> DaemonSessionCreated:
@@ -112,14 +112,20 @@ async def _installed(services: Services, agent: Agent, version: str | None) -> I
     return None
 
 
-@post("/sessions/{session:str}/messages", operation_id="daemon.send", tags=_TAGS, status_code=204)
+@post("/sessions/{session:str}/messages", operation_id="daemon.send", tags=_TAGS, status_code=204, role="operator")
 async def send_message(session: str, services: Services, project: str, data: DaemonMessage) -> None:
     """Send a prompt; while a turn is under way it waits."""
     live = await services.sessions.live(project, session)
     await services.sessions.send(live, translation.prompt(data))
 
 
-@post("/sessions/{session:str}/messages/stream", operation_id="daemon.send-and-stream", tags=_TAGS, status_code=200)
+@post(
+    "/sessions/{session:str}/messages/stream",
+    operation_id="daemon.send-and-stream",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+)
 async def send_and_stream(
     session: str,
     services: Services,
@@ -154,7 +160,7 @@ def _stream(
     return EventStream(chunks, live.log.feed, services, holds=live, headers=headers)
 
 
-@get("/sessions/{session:str}/events", operation_id="daemon.events", tags=_TAGS)
+@get("/sessions/{session:str}/events", operation_id="daemon.events", tags=_TAGS, role="viewer")
 async def list_events(
     session: str,
     services: Services,
@@ -170,7 +176,7 @@ async def list_events(
     return Response(b'{"events":[%b],"hasMore":%b}' % (b",".join(events), more), media_type=MediaType.JSON)
 
 
-@get("/sessions/{session:str}/events/sse", operation_id="daemon.stream", tags=_TAGS)
+@get("/sessions/{session:str}/events/sse", operation_id="daemon.stream", tags=_TAGS, role="viewer")
 async def stream_events(
     session: str,
     services: Services,
@@ -184,7 +190,9 @@ async def stream_events(
     return _stream(services, live, offset=resume_from(request, offset), raw=include_raw)
 
 
-@post("/sessions/{session:str}/terminate", operation_id="daemon.terminate", tags=_TAGS, status_code=204)
+@post(
+    "/sessions/{session:str}/terminate", operation_id="daemon.terminate", tags=_TAGS, status_code=204, role="operator"
+)
 async def terminate(session: str, services: Services, project: str) -> None:
     """End the session at once; ending it again does nothing."""
     live = await services.sessions.live(project, session)
@@ -197,6 +205,7 @@ async def terminate(session: str, services: Services, project: str) -> None:
     operation_id="daemon.permission",
     tags=_TAGS,
     status_code=204,
+    role="operator",
 )
 async def reply_permission(
     session: str, permission_id: str, services: Services, project: str, data: DaemonPermissionReply
@@ -211,6 +220,7 @@ async def reply_permission(
     operation_id="daemon.answer",
     tags=_TAGS,
     status_code=204,
+    role="operator",
 )
 async def answer_question(
     session: str, question_id: str, services: Services, project: str, data: DaemonQuestionReply
@@ -225,6 +235,7 @@ async def answer_question(
     operation_id="daemon.reject",
     tags=_TAGS,
     status_code=204,
+    role="operator",
 )
 async def reject_question(
     session: str,

@@ -85,7 +85,7 @@ def turn_stream(
     return EventStream(chunks, live.log.feed, services, holds=live, headers=headers)
 
 
-@get("/sessions/{session:str}/events", operation_id="events.list", tags=_TAGS)
+@get("/sessions/{session:str}/events", operation_id="events.list", tags=_TAGS, role="viewer")
 async def list_events(
     session: str,
     services: Services,
@@ -139,7 +139,7 @@ def _page(
     return Response(body, media_type=MediaType.JSON)
 
 
-@get("/sessions/{session:str}/events/sse", operation_id="events.stream", tags=_TAGS)
+@get("/sessions/{session:str}/events/sse", operation_id="events.stream", tags=_TAGS, role="viewer")
 async def stream_events(
     session: str,
     services: Services,
@@ -160,7 +160,7 @@ async def stream_events(
     return session_stream(services, live, offset=start, raw=include_raw, keep=keep)
 
 
-@get("/events", operation_id="events.project", tags=_TAGS)
+@get("/events", operation_id="events.project", tags=_TAGS, role="viewer")
 async def project_events(
     services: Services,
     project: str,
@@ -176,7 +176,7 @@ async def project_events(
     """Events of all sessions in the order they became durable; a stream without offset starts now."""
     keep = kept_types(types)
     is_flat = wants_flat(form, alone=keep is None)
-    feed = services.sessions.project_feed.feed
+    feed = services.sessions.project_feed(project)
     if not stream and not wants_stream(request):
         found = await services.sessions.project_events(project, offset or 0, limit, max_bytes=PAGE_BYTES)
         shown = [line for event in found if (line := flat_line(event.body)) is not None] if is_flat else None
@@ -189,7 +189,7 @@ async def project_events(
     return EventStream(cursor, feed, services, holds=services)
 
 
-@get("/sessions/{session:str}/logs", operation_id="events.logs", tags=_TAGS)
+@get("/sessions/{session:str}/logs", operation_id="events.logs", tags=_TAGS, role="viewer")
 async def session_logs(
     session: str, services: Services, project: str, tail: Annotated[int, Parameter(ge=1, le=100_000)] = 1000
 ) -> LogList:

@@ -39,7 +39,7 @@ async def _found(services: Services, project: str, session: str, path: str) -> t
     return place_of(live), await named_by(live, services.workspaces, path)
 
 
-@get("/sessions/{session:str}/files", operation_id="files.list", tags=_TAGS)
+@get("/sessions/{session:str}/files", operation_id="files.list", tags=_TAGS, role="viewer")
 async def list_files(
     session: str,
     services: Services,
@@ -52,13 +52,13 @@ async def list_files(
     return await services.workspaces.files.list(place, path, limit)
 
 
-@get("/sessions/{session:str}/files/stat", operation_id="files.stat", tags=_TAGS)
+@get("/sessions/{session:str}/files/stat", operation_id="files.stat", tags=_TAGS, role="viewer")
 async def stat_file(session: str, services: Services, project: str, path: FilePath) -> FileEntry:
     """What a name is."""
     return await services.workspaces.files.stat(*await _found(services, project, session, path))
 
 
-@get("/sessions/{session:str}/files/content", operation_id="files.read", tags=_TAGS, media_type=_MEDIA)
+@get("/sessions/{session:str}/files/content", operation_id="files.read", tags=_TAGS, media_type=_MEDIA, role="viewer")
 async def read_file(
     session: str, services: Services, project: str, request: Request[Any, Any, Any], path: FilePath
 ) -> Stream:
@@ -79,7 +79,7 @@ async def read_file(
     return Stream(_rest(services, workspace, piece, end), media_type=_MEDIA, headers=headers, status_code=206)
 
 
-@get("/sessions/{session:str}/files/image", operation_id="files.image", tags=_TAGS, media_type=_MEDIA)
+@get("/sessions/{session:str}/files/image", operation_id="files.image", tags=_TAGS, media_type=_MEDIA, role="viewer")
 async def show_image(
     session: str,
     services: Services,
@@ -118,7 +118,7 @@ async def _rest(services: Services, workspace: str, piece: FileContent, end: int
         piece = await services.workspaces.files.read(workspace, piece.path, offset=at, length=min(_PIECE, end - at))
 
 
-@put("/sessions/{session:str}/files/content", operation_id="files.write", tags=_TAGS, status_code=200)
+@put("/sessions/{session:str}/files/content", operation_id="files.write", tags=_TAGS, status_code=200, role="operator")
 async def write_file(
     session: str,
     services: Services,
@@ -133,7 +133,7 @@ async def write_file(
     return await services.workspaces.files.write(workspace, path, await request.body(), executable=executable)
 
 
-@delete("/sessions/{session:str}/files/content", operation_id="files.remove", tags=_TAGS)
+@delete("/sessions/{session:str}/files/content", operation_id="files.remove", tags=_TAGS, role="operator")
 async def remove_file(session: str, services: Services, project: str, path: FilePath) -> None:
     """Remove a file or an empty folder."""
     workspace = await _workspace(services, project, session)
@@ -141,7 +141,7 @@ async def remove_file(session: str, services: Services, project: str, path: File
     await services.workspaces.files.remove(workspace, path)
 
 
-@get("/sessions/{session:str}/files/search", operation_id="files.search", tags=_TAGS)
+@get("/sessions/{session:str}/files/search", operation_id="files.search", tags=_TAGS, role="viewer")
 async def search_files(
     session: str,
     services: Services,
@@ -157,7 +157,9 @@ async def search_files(
     return await services.workspaces.files.search(place, query)
 
 
-@get("/sessions/{session:str}/files/archive", operation_id="files.archive", tags=_TAGS, media_type=_MEDIA)
+@get(
+    "/sessions/{session:str}/files/archive", operation_id="files.archive", tags=_TAGS, media_type=_MEDIA, role="viewer"
+)
 async def archive_files(
     session: str,
     services: Services,
@@ -173,7 +175,7 @@ async def archive_files(
     )
 
 
-@get("/sessions/{session:str}/artifacts", operation_id="files.artifacts", tags=_TAGS)
+@get("/sessions/{session:str}/artifacts", operation_id="files.artifacts", tags=_TAGS, role="viewer")
 async def list_artifacts(session: str, services: Services, project: str) -> ArtifactList:
     """The files that the agent wrote or edited with its tools."""
     record = await services.sessions.find(project, session)

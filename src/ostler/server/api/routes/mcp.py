@@ -10,17 +10,18 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from ostler.base.errors import NotAcceptable, UnsupportedMedia
 from ostler.server.api.accept import JSON, SSE, form_for
-from ostler.server.api.services import DEFAULT_PROJECT, Services
+from ostler.server.api.services import Services
 from ostler.server.dialects.mcp.tools import Tools
 
 _STATE = "mcp_door"
 
 
 class McpDoor:
-    """Made for the first client: the protocol's library takes tens of megabytes, which most servers never need."""
+    """One project's door, made for its first client: the library takes tens of megabytes that most never need."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, project: str) -> None:
         self._services = services
+        self._project = project
         self._manager: Any = None
         self._ready = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
@@ -44,7 +45,7 @@ class McpDoor:
         tools = Tools(
             sessions=self._services.sessions,
             catalogue=self._services.runner.catalogue,
-            project=DEFAULT_PROJECT,
+            project=self._project,
             default_agent=settings.default_agent,
         )
         self._manager = library.build_manager(tools, max_body_bytes=settings.max_body_bytes)
@@ -53,13 +54,13 @@ class McpDoor:
             await asyncio.Event().wait()
 
 
-@post("/mcp", operation_id="mcp.send", tags=["mcp"], status_code=200)
-async def mcp(request: Request[Any, Any, Any], services: Services, state: State) -> ASGIApp:
+@post("/mcp", operation_id="mcp.send", tags=["mcp"], status_code=200, role="operator")
+async def mcp(request: Request[Any, Any, Any], services: Services, project: str, state: State) -> ASGIApp:
     """One message of an MCP client (streamable HTTP); every request stands for itself."""
     if request.content_type[0].lower() != JSON:  # the library answers these two without saying what its answer is
         raise UnsupportedMedia(given=request.content_type[0], possible=JSON)
     _check_accept(request)
-    door: McpDoor = state.setdefault(_STATE, McpDoor(services))
+    door: McpDoor = state.setdefault(f"{_STATE} {project}", McpDoor(services, project))
     return door.answer
 
 

@@ -16,7 +16,7 @@ from ostler.wire.sessions import CreateSession, Interrupted, Page, Session, Upda
 _TAGS = ["sessions"]
 
 
-@get("/sessions", operation_id="sessions.list", tags=_TAGS)
+@get("/sessions", operation_id="sessions.list", tags=_TAGS, role="viewer")
 async def list_sessions(
     services: Services,
     project: str,
@@ -68,7 +68,7 @@ def labels_of(given: str | None) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-@post("/sessions", operation_id="sessions.create", tags=_TAGS)
+@post("/sessions", operation_id="sessions.create", tags=_TAGS, role="operator")
 async def create_session(services: Services, project: str, data: CreateSession) -> Response[Session]:
     """A new session; 200 with the existing one if the key is known."""
     live, is_new = await services.sessions.create(project, data)
@@ -76,26 +76,26 @@ async def create_session(services: Services, project: str, data: CreateSession) 
     return Response(view, status_code=201 if is_new else 200, headers={"location": view.links["self"]})
 
 
-@get("/sessions/{session:str}", operation_id="sessions.get", tags=_TAGS)
+@get("/sessions/{session:str}", operation_id="sessions.get", tags=_TAGS, role="viewer")
 async def get_session(session: str, services: Services, project: str) -> Session:
     """One session, by id or key."""
     record = await services.sessions.find(project, session)
     return session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record))
 
 
-@patch("/sessions/{session:str}", operation_id="sessions.update", tags=_TAGS)
+@patch("/sessions/{session:str}", operation_id="sessions.update", tags=_TAGS, role="operator")
 async def update_session(session: str, services: Services, project: str, data: UpdateSession) -> Session:
     """Change title or labels."""
     return live_view(await services.sessions.update(project, session, data))
 
 
-@delete("/sessions/{session:str}", operation_id="sessions.delete", tags=_TAGS)
+@delete("/sessions/{session:str}", operation_id="sessions.delete", tags=_TAGS, role="operator")
 async def delete_session(session: str, services: Services, project: str) -> None:
     """End the session at once and remove everything of it."""
     await services.sessions.delete(project, session)
 
 
-@post("/sessions/{session:str}/stop", operation_id="sessions.stop", tags=_TAGS, status_code=200)
+@post("/sessions/{session:str}/stop", operation_id="sessions.stop", tags=_TAGS, status_code=200, role="operator")
 async def stop_session(session: str, services: Services, project: str) -> Session:
     """Ask the agent to wrap up, then end the session."""
     live = await services.sessions.live(project, session)
@@ -103,7 +103,7 @@ async def stop_session(session: str, services: Services, project: str) -> Sessio
     return live_view(live)
 
 
-@post("/sessions/{session:str}/cancel", operation_id="sessions.cancel", tags=_TAGS, status_code=200)
+@post("/sessions/{session:str}/cancel", operation_id="sessions.cancel", tags=_TAGS, status_code=200, role="operator")
 async def cancel_session(session: str, services: Services, project: str) -> Session:
     """End the session at once, by force."""
     live = await services.sessions.live(project, session)
@@ -111,7 +111,7 @@ async def cancel_session(session: str, services: Services, project: str) -> Sess
     return live_view(live)
 
 
-@post("/sessions/{session:str}/pause", operation_id="sessions.pause", tags=_TAGS, status_code=200)
+@post("/sessions/{session:str}/pause", operation_id="sessions.pause", tags=_TAGS, status_code=200, role="operator")
 async def pause_session(session: str, services: Services, project: str) -> Session:
     """Freeze the agent where it stands."""
     live = await services.sessions.live(project, session)
@@ -119,7 +119,7 @@ async def pause_session(session: str, services: Services, project: str) -> Sessi
     return live_view(live)
 
 
-@post("/sessions/{session:str}/resume", operation_id="sessions.resume", tags=_TAGS, status_code=200)
+@post("/sessions/{session:str}/resume", operation_id="sessions.resume", tags=_TAGS, status_code=200, role="operator")
 async def resume_session(session: str, services: Services, project: str) -> Session:
     """Let a paused session go on."""
     live = await services.sessions.live(project, session)
@@ -127,7 +127,9 @@ async def resume_session(session: str, services: Services, project: str) -> Sess
     return live_view(live)
 
 
-@post("/sessions/{session:str}/interrupt", operation_id="sessions.interrupt", tags=_TAGS, status_code=200)
+@post(
+    "/sessions/{session:str}/interrupt", operation_id="sessions.interrupt", tags=_TAGS, status_code=200, role="operator"
+)
 async def interrupt_session(session: str, services: Services, project: str) -> Interrupted:
     """End the turn under way; the session goes on."""
     return await (await services.sessions.live(project, session)).interrupt()

@@ -23,7 +23,7 @@ OfTurn = Annotated[
 ]
 
 
-@get("/sessions/{session:str}/snapshots", operation_id="sessions.snapshots", tags=_TAGS)
+@get("/sessions/{session:str}/snapshots", operation_id="sessions.snapshots", tags=_TAGS, role="viewer")
 async def list_snapshots(session: str, services: Services, project: str) -> SnapshotList:
     """What was kept of the workspace: its beginning, and its state after every turn."""
     live = await services.sessions.live(project, session)
@@ -36,7 +36,7 @@ async def _states(services: Services, live: LiveSession, turn: int | None, old: 
     return between(live.id, snapshots, await services.sessions.turns(live.id), turn, old, new)
 
 
-@get("/sessions/{session:str}/diff", operation_id="sessions.diff", tags=_TAGS)
+@get("/sessions/{session:str}/diff", operation_id="sessions.diff", tags=_TAGS, role="viewer")
 async def show_diff(
     session: str,
     services: Services,
@@ -54,7 +54,9 @@ async def show_diff(
     return await services.workspaces.files.diff(workspace, old=first, new=last, context=context, text=not summary)
 
 
-@get("/sessions/{session:str}/patch", operation_id="sessions.patch", tags=_TAGS, media_type="text/x-diff")
+@get(
+    "/sessions/{session:str}/patch", operation_id="sessions.patch", tags=_TAGS, media_type="text/x-diff", role="viewer"
+)
 async def show_patch(
     session: str, services: Services, project: str, old: Old = BASE, new: New = NOW, turn: OfTurn = None
 ) -> Stream:
@@ -68,7 +70,7 @@ async def show_patch(
     return Stream(patch.pieces, media_type="text/x-diff", headers=headers)
 
 
-@post("/sessions/{session:str}/rewind", operation_id="sessions.rewind", tags=_TAGS, status_code=200)
+@post("/sessions/{session:str}/rewind", operation_id="sessions.rewind", tags=_TAGS, status_code=200, role="operator")
 async def rewind_session(session: str, services: Services, project: str, data: RewindSession) -> Session:
     """Go back to the end of a turn: files, conversation and the agent's memory; later turns no longer count."""
     live = await services.sessions.live(project, session)
@@ -81,6 +83,7 @@ async def rewind_session(session: str, services: Services, project: str, data: R
     operation_id="sessions.restore",
     tags=_TAGS,
     status_code=200,
+    role="operator",
 )
 async def restore_snapshot(session: str, snapshot: str, services: Services, project: str) -> Session:
     """Put the files back to a snapshot; the conversation and the agent's memory stay as they are."""
@@ -89,7 +92,7 @@ async def restore_snapshot(session: str, snapshot: str, services: Services, proj
     return live_view(live)
 
 
-@post("/sessions/{session:str}/fork", operation_id="sessions.fork", tags=_TAGS)
+@post("/sessions/{session:str}/fork", operation_id="sessions.fork", tags=_TAGS, role="operator")
 async def fork_session(
     session: str, services: Services, project: str, data: ForkSession | None = None
 ) -> Response[Session]:

@@ -14,19 +14,19 @@ from ostler.wire.events import AnyEvent, PermissionMode
 from ostler.wire.system import Health, Ready, Version
 
 
-@get("/api/v1/healthz", operation_id="system.health", tags=["system"], sync_to_thread=False)
+@get("/api/v1/healthz", operation_id="system.health", tags=["system"], sync_to_thread=False, role="anyone")
 def health() -> Health:
     """Whether the process answers."""
     return Health(status="ok")
 
 
-@get("/healthz", operation_id="system.health", include_in_schema=False, sync_to_thread=False)
+@get("/healthz", operation_id="system.health", include_in_schema=False, sync_to_thread=False, role="anyone")
 def root_health() -> Health:
     """The same at the place where orchestrators look."""
     return Health(status="ok")
 
 
-@get("/api/v1/readyz", operation_id="system.ready", tags=["system"])
+@get("/api/v1/readyz", operation_id="system.ready", tags=["system"], role="anyone")
 async def ready(services: Services) -> Response[Ready]:
     """Whether the server can take work: 200, or 503 with what is missing."""
     return await _readiness(services)
@@ -41,20 +41,20 @@ async def _readiness(services: Services) -> Response[Ready]:
     return Response(Ready(status="ready", checks={"store": "ok", "sessions": str(sum(counted.values()))}))
 
 
-@get("/readyz", operation_id="system.ready", include_in_schema=False)
+@get("/readyz", operation_id="system.ready", include_in_schema=False, role="anyone")
 async def root_ready(services: Services) -> Response[Ready]:
     """The same at the place where orchestrators look."""
     return await _readiness(services)
 
 
-@get("/api/v1/version", operation_id="system.version", tags=["system"], sync_to_thread=False)
+@get("/api/v1/version", operation_id="system.version", tags=["system"], sync_to_thread=False, role="viewer")
 def version(services: Services) -> Version:
     """Which server this is."""
     schema = services.sessions.store.schema_version
     return Version(name="ostler", version=__version__, api="v1", schema=schema, python=platform.python_version())
 
 
-@get("/api/v1/metrics", operation_id="system.metrics", tags=["system"], media_type=MediaType.TEXT)
+@get("/api/v1/metrics", operation_id="system.metrics", tags=["system"], media_type=MediaType.TEXT, role="viewer")
 async def metrics(services: Services) -> str:
     """Numbers in Prometheus text format."""
     by_status = await services.sessions.store.count_by_status()
@@ -77,13 +77,13 @@ async def metrics(services: Services) -> str:
     return "\n".join(lines) + "\n"
 
 
-@get("/api/v1/openapi.json", operation_id="system.openapi", tags=["system"], sync_to_thread=False)
+@get("/api/v1/openapi.json", operation_id="system.openapi", tags=["system"], sync_to_thread=False, role="viewer")
 def openapi_document(openapi: dict[str, Any]) -> dict[str, Any]:
     """The description of this API."""
     return openapi
 
 
-@get("/api/v1/schemas/{name:path}", operation_id="system.schema", tags=["system"])
+@get("/api/v1/schemas/{name:path}", operation_id="system.schema", tags=["system"], role="viewer")
 async def schema(name: str, services: Services) -> dict[str, Any]:
     """A JSON Schema: `wire.json` for events, `agents/<agent>.json` for an agent's settings."""
     wanted = name.strip("/")

@@ -17,7 +17,7 @@ from ostler.wire.tasks import CreateTask, TaskCreated, TaskPage, TaskSession
 _TAGS = ["tasks"]
 
 
-@post("/tasks", operation_id="tasks.create", tags=_TAGS)
+@post("/tasks", operation_id="tasks.create", tags=_TAGS, role="operator")
 async def create_task(services: Services, project: str, data: CreateTask) -> Response[TaskCreated]:
     """Order work: a session with a workspace of its own is queued, works on the prompt and delivers the result."""
     _check_host(data.workspace.execution_host_id)
@@ -34,7 +34,7 @@ def _check_host(name: str | None) -> None:
         raise InvalidRequest(reason=f"workspace.executionHostId: {reason}. See GET /api/v1/runners.", errors=errors)
 
 
-@get("/tasks", operation_id="tasks.list", tags=_TAGS)
+@get("/tasks", operation_id="tasks.list", tags=_TAGS, role="viewer")
 async def list_tasks(
     services: Services,
     project: str,
@@ -64,7 +64,7 @@ async def list_tasks(
     return TaskPage(items=items, page=page, per_page=per_page, total=total, next_page=following)
 
 
-@get("/tasks/{session:str}", operation_id="tasks.get", tags=_TAGS)
+@get("/tasks/{session:str}", operation_id="tasks.get", tags=_TAGS, role="viewer")
 async def get_task(session: str, services: Services, project: str) -> TaskSession:
     """One session, as the tasks API shows it."""
     record = await services.sessions.find(project, session)

@@ -46,7 +46,7 @@ def _view(live: LiveSession) -> Execution:
     return translation.execution_view(live.record, live.log.state, live.log.updated_at, is_ending=live.is_ending)
 
 
-@post("/", status_code=201, operation_id="workflows.create", tags=_TAGS)
+@post("/", status_code=201, operation_id="workflows.create", tags=_TAGS, role="operator")
 async def create_execution(org: str, services: Services, project: str, data: CreateExecution) -> Execution:
     """Start an agent on a task."""
     org = translation.checked_org(org)
@@ -59,7 +59,7 @@ async def create_execution(org: str, services: Services, project: str, data: Cre
     return _view(begun.live)
 
 
-@get("/", operation_id="workflows.list", tags=_TAGS)
+@get("/", operation_id="workflows.list", tags=_TAGS, role="viewer")
 async def list_executions(
     org: str,
     services: Services,
@@ -86,13 +86,13 @@ def _listed(services: Services, record: SessionRecord) -> Execution:
     return translation.execution_view(record, state, updated_at, is_ending=services.sessions.is_ending(record))
 
 
-@get("/{execution:str}", operation_id="workflows.get", tags=_TAGS)
+@get("/{execution:str}", operation_id="workflows.get", tags=_TAGS, role="viewer")
 async def get_execution(org: str, execution: str, services: Services, project: str) -> Execution:
     """One execution."""
     return _view(await _live(services, project, org, execution))
 
 
-@get("/{execution:str}/stream/consolidated", operation_id="workflows.stream", tags=_TAGS)
+@get("/{execution:str}/stream/consolidated", operation_id="workflows.stream", tags=_TAGS, role="viewer")
 async def stream_execution(
     org: str,
     execution: str,
@@ -114,7 +114,7 @@ async def stream_execution(
     return EventStream(chunks, live.log.feed, services, holds=live)
 
 
-@post("/{execution:str}/signal", status_code=200, operation_id="workflows.signal", tags=_TAGS)
+@post("/{execution:str}/signal", status_code=200, operation_id="workflows.signal", tags=_TAGS, role="operator")
 async def signal_execution(org: str, execution: str, services: Services, project: str, data: Signal) -> SignalReceived:
     """Tell the agent something; while it works, that steers it."""
     live = await _live(services, project, org, execution)
@@ -137,7 +137,7 @@ async def signal_execution(org: str, execution: str, services: Services, project
     return SignalReceived(status="accepted")
 
 
-@post("/{execution:str}/cancel", status_code=200, operation_id="workflows.cancel", tags=_TAGS)
+@post("/{execution:str}/cancel", status_code=200, operation_id="workflows.cancel", tags=_TAGS, role="operator")
 async def cancel_execution(org: str, execution: str, services: Services, project: str) -> Execution:
     """End an execution; ending it again does nothing."""
     live = await _live(services, project, org, execution)
@@ -146,7 +146,7 @@ async def cancel_execution(org: str, execution: str, services: Services, project
     return _view(live)
 
 
-@get("/{execution:str}/state", operation_id="workflows.state", tags=_TAGS)
+@get("/{execution:str}/state", operation_id="workflows.state", tags=_TAGS, role="viewer")
 async def execution_state(org: str, execution: str, services: Services, project: str, key: str = "") -> StateValue:
     """One value of the state: messages, status or currentTurn."""
     live = await _live(services, project, org, execution)

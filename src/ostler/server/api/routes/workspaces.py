@@ -11,7 +11,7 @@ from ostler.wire.workspaces import IdeCommands, MountPaths, OpenIde, WorkspaceIn
 _TAGS = ["workspaces"]
 
 
-@get("/sessions/{session:str}/workspace", operation_id="sessions.workspace", tags=_TAGS)
+@get("/sessions/{session:str}/workspace", operation_id="sessions.workspace", tags=_TAGS, role="viewer")
 async def show_workspace(session: str, services: Services, project: str) -> WorkspaceInfo:
     """Where the workspace is on the host and in a container, and what made it."""
     live = await services.sessions.live(project, session)
@@ -28,7 +28,9 @@ async def show_workspace(session: str, services: Services, project: str) -> Work
     )
 
 
-@post("/sessions/{session:str}/open/ide", operation_id="sessions.open-ide", tags=_TAGS, status_code=200)
+@post(
+    "/sessions/{session:str}/open/ide", operation_id="sessions.open-ide", tags=_TAGS, status_code=200, role="operator"
+)
 async def open_ide(session: str, services: Services, project: str, data: OpenIde) -> IdeCommands:
     """The commands that open the workspace in an editor; nothing is started here."""
     workspace = workspace_of(await services.sessions.live(project, session))

@@ -1,0 +1,100 @@
+"""Every handler names the role that it needs, and it is compared with who asks after routing."""
+
+from typing import Any, cast
+
+import pytest
+from litestar import Router
+from litestar.handlers import BaseRouteHandler
+from litestar.routes import HTTPRoute
+
+from ostler.base.errors import Forbidden, Stopping, Unauthorized
+from ostler.server.api import app as composed
+from ostler.server.api import routes
+from ostler.server.api.services import Services
+from ostler.server.auth.actor import LOCAL, Actor, authorise, identify
+
+ROLES = {"anyone", "viewer", "operator", "admin"}
+FOR_ANYONE = {
+    "/healthz": "orchestrators look there before anybody has a token",
+    "/readyz": "orchestrators look there before anybody has a token",
+    "/api/v1/healthz": "the same",
+    "/api/v1/readyz": "the same",
+    "/api/v1/uploads/{ticket:str}": "the address is the permission",
+}
+
+
+def _handlers(app: Router) -> list[tuple[str, str, BaseRouteHandler]]:
+    found: list[tuple[str, str, BaseRouteHandler]] = []
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            by_method = route.route_handler_map
+            found += [(route.path, method, pair[0]) for method, pair in by_method.items() if method != "OPTIONS"]
+        else:
+            found.append((route.path, "any", route.route_handler))
+    return found
+
+
+@pytest.fixture(scope="module")
+def handlers() -> list[tuple[str, str, BaseRouteHandler]]:
+    return _handlers(composed._litestar(cast(Services, object())))
+
+
+def test_every_handler_names_a_role(handlers: list[tuple[str, str, BaseRouteHandler]]) -> None:
+    assert [(path, method) for path, method, handler in handlers if handler.opt.get("role") not in ROLES] == []
+
+
+def test_every_handler_of_the_source_is_in_the_route_table(
+    handlers: list[tuple[str, str, BaseRouteHandler]],
+) -> None:
+    walked = {str(handler.fn) for _, _, handler in handlers}
+    modules = [getattr(routes, name) for name in dir(routes) if hasattr(getattr(routes, name), "HANDLERS")]
+    assert len(modules) > 15
+    written = [handler for module in modules for handler in module.HANDLERS if not isinstance(handler, Router)]
+    assert {str(handler.fn) for handler in written} <= walked
+
+
+def test_only_these_need_nobody(handlers: list[tuple[str, str, BaseRouteHandler]]) -> None:
+    assert {path for path, _, handler in handlers if handler.opt["role"] == "anyone"} == set(FOR_ANYONE)
+
+
+def test_nothing_that_changes_something_is_open_to_viewers(
+    handlers: list[tuple[str, str, BaseRouteHandler]],
+) -> None:
+    assert {method for _, method, handler in handlers if handler.opt["role"] == "viewer"} <= {"GET", "HEAD"}
+
+
+@pytest.mark.parametrize(
+    ("role", "needed", "allowed"),
+    [
+        ("viewer", "viewer", True),
+        ("viewer", "operator", False),
+        ("operator", "viewer", True),
+        ("operator", "admin", False),
+        ("admin", "admin", True),
+    ],
+)
+def test_a_role_may_what_the_lower_ones_may(role: Any, needed: Any, allowed: bool) -> None:
+    scope: dict[str, Any] = {}
+    identify(scope, Actor(id="key:1", role=role))
+    if allowed:
+        authorise(scope, needed)
+    else:
+        with pytest.raises(Forbidden, match=f"key:1 is {role} here, and this needs {needed}"):
+            authorise(scope, needed)
+
+
+def test_who_was_not_recognised_may_only_what_anyone_may() -> None:
+    scope: dict[str, Any] = {}
+    identify(scope, Stopping())
+    authorise(scope, "anyone")
+    with pytest.raises(Stopping):
+        authorise(scope, "viewer")
+    with pytest.raises(Unauthorized):
+        authorise({}, "viewer")
+
+
+def test_the_local_operator_may_everything() -> None:
+    scope: dict[str, Any] = {}
+    identify(scope, LOCAL)
+    for needed in ("viewer", "operator", "admin"):
+        authorise(scope, needed)
