@@ -82,10 +82,10 @@ async def _opened(server: RunningServer, door: str, editor: Any, home: Path, age
     if door == "stdio":
         command = ("-m", "ostler", "acp", "--agent", agent, "--server", server.url)
         env = clean_env(home)
-        async with acp.spawn_agent_process(editor, sys.executable, *command, env=env, use_unstable_protocol=True) as (
-            connection,
-            _,
-        ):
+        patient = {"shutdown_timeout": 60.0}  # one that ends just when the library loses patience is an error to it
+        async with acp.spawn_agent_process(
+            editor, sys.executable, *command, env=env, transport_kwargs=patient, use_unstable_protocol=True
+        ) as (connection, _):
             yield connection
         return
     query = f"/acp?agent={agent}"

@@ -22,7 +22,8 @@ def test_an_agent_that_says_too_much_is_stopped_and_the_next_prompt_starts_it_ag
     limit = ("--max-output-bytes", "3000000", "--stop-grace-seconds", "1")
     with running_server(state_dir, *limit) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
         talk = Talk(api)
-        assert talk.turn("mock: flood 2m")[-1]["data"]["outcome"] == "completed"
+        first = talk.turn("mock: flood 1m")  # said twice: as it grows and when it is whole
+        assert first[-1]["data"]["outcome"] == "completed", first[-2:]
         events = talk.turn("mock: flood 300m")
         assert (events[-1]["data"]["outcome"], events[-1]["data"]["stop_reason"]) == ("failed", "output_full")
         (error,) = [event["data"] for event in events if event["type"] == "error"]
@@ -52,7 +53,7 @@ def test_the_turn_of_a_full_log_fails_and_the_next_prompt_is_refused(state_dir: 
         assert "max_log_bytes" in error["message"]
         refused = talk.post("/messages", message="mock: say more")
         assert_problem(refused, "log_full")
-        assert MOST <= stored_bytes(state_dir, talk.id) < 4 * MOST
+        assert MOST // 2 <= stored_bytes(state_dir, talk.id) < 4 * MOST
         assert other.turn("mock: say hello")[-1]["data"]["outcome"] == "completed"
         opened = {event["data"]["item"]["item_id"] for event in events if event["type"] == "item.started"}
         assert opened == {event["data"]["item"]["item_id"] for event in events if event["type"] == "item.completed"}
