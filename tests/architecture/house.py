@@ -99,7 +99,7 @@ LONG_FILES: dict[str, int] = {
     "src/ostler/runner/execution/connection.py": 599,
     "src/ostler/runner/processes/keeper.py": 600,
     "src/ostler/server/sessions/live.py": 570,
-    "src/ostler/server/sessions/service.py": 515,
+    "src/ostler/server/sessions/service.py": 500,
     "src/ostler/wire/events.py": 540,
 }
 """Files of the package that may be longer, and how long; this list only shrinks."""

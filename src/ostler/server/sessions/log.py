@@ -47,6 +47,26 @@ class ProjectFeed:
         self.feed.publish([frame(number, event) for number, event in enumerate(events, first)])
 
 
+class ProjectFeeds:
+    """The live ends of all projects."""
+
+    def __init__(self, *, last: int, limit_bytes: int) -> None:
+        self._last = last
+        self._limit = limit_bytes
+        self._feeds: dict[str, ProjectFeed] = {}
+
+    def of(self, project: str) -> ProjectFeed:
+        """The one of this project; a log has it from its beginning, so nothing can come before it is there."""
+        if project not in self._feeds:
+            self._feeds[project] = ProjectFeed(Feed(last=self._last, limit_bytes=self._limit))
+        return self._feeds[project]
+
+    def close(self) -> None:
+        """Let every stream end."""
+        for project in self._feeds.values():
+            project.feed.close()
+
+
 def frame(number: int, event: bytes) -> bytes:
     """An encoded event as one message of an event stream."""
     return b"id: %d\ndata: %b\n\n" % (number, event)

@@ -27,10 +27,9 @@ from ostler.server.sessions.admission import Admission, check_choices, check_ser
 from ostler.server.sessions.attachments import prompt_parts
 from ostler.server.sessions.clearing import Clearing
 from ostler.server.sessions.creation import agent_spec, checked_key, first_events, make_workspace, new_session
-from ostler.server.sessions.feed import Feed
 from ostler.server.sessions.history import transcript_of
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log import ProjectFeed, SessionLog
+from ostler.server.sessions.log import ProjectFeeds, SessionLog
 from ostler.server.sessions.reading import Reading
 from ostler.server.sessions.recovery import answer_of, go_on, needs_recovery, unheard
 from ostler.server.sessions.settings import SessionChange, changes
@@ -81,8 +80,7 @@ class Sessions(Reading):
         default_instructions: str = "",
     ) -> None:
         super().__init__(store)
-        self._last_position = last_position
-        self._project_feeds: dict[str, ProjectFeed] = {}
+        self.project_feeds = ProjectFeeds(last=last_position, limit_bytes=buffer_bytes)
         self._runner = runner
         self._work = work
         self._clock = clock
@@ -146,16 +144,6 @@ class Sessions(Reading):
         self._live[record.id] = live
         return live
 
-    def project_feed(self, project: str) -> Feed:
-        """The live end of all sessions of a project."""
-        return self._project_feed(project).feed
-
-    def _project_feed(self, project: str) -> ProjectFeed:
-        if project not in self._project_feeds:  # a log has it from its beginning, so nothing came before it
-            feed = Feed(last=self._last_position, limit_bytes=self._buffer_bytes)
-            self._project_feeds[project] = ProjectFeed(feed)
-        return self._project_feeds[project]
-
     def _log_of(
         self, session_id: str, project: str, agent: str, state: SessionState, last: int, updated_at: str
     ) -> SessionLog:
@@ -167,7 +155,7 @@ class Sessions(Reading):
             updated_at=updated_at,
             store=self.store,
             clock=self._clock,
-            project_feed=self._project_feed(project),
+            project_feed=self.project_feeds.of(project),
             buffer_bytes=self._buffer_bytes,
             most_bytes=self._max_log_bytes,
         )
@@ -486,8 +474,7 @@ class Sessions(Reading):
         """Let every event stream end."""
         for live in list(self._live.values()):
             live.log.feed.close()
-        for project in self._project_feeds.values():
-            project.feed.close()
+        self.project_feeds.close()
         self._trash.close()
         self._clearing.close()
 

@@ -176,7 +176,7 @@ async def project_events(
     """Events of all sessions in the order they became durable; a stream without offset starts now."""
     keep = kept_types(types)
     is_flat = wants_flat(form, alone=keep is None)
-    feed = services.sessions.project_feed(project)
+    feed = services.sessions.project_feeds.of(project).feed
     if not stream and not wants_stream(request):
         found = await services.sessions.project_events(project, offset or 0, limit, max_bytes=PAGE_BYTES)
         shown = [line for event in found if (line := flat_line(event.body)) is not None] if is_flat else None
