@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from ostler.agents.acp.profile import Profile
 from ostler.agents.acp.translator import AcpTranslator
-from ostler.agents.adapter import Credential, Info, Installation, Launch, all_but
-from ostler.agents.sources import OnPath, Source
+from ostler.agents.adapter import Info, Installation, Launch, all_but
+from ostler.agents.sources import OnPath
 from ostler.wire.running import AgentSpec
 
 UNKNOWN_AGENT = all_but(
@@ -22,7 +22,8 @@ class AcpAdapter:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._info = Info(
+        self.sources, self.credentials = profile.sources, profile.credentials
+        self.info = Info(
             id=profile.id,
             name=profile.name,
             capabilities=profile.capabilities,
@@ -44,21 +45,6 @@ class AcpAdapter:
             env=dict(env or {}),
         )
         return cls(profile)
-
-    @property
-    def info(self) -> Info:
-        """Facts about the agent."""
-        return self._info
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """Where its program comes from."""
-        return self._profile.sources
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        """What it can log in with."""
-        return self._profile.credentials
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start."""

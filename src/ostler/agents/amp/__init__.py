@@ -46,39 +46,30 @@ INFO = Info(
         Mode(id="rush", name="Rush", description="Faster and cheaper, for small tasks."),
     ),
 )
+_PLATFORMS = ("linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64")
 
 
 class AmpAdapter:
     """Sourcegraph's coding agent."""
 
-    @property
-    def info(self) -> Info:
-        """Facts about the agent."""
-        return INFO
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """There already, the vendor's binary, or the last version that ran on Node."""
-        names = ("linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64")
-        return (
-            OnPath(program="amp"),
-            Download(
-                version_url=f"{_RELEASES}/cli-version.txt",
-                url=f"{_RELEASES}/{{version}}/amp-{{platform}}",
-                platforms={name: name for name in names},
-                program="amp",
-            ),
-            Npm(
-                packages={"@sourcegraph/amp": VERSION},
-                program="@sourcegraph/amp/dist/main.js",
-                needs_node="20",
-            ),
-        )
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        """The key of an Amp account."""
-        return (Credential(name="AMP_API_KEY", env=("AMP_API_KEY",)),)
+    info = INFO
+    sources: tuple[Source, ...] = (
+        OnPath(program="amp"),
+        Download(
+            version_url=f"{_RELEASES}/cli-version.txt",
+            url=f"{_RELEASES}/{{version}}/amp-{{platform}}",
+            platforms={name: name for name in _PLATFORMS},
+            program="amp",
+        ),
+        Npm(
+            packages={"@sourcegraph/amp": VERSION},
+            program="@sourcegraph/amp/dist/main.js",
+            needs_node="20",
+        ),
+    )
+    """There already, the vendor's binary, or the last version that ran on Node."""
+    credentials: tuple[Credential, ...] = (Credential(name="AMP_API_KEY", env=("AMP_API_KEY",)),)
+    """The key of an Amp account."""
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start; models are chosen by Amp, and only by mode."""

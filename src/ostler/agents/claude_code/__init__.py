@@ -50,45 +50,36 @@ INFO = Info(
 class ClaudeCodeAdapter:
     """Anthropic's coding agent."""
 
-    @property
-    def info(self) -> Info:
-        """Facts about the agent."""
-        return INFO
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """The native binary: there already, from the vendor, or from the npm registry."""
-        return (
-            OnPath(program="claude"),
-            Download(
-                version_url=f"{_RELEASES}/latest",
-                url=f"{_RELEASES}/{{version}}/{{platform}}/claude",
-                platforms={name: name for name in _PLATFORMS},
-                program="claude",
-                checksum_url=f"{_RELEASES}/{{version}}/manifest.json",
-            ),
-            Npm(
-                packages={"@anthropic-ai/claude-code-{platform}": VERSION},
-                program="@anthropic-ai/claude-code-{platform}/claude",
-            ),
-        )
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        """An API key, or the token of a subscription."""
-        return (
-            Credential(
-                name="ANTHROPIC_API_KEY",
-                env=("ANTHROPIC_API_KEY", "CLAUDE_API_KEY"),
-                files=((".claude.json", "primaryApiKey"),),
-            ),
-            Credential(
-                name="CLAUDE_CODE_OAUTH_TOKEN",
-                env=("CLAUDE_CODE_OAUTH_TOKEN",),
-                files=((".claude/.credentials.json", "claudeAiOauth.accessToken"),),
-            ),
-            Credential(name="ANTHROPIC_AUTH_TOKEN", env=("ANTHROPIC_AUTH_TOKEN",)),
-        )
+    info = INFO
+    sources: tuple[Source, ...] = (
+        OnPath(program="claude"),
+        Download(
+            version_url=f"{_RELEASES}/latest",
+            url=f"{_RELEASES}/{{version}}/{{platform}}/claude",
+            platforms={name: name for name in _PLATFORMS},
+            program="claude",
+            checksum_url=f"{_RELEASES}/{{version}}/manifest.json",
+        ),
+        Npm(
+            packages={"@anthropic-ai/claude-code-{platform}": VERSION},
+            program="@anthropic-ai/claude-code-{platform}/claude",
+        ),
+    )
+    """The native binary: there already, from the vendor, or from the npm registry."""
+    credentials: tuple[Credential, ...] = (
+        Credential(
+            name="ANTHROPIC_API_KEY",
+            env=("ANTHROPIC_API_KEY", "CLAUDE_API_KEY"),
+            files=((".claude.json", "primaryApiKey"),),
+        ),
+        Credential(
+            name="CLAUDE_CODE_OAUTH_TOKEN",
+            env=("CLAUDE_CODE_OAUTH_TOKEN",),
+            files=((".claude/.credentials.json", "claudeAiOauth.accessToken"),),
+        ),
+        Credential(name="ANTHROPIC_AUTH_TOKEN", env=("ANTHROPIC_AUTH_TOKEN",)),
+    )
+    """An API key, or the token of a subscription."""
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start. Any model name is taken: the list on offer is not the list of what exists."""

@@ -71,21 +71,13 @@ _LOGINS = frozenset({*OWN_KEYS, "CODEX_HOME"})
 class CodexAdapter:
     """OpenAI's agent."""
 
-    @property
-    def info(self) -> Info:
-        """Facts about the agent."""
-        return INFO
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """The npm packages hold the same static binaries as the releases."""
-        return SOURCES
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        """An API key; a ChatGPT login cannot be handed over as a variable."""
-        files = ((".codex/auth.json", "OPENAI_API_KEY"),)
-        return (Credential(name="OPENAI_API_KEY", env=OWN_KEYS, files=files),)
+    info = INFO
+    sources: tuple[Source, ...] = SOURCES
+    """The npm packages hold the same static binaries as the releases."""
+    credentials: tuple[Credential, ...] = (
+        Credential(name="OPENAI_API_KEY", env=OWN_KEYS, files=((".codex/auth.json", "OPENAI_API_KEY"),)),
+    )
+    """An API key; a ChatGPT login cannot be handed over as a variable."""
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start; everything Codex should know stands in the config file of its own home."""

@@ -32,25 +32,20 @@ INFO = Info(
 class CopilotAdapter:
     """GitHub's agent."""
 
-    @property
-    def info(self) -> Info:
-        """Facts about the agent."""
-        return INFO
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """The npm packages of its platforms hold the whole program."""
-        npm = Npm(
+    info = INFO
+    sources: tuple[Source, ...] = (
+        OnPath(program="copilot"),
+        Npm(
             packages={"@github/copilot-{platform}": VERSION},
             program="@github/copilot-{platform}/copilot",
             platforms={"linux-x64-musl": "linuxmusl-x64", "linux-arm64-musl": "linuxmusl-arm64"},
-        )
-        return OnPath(program="copilot"), npm
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        """A GitHub token with a Copilot subscription."""
-        return (Credential(name="COPILOT_GITHUB_TOKEN", env=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")),)
+        ),
+    )
+    """The npm packages of its platforms hold the whole program."""
+    credentials: tuple[Credential, ...] = (
+        Credential(name="COPILOT_GITHUB_TOKEN", env=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")),
+    )
+    """A GitHub token with a Copilot subscription."""
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start; what Copilot cannot do is refused here."""

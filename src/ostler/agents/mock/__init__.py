@@ -271,21 +271,13 @@ def _user_frame(kind: str, prompt: Prompt) -> bytes:
 class MockAdapter:
     """The agent that ships with Ostler."""
 
-    @property
-    def info(self) -> Info:
-        """Facts about the agent."""
-        return INFO
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """It ships with us; the benchmarks put another one in its place."""
-        command = (sys.executable, "-I", "-S", str(PROGRAM))
-        return (Builtin(program="ostler-mock-agent", command=command, version=__version__),)
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        """It needs none."""
-        return ()
+    info = INFO
+    sources: tuple[Source, ...] = (
+        Builtin(program="ostler-mock-agent", command=(sys.executable, "-I", "-S", str(PROGRAM)), version=__version__),
+    )
+    """It ships with us; the benchmarks put another one in its place."""
+    credentials: tuple[Credential, ...] = ()
+    """It needs none."""
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start; a model, variant or mode it does not have is refused here."""

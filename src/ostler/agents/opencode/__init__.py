@@ -62,53 +62,44 @@ _NO_PLUGINS = {
 would download it anew for every session, 94 MB that keep a processor busy for eight seconds."""
 _OWN_PROVIDER_ENV = {"OPENCODE_DISABLE_MODELS_FETCH": "1"}  # the list of the world's models is of no use then
 _CONFIG = "OPENCODE_CONFIG_CONTENT"
+_PLATFORMS = ("linux-x64", "linux-x64-musl", "linux-arm64", "linux-arm64-musl", "darwin-arm64", "darwin-x64")
+_RELEASES = "https://github.com/anomalyco/opencode/releases/download/v{version}/opencode-{platform}"
+_STORED = ".local/share/opencode/auth.json"
 
 
 class OpenCodeAdapter:
     """OpenCode by its HTTP server."""
 
-    @property
-    def info(self) -> Info:
-        """Facts about the agent."""
-        return INFO
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """On the PATH, from the vendor's releases, or from npm."""
-        platforms = ("linux-x64", "linux-x64-musl", "linux-arm64", "linux-arm64-musl", "darwin-arm64", "darwin-x64")
-        releases = "https://github.com/anomalyco/opencode/releases/download/v{version}/opencode-{platform}"
-        return (
-            OnPath(program="opencode"),
-            Download(
-                version_url="https://api.github.com/repos/anomalyco/opencode/releases/latest",
-                url=f"{releases}.tar.gz",
-                platforms={name: name for name in platforms if name.startswith("linux")},
-                archive="tar.gz",
-                program="opencode",
-            ),
-            Download(
-                version_url="https://api.github.com/repos/anomalyco/opencode/releases/latest",
-                url=f"{releases}.zip",
-                platforms={name: name for name in platforms if name.startswith("darwin")},
-                archive="zip",
-                program="opencode",
-            ),
-            Npm(
-                packages={"opencode-{platform}": VERSION},
-                program="opencode-{platform}/bin/opencode",
-            ),
-        )
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        """The usual keys; OpenCode finds the provider by the variable."""
-        stored = ".local/share/opencode/auth.json"
-        return (
-            Credential(name="ANTHROPIC_API_KEY", env=("ANTHROPIC_API_KEY",), files=((stored, "anthropic.key"),)),
-            Credential(name="OPENAI_API_KEY", env=("OPENAI_API_KEY",), files=((stored, "openai.key"),)),
-            Credential(name="GEMINI_API_KEY", env=("GEMINI_API_KEY",), files=((stored, "google.key"),)),
-            Credential(name="OPENCODE_API_KEY", env=("OPENCODE_API_KEY",), files=((stored, "opencode.key"),)),
-        )
+    info = INFO
+    sources: tuple[Source, ...] = (
+        OnPath(program="opencode"),
+        Download(
+            version_url="https://api.github.com/repos/anomalyco/opencode/releases/latest",
+            url=f"{_RELEASES}.tar.gz",
+            platforms={name: name for name in _PLATFORMS if name.startswith("linux")},
+            archive="tar.gz",
+            program="opencode",
+        ),
+        Download(
+            version_url="https://api.github.com/repos/anomalyco/opencode/releases/latest",
+            url=f"{_RELEASES}.zip",
+            platforms={name: name for name in _PLATFORMS if name.startswith("darwin")},
+            archive="zip",
+            program="opencode",
+        ),
+        Npm(
+            packages={"opencode-{platform}": VERSION},
+            program="opencode-{platform}/bin/opencode",
+        ),
+    )
+    """On the PATH, from the vendor's releases, or from npm."""
+    credentials: tuple[Credential, ...] = (
+        Credential(name="ANTHROPIC_API_KEY", env=("ANTHROPIC_API_KEY",), files=((_STORED, "anthropic.key"),)),
+        Credential(name="OPENAI_API_KEY", env=("OPENAI_API_KEY",), files=((_STORED, "openai.key"),)),
+        Credential(name="GEMINI_API_KEY", env=("GEMINI_API_KEY",), files=((_STORED, "google.key"),)),
+        Credential(name="OPENCODE_API_KEY", env=("OPENCODE_API_KEY",), files=((_STORED, "opencode.key"),)),
+    )
+    """The usual keys; OpenCode finds the provider by the variable."""
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start; whatever we decide goes into one variable, so no file of the user is touched."""

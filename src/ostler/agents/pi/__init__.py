@@ -38,27 +38,20 @@ INFO = Info(
         Mode(id="plan", name="Plan", description="Looks and makes a plan; changes files once the plan is approved."),
     ),
 )
+_PACKAGE = "@earendil-works/pi-coding-agent"
 
 
 class PiAdapter:
     """The minimal coding agent of Earendil Works."""
 
-    @property
-    def info(self) -> Info:
-        """Facts about the agent."""
-        return INFO
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """Its npm package; the last version for Node 20 is 0.74.2, which works as well."""
-        package = "@earendil-works/pi-coding-agent"
-        program = f"{package}/dist/bundle/cli.js"
-        return OnPath(program="pi"), Npm(packages={package: VERSION}, program=program, needs_node="22.19.0")
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        """Keys of the providers it knows."""
-        return tuple(Credential(name=name, env=(name,)) for name in KEYS)
+    info = INFO
+    sources: tuple[Source, ...] = (
+        OnPath(program="pi"),
+        Npm(packages={_PACKAGE: VERSION}, program=f"{_PACKAGE}/dist/bundle/cli.js", needs_node="22.19.0"),
+    )
+    """Its npm package; the last version for Node 20 is 0.74.2, which works as well."""
+    credentials: tuple[Credential, ...] = tuple(Credential(name=name, env=(name,)) for name in KEYS)
+    """Keys of the providers it knows."""
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start; what Pi cannot do is refused here."""
