@@ -25,22 +25,6 @@ def translate(turn: Turn, event: frames.Event) -> Sequence[Output]:
     return handler(turn, event.agent_id, say.read(event.data, kind, "$.params.event.data"))
 
 
-def _think(turn: Turn, agent: Agent, data: frames.ReasoningDelta) -> Sequence[Output]:
-    return turn.talk.think(agent, data)
-
-
-def _message_start(turn: Turn, agent: Agent, data: frames.MessageStart) -> Sequence[Output]:
-    return turn.talk.begin(agent, data)
-
-
-def _say(turn: Turn, agent: Agent, data: frames.MessageDelta) -> Sequence[Output]:
-    return turn.talk.say(agent, data)
-
-
-def _message(turn: Turn, agent: Agent, data: frames.AssistantMessage) -> Sequence[Output]:
-    return turn.talk.finish(agent, data)
-
-
 def _retry(turn: Turn, agent: Agent, data: frames.TurnRetry) -> Sequence[Output]:
     message = f"The model call failed ({data.reason or 'unknown reason'}); trying again."
     return *turn.talk.give_up(agent), say.notice(message, "retry")
@@ -51,30 +35,10 @@ def _call_over(turn: Turn, agent: Agent, _: frames.Empty) -> Sequence[Output]:
     return turn.talk.give_up(agent)
 
 
-def _tool_start(turn: Turn, agent: Agent, data: frames.ToolStart) -> Sequence[Output]:
-    return turn.talk.begin_call(agent, data)
-
-
-def _shell_output(turn: Turn, _: Agent, data: frames.ShellOutput) -> Sequence[Output]:
-    return turn.talk.output(data)
-
-
-def _tool_complete(turn: Turn, _: Agent, data: frames.ToolComplete) -> Sequence[Output]:
-    return turn.talk.end_call(data)
-
-
 def _spawned(turn: Turn, agent: Agent, data: frames.SubagentStarted) -> Sequence[Output]:
     if agent is not None:
         turn.talk.spawn(agent, data.tool_call_id)
     return ()
-
-
-def _permission(turn: Turn, _: Agent, data: frames.PermissionRequested) -> Sequence[Output]:
-    return turn.request(data)
-
-
-def _permission_done(turn: Turn, _: Agent, data: frames.PermissionCompleted) -> Sequence[Output]:
-    return turn.settle(data)
 
 
 def _question(turn: Turn, _: Agent, data: frames.UserInputRequested) -> Sequence[Output]:
@@ -146,19 +110,19 @@ def _idle(turn: Turn, agent: Agent, data: frames.Idle) -> Sequence[Output]:
 
 
 EVENTS: dict[str, tuple[type[frames.Frame], Handler]] = {
-    "assistant.reasoning_delta": (frames.ReasoningDelta, _think),
-    "assistant.message_start": (frames.MessageStart, _message_start),
-    "assistant.message_delta": (frames.MessageDelta, _say),
-    "assistant.message": (frames.AssistantMessage, _message),
+    "assistant.reasoning_delta": (frames.ReasoningDelta, lambda turn, agent, data: turn.talk.think(agent, data)),
+    "assistant.message_start": (frames.MessageStart, lambda turn, agent, data: turn.talk.begin(agent, data)),
+    "assistant.message_delta": (frames.MessageDelta, lambda turn, agent, data: turn.talk.say(agent, data)),
+    "assistant.message": (frames.AssistantMessage, lambda turn, agent, data: turn.talk.finish(agent, data)),
     "assistant.turn_end": (frames.Empty, _call_over),
     "assistant.turn_retry": (frames.TurnRetry, _retry),
     "assistant.usage": (frames.Usage, _usage),
-    "tool.execution_start": (frames.ToolStart, _tool_start),
-    "tool.shell_output": (frames.ShellOutput, _shell_output),
-    "tool.execution_complete": (frames.ToolComplete, _tool_complete),
+    "tool.execution_start": (frames.ToolStart, lambda turn, agent, data: turn.talk.begin_call(agent, data)),
+    "tool.shell_output": (frames.ShellOutput, lambda turn, _, data: turn.talk.output(data)),
+    "tool.execution_complete": (frames.ToolComplete, lambda turn, _, data: turn.talk.end_call(data)),
     "subagent.started": (frames.SubagentStarted, _spawned),
-    "permission.requested": (frames.PermissionRequested, _permission),
-    "permission.completed": (frames.PermissionCompleted, _permission_done),
+    "permission.requested": (frames.PermissionRequested, lambda turn, _, data: turn.request(data)),
+    "permission.completed": (frames.PermissionCompleted, lambda turn, _, data: turn.settle(data)),
     "user_input.requested": (frames.UserInputRequested, _question),
     "exit_plan_mode.requested": (frames.ExitPlanRequested, _plan),
     "session.todos_changed": (frames.Empty, _todos),

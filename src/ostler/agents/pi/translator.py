@@ -242,18 +242,6 @@ def _usage(state: PiTranslator) -> UsageUpdatedData:
 # Tools and asks
 
 
-def _tool_start(state: PiTranslator, frame: frames.ToolStart) -> Sequence[Output]:
-    return state.tools.begin(frame)
-
-
-def _tool_update(state: PiTranslator, frame: frames.ToolUpdate) -> Sequence[Output]:
-    return state.tools.grow(frame)
-
-
-def _tool_end(state: PiTranslator, frame: frames.ToolEnd) -> Sequence[Output]:
-    return state.tools.end(frame)
-
-
 def _ui(state: PiTranslator, frame: frames.UiRequest) -> Sequence[Output]:
     match frame.method:
         case "notify":
@@ -330,9 +318,9 @@ HANDLERS: dict[type[frames.Incoming], Callable[[PiTranslator, Any], Sequence[Out
     frames.MessageStart: _message_start,
     frames.MessageUpdate: _message_update,
     frames.MessageEnd: _message_end,
-    frames.ToolStart: _tool_start,
-    frames.ToolUpdate: _tool_update,
-    frames.ToolEnd: _tool_end,
+    frames.ToolStart: lambda state, frame: state.tools.begin(frame),
+    frames.ToolUpdate: lambda state, frame: state.tools.grow(frame),
+    frames.ToolEnd: lambda state, frame: state.tools.end(frame),
     frames.UiRequest: _ui,
     frames.AgentStart: _agent_start,
     frames.AgentEnd: _agent_end,
