@@ -23,7 +23,7 @@ from ostler.link.protocol import Connection, Runner
 from ostler.runner.execution.connection import Limits
 from ostler.runner.local import LocalRunner
 from ostler.wire.events import PermissionData, QuestionData
-from ostler.wire.parts import TextPart
+from ostler.wire.parts import ImagePart, TextPart
 from ostler.wire.running import AgentSpec, KeptProcess, PermissionAnswer, Prompt, QuestionAnswer
 from tests.link.loopback import Loopback
 from tests.runner.tools import HERE, PATIENCE, Leash, Recorder, TinyAdapter, state_of, until
@@ -113,6 +113,16 @@ async def test_a_prompt_gives_the_events_of_one_turn(runner: Runner, tmp_path: P
     assert sink.report.process is not None
     assert sink.report.remembers
     assert (await runner.stats()).processes == 1
+
+
+async def test_an_image_arrives_with_its_prompt_as_a_file_of_the_agents_home(runner: Runner, tmp_path: Path) -> None:
+    sink, spec, servers = Recorder(), spec_in(tmp_path), "/only/on/the/server/dot.png"
+    connection = await runner.connect(spec, sink)
+    parts = (TextPart(text="mock: say seen"), ImagePart(path=servers))
+    await connection.prompt(Prompt(prompt_id="prm_1", turn_id="trn_1", parts=parts, images={servers: b"\x89PNG\xff"}))
+    await until(lambda: sink.turns_ended() == 1)
+    assert "".join(sink.texts()) == "I got 1 image.\nseen"
+    assert Path(spec.home, ".ostler/images/prm_1/0.png").read_bytes() == b"\x89PNG\xff"
 
 
 async def test_a_second_prompt_during_a_turn_is_refused(runner: Runner, tmp_path: Path) -> None:
