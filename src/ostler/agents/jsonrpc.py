@@ -38,7 +38,10 @@ _incoming = msgspec.json.Decoder(Incoming)
 
 def read(frame: bytes) -> Incoming:
     """One message, or Unreadable."""
-    return say.read(frame, _incoming)
+    try:
+        return _incoming.decode(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise say.unreadable(error) from error
 
 
 class Calls:

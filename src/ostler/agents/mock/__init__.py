@@ -66,7 +66,10 @@ class MockTranslator:
 
     def feed(self, frame: bytes) -> Sequence[Output]:
         """Translate one frame."""
-        decoded = say.read(frame, _decoder)
+        try:
+            decoded = _decoder.decode(frame)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise say.unreadable(error) from error
         return HANDLERS[type(decoded)](self, decoded)
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
