@@ -27,6 +27,7 @@ from ostler.base.logs import Log, configure_logs, never_log
 from ostler.base.memory import give_large_blocks_back
 from ostler.base.private import close_state
 from ostler.base.settings import Settings
+from ostler.base.tasks import Background
 from ostler.runner.execution.connection import Limits
 from ostler.runner.installs.installer import Installer
 from ostler.runner.installs.platforms import this_platform
@@ -61,6 +62,7 @@ log = Log(__name__)
 _STOP_AGENTS_SECONDS = 3.2
 _STOP_REQUESTS_SECONDS = 0.5
 _STOP_RUNNER_SECONDS = 0.5
+_STOP_TASKS_SECONDS = 0.5
 _STOP_WORKSPACES_SECONDS = 4.0
 _HARD_STOP_SECONDS = 15.0
 """After this a server that was told to stop ends whatever still hinders it; what is acknowledged is on disk."""
@@ -244,6 +246,7 @@ async def _assemble(
         uploads=uploads,
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client)),
+        background=Background(log, "request.task_failed"),
     )
 
 
@@ -315,6 +318,7 @@ async def _wind_down(
     await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
     server.force_exit = True
     await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
+    await services.background.aclose(seconds=_STOP_TASKS_SECONDS)
 
 
 class Leaving:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ostler.base.logs import Log
+from ostler.base.tasks import Background
 from ostler.conformance.outcomes import Unmet, of_type
 from ostler.link.protocol import Connection
 from ostler.wire.events import PermissionData, QuestionData
@@ -48,7 +50,7 @@ class AskSink:
         self.connection: Connection | None = None
         self._patience = patience
         self._changed = asyncio.Event()
-        self._answers: set[asyncio.Task[None]] = set()
+        self._answers = Background(Log(__name__), "ask.not_answered")
 
     @property
     def unparsed(self) -> list[str]:
@@ -75,9 +77,7 @@ class AskSink:
     def _answer(self, ask: Any) -> None:
         answer = self.on_ask(ask)
         if answer is not None and self.connection is not None:
-            task = asyncio.create_task(self.connection.answer(answer))
-            self._answers.add(task)
-            task.add_done_callback(self._answers.discard)
+            self._answers.spawn(self.connection.answer(answer))
 
     async def closed(self, end: AgentExit) -> None:
         """The process is gone."""

@@ -11,6 +11,7 @@ from ostler.base.errors import OstlerError
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.base.private import make_folder
+from ostler.base.tasks import Background
 from ostler.link.protocol import Sink
 from ostler.runner.execution.connection import AgentConnection
 from ostler.wire.running import AgentExit, AgentSpec, Connected, Draft
@@ -88,7 +89,7 @@ class Pool:
         self._folder = folder
         self._start = start
         self._spares: dict[bytes, Spare] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing = Background(log, "spare.not_closed")
 
     def clear(self) -> None:
         """Remove homes that an earlier server left; its spares are ended with its other unwanted processes."""
@@ -134,16 +135,14 @@ class Pool:
             self._spares.pop(spare.key, None)
 
     def _end(self, spare: Spare) -> None:
-        task = asyncio.create_task(spare.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._closing.spawn(spare.close())
 
     async def close(self) -> None:
         """End all spares."""
         for spare in self._spares.values():
             self._end(spare)
         self._spares.clear()
-        await asyncio.gather(*self._closing, return_exceptions=True)
+        await self._closing.wait()
 
 
 def _key(spec: AgentSpec) -> bytes:

@@ -4,6 +4,7 @@ import msgspec
 
 from ostler.base.clock import Clock
 from ostler.base.settings import Settings
+from ostler.base.tasks import Background
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
 from ostler.server.api.edge.stream_limit import OpenStreams
@@ -21,6 +22,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     uploads: Uploads
     clock: Clock
     counters: "Counters"
+    background: Background
+    """What requests began and nobody waits for."""
 
 
 class Counters(msgspec.Struct, kw_only=True):

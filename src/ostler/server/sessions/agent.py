@@ -1,12 +1,13 @@
 """The agent of a session: started when it is needed, taken over from an earlier server, put to sleep when idle."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
 from ostler.base.errors import AgentLost, AgentStartFailed
+from ostler.base.tasks import Background
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.attachments import images_of
@@ -24,6 +25,7 @@ class Served(Protocol):
 
     record: SessionRecord
     log: SessionLog
+    background: Background
 
     @property
     def home(self) -> str:
@@ -38,9 +40,6 @@ class Served(Protocol):
 
     async def disconnected(self, end: AgentExit) -> None:
         """The process is gone."""
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Run something beside the caller."""
 
 
 class _Link:
@@ -162,4 +161,4 @@ class SessionAgent:
         connection = self.connection
         if connection is not None and self._link is not None and self._session.may_sleep:
             self._link.alive = False  # a prompt that comes now waits until this process is gone, and starts another
-            self._falling_asleep = self._session.spawn(connection.close(force=False))
+            self._falling_asleep = self._session.background.spawn(connection.close(force=False))

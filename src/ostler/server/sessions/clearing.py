@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
 from ostler.base.logs import Log
+from ostler.base.tasks import Background
 from ostler.server.store.protocol import Store
 
 log = Log(__name__)
@@ -15,8 +16,9 @@ log = Log(__name__)
 class Clearing:
     """What is not removed when the server ends is found again at the next start."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, background: Background) -> None:
         self._store = store
+        self._background = background
         self._waiting: deque[str] = deque()
         self._task: asyncio.Task[None] | None = None
 
@@ -24,7 +26,7 @@ class Clearing:
         """Remove the events of these sessions, which nobody can see any more."""
         self._waiting.extend(sessions)
         if self._waiting and (self._task is None or self._task.done()):
-            self._task = asyncio.create_task(self._run())
+            self._task = self._background.spawn(self._run())
 
     async def _run(self) -> None:
         while self._waiting:
@@ -36,8 +38,3 @@ class Clearing:
                 log.warning("clearing.put_off", sessions=len(self._waiting), error=str(error))
                 return
             await asyncio.sleep(steady_seconds() - began)  # half of the writer's time is for those who wait
-
-    def close(self) -> None:
-        """Leave the rest to the next start."""
-        if self._task is not None:
-            self._task.cancel()

@@ -5,7 +5,7 @@ Every decision is taken and put into the log's queue without an await in between
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from ostler.base.errors import (
 from ostler.base.failpoints import failpoint
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
+from ostler.base.tasks import Background
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
@@ -77,11 +78,11 @@ class LiveSession:
         self.log = session_log
         self.log.owner = self
         self.home = home
+        self.background = Background(log, "session.task_failed", session_id=record.id)
         self.chores = Chores(self, work)
         self.agent = SessionAgent(self, runner, idle_seconds)
         self._turn: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._wrap_up_seconds = wrap_up_seconds
         self._hurried = asyncio.Event()
         self._deleted = False
@@ -142,7 +143,7 @@ class LiveSession:
 
     def begin_turn(self, prompt: Prompt) -> None:
         """Hand the prompt of a turn that is in the log to the agent, started first if need be."""
-        self._turn = self.spawn(self._run(prompt))
+        self._turn = self.background.spawn(self._run(prompt))
 
     async def _run(self, prompt: Prompt) -> None:
         try:
@@ -228,7 +229,7 @@ class LiveSession:
             await self._begin_next()
         except StoreUnavailable as error:
             log.error("session.append_failed", session_id=self.id, reason=str(error))
-            self.spawn(self._begin_later())
+            self.background.spawn(self._begin_later())
 
     async def _begin_later(self) -> None:
         await asyncio.sleep(_WRITE_RETRY_SECONDS)
@@ -250,7 +251,7 @@ class LiveSession:
     async def go_on(self) -> None:
         """Begin what waits; what takes long goes on beside the caller."""
         if self.chores.are_due:
-            self.spawn(self.begin_next())
+            self.background.spawn(self.begin_next())
         else:
             await self.begin_next()
 
@@ -362,7 +363,7 @@ class LiveSession:
 
     async def finish_stop(self) -> None:
         """Go on with a stop that an earlier server began."""
-        self._ending = self.spawn(self._wind_down("stopped", "stopped", force=False))
+        self._ending = self.background.spawn(self._wind_down("stopped", "stopped", force=False))
 
     async def stop(self) -> None:
         """Ask the agent to wrap up, then end the session."""
@@ -377,7 +378,7 @@ class LiveSession:
             return
         if self._ending is None or self._ending.done():
             self._check_move(first, "be stopped" if first == "stopping" else "be cancelled")
-            self._ending = self.spawn(self._wind_down(first, final, force=force))
+            self._ending = self.background.spawn(self._wind_down(first, final, force=force))
         elif force:
             self._hurried.set()
             await self.disconnect(force=True)
@@ -499,13 +500,13 @@ class LiveSession:
         await self._append_patiently(written, progress)
         failpoint("deliver.after")
         for answer in answers:
-            self.spawn(self.tell(answer))
+            self.background.spawn(self.tell(answer))
         if self.log.is_full and not self._overflown:
             self._overflown = True
-            self.spawn(self._overflow())
+            self.background.spawn(self._overflow())
         if any(draft.type == "turn.ended" for draft in written):
             self.agent.rest()
-            self.spawn(self.begin_next())
+            self.background.spawn(self.begin_next())
 
     async def _overflow(self) -> None:
         """The log is full: say so, and end the turn."""
@@ -538,18 +539,6 @@ class LiveSession:
                 break
         if any(draft.type == "session.ended" for draft in events):
             self.chores.ended()
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Run something beside the caller; the session owns it and reports its errors."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._reap)
-        return task
-
-    def _reap(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("session.task_failed", session_id=self.id, exc_info=error)
 
 
 def _done(claim: str | None, receipt: PromptReceipt) -> Done | None:

@@ -21,6 +21,7 @@ from ostler.base.errors import (
 )
 from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
+from ostler.base.tasks import Background
 from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.admission import Admission, check_choices, check_servers
@@ -86,7 +87,8 @@ class Sessions(Reading):
         self._clock = clock
         self._folder = state_dir / "sessions"
         self._trash = Trash(state_dir / "trash")
-        self._clearing = Clearing(store)
+        self._background = Background(log, "sessions.task_failed")
+        self._clearing = Clearing(store, self._background)
         self._buffer_bytes = buffer_bytes
         self._max_log_bytes = max_log_bytes
         self._idle_seconds = idle_seconds
@@ -476,7 +478,6 @@ class Sessions(Reading):
             live.log.feed.close()
         self.project_feeds.close()
         self._trash.close()
-        self._clearing.close()
 
 
 def _in_use(live: LiveSession, changed: Iterable[str], names: Mapping[str, str]) -> SettingsInUse:

@@ -10,6 +10,7 @@ import msgspec
 from ostler.base.clock import Clock
 from ostler.base.errors import OstlerError, WorkspaceNotFound
 from ostler.base.logs import Log
+from ostler.base.tasks import Background
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
@@ -72,11 +73,11 @@ class Retention:
         self._keep = keep
         self._clock = clock
         self._woken = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background(log, "retention.crashed")
 
     def start(self, sessions: Sessions) -> None:
         """Begin; after the sessions of an earlier server were taken over."""
-        self._task = asyncio.create_task(self._run(sessions))
+        self._background.spawn(self._run(sessions))
 
     def wake(self) -> None:
         """A session has ended."""
@@ -84,9 +85,7 @@ class Retention:
 
     async def close(self) -> None:
         """Leave the rest to the next server."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=_STOP_SECONDS)
+        await self._background.aclose(seconds=_STOP_SECONDS)
 
     async def _run(self, sessions: Sessions) -> None:
         while True:

@@ -9,6 +9,7 @@ from ostler.base import signing
 from ostler.base.addresses import AddressRules
 from ostler.base.errors import AddressRefused, OstlerError
 from ostler.base.logs import Log
+from ostler.base.tasks import Background
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.state import TERMINAL, SessionState
@@ -38,7 +39,7 @@ class Webhooks:
         self._store = store
         self._rules = rules
         self._secret = secret
-        self._calls: set[asyncio.Task[None]] = set()
+        self._background = Background(log, "webhook.crashed")
 
     def tell(self, record: SessionRecord, state: SessionState) -> None:
         """The session has ended."""
@@ -52,16 +53,11 @@ class Webhooks:
 
     async def close(self) -> None:
         """Leave what is not done to the next server."""
-        for call in self._calls:
-            call.cancel()
-        if self._calls:
-            await asyncio.wait(self._calls, timeout=_STOP_SECONDS)
+        await self._background.aclose(seconds=_STOP_SECONDS)
 
     def _begin(self, record: SessionRecord, state: SessionState, numbers: Iterable[int]) -> None:
         for number in numbers:
-            call = asyncio.get_running_loop().create_task(self._see_to(record, state, number))
-            self._calls.add(call)
-            call.add_done_callback(self._calls.discard)
+            self._background.spawn(self._see_to(record, state, number), session_id=record.id)
 
     async def _see_to(self, record: SessionRecord, state: SessionState, number: int) -> None:
         """Make one call, unless it is about another end, and forget it."""

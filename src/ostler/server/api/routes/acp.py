@@ -30,6 +30,7 @@ def _backing(services: Services, project: str, agent: str | None) -> Backing:
         catalogue=services.runner.catalogue,
         project=project,
         default_agent=agent or services.settings.default_agent,
+        background=services.background,
     )
 
 
@@ -70,7 +71,7 @@ async def acp_post(
     client = _client(request, _clients(state, services))
     if incoming.method in SESSION_METHODS and _SESSION not in request.headers:
         raise _missing("Acp-Session-Id")
-    client.accept(client.connection.handle(incoming))
+    client.accept(incoming)
     return _accepted()
 
 

@@ -30,7 +30,7 @@ class McpDoor:
         """Answer one request."""
         if self._life is None or self._life.done():
             self._ready.clear()
-            self._life = asyncio.create_task(self._live())
+            self._life = self._services.background.spawn(self._live(), door="mcp")
         waiting = asyncio.create_task(self._ready.wait())
         await asyncio.wait({self._life, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -39,7 +39,7 @@ class McpDoor:
         await self._manager.handle_request(scope, receive, send)
 
     async def _live(self) -> None:
-        """As long as the server: ends when the event loop does."""
+        """As long as the server."""
         library = await asyncio.to_thread(import_module, "ostler.server.dialects.mcp.server")
         settings = self._services.settings
         tools = Tools(

@@ -10,6 +10,7 @@ from ostler import __version__
 from ostler.base.errors import OstlerError, Unprocessable, UnsupportedAgent
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
+from ostler.base.tasks import Background
 from ostler.server.dialects.acp import asks, config, messages
 from ostler.server.dialects.acp.attachment import Asked, Attachment
 from ostler.server.dialects.acp.blocks import Json
@@ -56,6 +57,7 @@ class Backing(msgspec.Struct, frozen=True, kw_only=True):
     catalogue: Callable[[], Awaitable[list[Agent]]]
     project: str
     default_agent: str
+    background: Background
 
 
 class AcpConnection:
@@ -69,7 +71,6 @@ class AcpConnection:
         self._forms = False
         self._initialized = False
         self._one_at_a_time = asyncio.Lock()
-        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def receive(self, data: bytes | str) -> None:
         """Take one message; whatever is wrong with it becomes an answer."""
@@ -130,8 +131,6 @@ class AcpConnection:
 
     async def close(self) -> None:
         """The client left; its sessions go on."""
-        for task in list(self._tasks):
-            task.cancel()
         for session_id in list(self.attachments):
             await self._detach(session_id)
 
@@ -198,7 +197,7 @@ class AcpConnection:
 
     async def cancel(self, incoming: Incoming) -> Json:
         live = await self._live(_params(incoming, messages.OfSession).session_id)
-        self._spawn(live.interrupt())
+        self._backing.background.spawn(live.interrupt(), method="session/cancel", session_id=live.id)
         return {}
 
     async def set_mode(self, incoming: Incoming) -> Json:
@@ -328,16 +327,6 @@ class AcpConnection:
         if found is None:
             raise UnsupportedAgent(agent=live.record.agent, known=", ".join(agent.id for agent in catalogue))
         return found
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._reap)
-
-    def _reap(self, task: "asyncio.Task[Any]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("acp.cancel_failed", reason=str(error))
 
 
 def read(data: bytes | str) -> Incoming:

@@ -10,6 +10,7 @@ from ostler.base.logs import Log
 from ostler.server.dialects.acp.attachment import Attachment
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.connection import AcpConnection, Backing
+from ostler.server.dialects.acp.messages import Incoming
 
 log = Log(__name__)
 _POLL_SECONDS = 30.0
@@ -67,10 +68,10 @@ class HttpClient:
         self.last_used = clock.monotonic()
         self.is_closed = False
         self._heartbeat = heartbeat
+        self._background = backing.background
         self._letters: list[Json] = []
         self._changed = asyncio.Event()
         self._reading: dict[str | None, int] = {}
-        self._handling: set[asyncio.Task[None]] = set()
 
     async def send(self, message: Json) -> None:
         """Keep a message until the client's own stream takes it; there is at most one for each request."""
@@ -93,16 +94,9 @@ class HttpClient:
         """Whether a stream is open and waits for more."""
         return self._reading.get(session_id, 0) > 0
 
-    def accept(self, handling: Awaitable[None]) -> None:
+    def accept(self, incoming: Incoming) -> None:
         """Handle a message after its request was answered."""
-        task = asyncio.ensure_future(handling)
-        self._handling.add(task)
-        task.add_done_callback(self._handled)
-
-    def _handled(self, task: "asyncio.Task[None]") -> None:
-        self._handling.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("acp.message_failed", connection=self.connection.id, exc_info=error)
+        self._background.spawn(self.connection.handle(incoming), connection=self.connection.id)
 
     async def close(self) -> None:
         """The client said goodbye."""
