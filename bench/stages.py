@@ -21,8 +21,8 @@ from ostler.runner.execution.connection import AgentConnection
 from ostler.runner.processes.process import Process
 from ostler.server.api.edge.gate import Gate
 from ostler.server.api.streams.cursor import Cursor
-from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log import SessionLog
+from ostler.server.sessions.log.session_log import SessionLog
+from ostler.server.sessions.turns import Turns
 from ostler.server.store.sqlite.writer import Writer
 
 TURNS, WARM_UP = 300, 50
@@ -56,7 +56,7 @@ def mark(owner: Any, name: str, label: str, *, after: bool = False) -> None:
 def instrument() -> None:
     """The seams, in the order in which a prompt meets them."""
     mark(Gate, "_with_body", "request at the gate")
-    mark(LiveSession, "send", "session has the prompt")
+    mark(Turns, "take", "session has the prompt")
     mark(Writer, "submit", "append queued")
     mark(Writer, "_commit", "commit begins")
     mark(Writer, "_commit", "commit done", after=True)

@@ -49,6 +49,7 @@ from ostler.server.api.edge.http_protocol import limited
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
 from ostler.server.sessions.admission import Admission
+from ostler.server.sessions.directory import SessionLimits
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.protocol import Store
 from ostler.server.store.sqlite.store import SqliteStore
@@ -228,11 +229,8 @@ async def _assemble(
         work=Pipeline(workspaces, uploads, webhooks, retention),
         clock=clock,
         state_dir=settings.state_dir,
-        buffer_bytes=settings.stream_buffer_bytes,
         last_position=await store.logs.last_position(),
-        max_log_bytes=settings.max_log_bytes,
-        idle_seconds=settings.idle_timeout_seconds,
-        wrap_up_seconds=settings.wrap_up_seconds,
+        limits=SessionLimits.reading(settings),
         default_instructions=settings.default_instructions,
         admission=Admission(
             allowed_env=settings.allowed_env, addresses=AddressRules.reading(settings.allowed_addresses)
@@ -319,6 +317,7 @@ async def _wind_down(
     server.force_exit = True
     await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
     await services.background.aclose(seconds=_STOP_TASKS_SECONDS)
+    await services.sessions.aclose(seconds=_STOP_TASKS_SECONDS)
 
 
 class Leaving:

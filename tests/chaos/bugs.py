@@ -11,7 +11,8 @@ from typing import Any
 from ostler.cli import main
 from ostler.runner.processes import nursery
 from ostler.runner.processes.process import Process
-from ostler.server.sessions.log import SessionLog, frame
+from ostler.server.sessions.log.session_log import SessionLog
+from ostler.server.sessions.log.tail import frame
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import Append, Placed
 from ostler.server.store.sqlite.store import SqliteLogs

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.server.sessions.transcript import Transcript
+from ostler.server.sessions.log.transcript import Transcript
 from ostler.wire.events import decode_event
 
 

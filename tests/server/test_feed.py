@@ -2,14 +2,15 @@
 
 import pytest
 
-from ostler.server.sessions.feed import Feed
-from ostler.server.sessions.log import ProjectFeed, frame
+from ostler.server.sessions.log.feed import Feed
+from ostler.server.sessions.log.session_log import ProjectFeed
+from ostler.server.sessions.log.tail import frame
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr("ostler.server.sessions.feed.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ostler.server.sessions.log.feed.time.monotonic", lambda: now[0])
     return now
 
 

@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
+from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.policy import PLANNING, vet
-from ostler.server.sessions.state import SessionState
 from ostler.wire.events import PermissionData
 from ostler.wire.running import Draft, PermissionAnswer
 from tests.server.talk import Event, Talk

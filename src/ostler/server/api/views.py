@@ -3,8 +3,8 @@
 import msgspec
 
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.settings import settings_now
-from ostler.server.sessions.state import SessionState
+from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
 from ostler.server.tasks.views import task_session
 from ostler.wire.sessions import ProcessInfo, Session
@@ -18,6 +18,7 @@ def session_view(
 ) -> Session:
     """A session as clients see it; values of env never leave the server."""
     self_link = f"{API}/sessions/{record.id}"
+    settings = settings_shown(record, state)
     shown = Session(
         id=record.id,
         key=record.key,
@@ -25,11 +26,11 @@ def session_view(
         agent=record.agent,
         status=state.status,
         activity=state.activity,
-        permission_mode=settings_now(record.spec, state).permission_mode,
-        cwd=state.workspace.path if state.workspace is not None else record.spec.cwd,
+        permission_mode=settings.permission_mode,
+        cwd=state.workspace.path if state.workspace is not None else settings.cwd,
         labels=state.labels,
-        env_names=tuple(sorted(record.spec.env)),
-        mcp_servers=tuple(sorted(record.spec.mcp_servers)),
+        env_names=tuple(sorted(settings.env)),
+        mcp_servers=tuple(sorted(settings.mcp_servers)),
         created_at=record.created_at,
         updated_at=updated_at,
         last_sequence=last,
@@ -44,11 +45,11 @@ def session_view(
             "logs": f"{self_link}/logs",
         },
         title=state.title,
-        model=state.model or record.spec.model,
-        variant=state.variant or record.spec.variant,
-        mode=state.mode or record.spec.mode,
-        instructions=record.spec.instructions,
-        provider=f"{provider.type} at {provider.base_url}" if (provider := record.spec.provider) else None,
+        model=settings.model,
+        variant=settings.variant,
+        mode=settings.mode,
+        instructions=settings.instructions,
+        provider=f"{provider.type} at {provider.base_url}" if (provider := settings.provider) else None,
         turn_id=state.turn.turn_id if state.turn else None,
         native_session_id=state.native_session_id,
         ended_at=state.ended_at,
@@ -60,7 +61,7 @@ def session_view(
         changes=state.changes,
         delivery=state.delivery,
     )
-    return shown if record.spec.task is None else _ordered(shown, task_session(record, state))
+    return shown if record.task is None else _ordered(shown, task_session(record, state))
 
 
 def _ordered(session: Session, order: TaskSession) -> Session:
@@ -85,4 +86,4 @@ def listed_view(session: Session) -> Session:
 
 def live_view(live: LiveSession) -> Session:
     """A session that is in memory."""
-    return session_view(live.record, live.log.shown, live.log.last, live.log.updated_at, live.process)
+    return session_view(live.record, live.shown, live.last, live.updated_at, live.process)

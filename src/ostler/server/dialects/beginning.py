@@ -47,5 +47,5 @@ async def send(
     names: Mapping[str, str] = _OWN_NAMES,
 ) -> Begun:
     """Send one more prompt; `names` are what the client calls what it changes."""
-    offset = live.log.last
+    offset = live.last
     return Begun(live, await sessions.send(live, prompt, change, names), offset)

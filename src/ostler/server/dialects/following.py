@@ -1,45 +1,13 @@
-"""A reader's place in a session's log: events in order, first from the store, then as they become durable."""
+"""A session's log as the stream of another protocol."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log import unframed
+from ostler.server.sessions.log.tail import Follower
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import StoredEvent
 
-_READ_BYTES = 32 * 1024
-_PAGE = 1000
 _HEARTBEAT = b": still here\n\n"
-
-
-class Follower:
-    """Moves through one log; holds no events, only a number."""
-
-    def __init__(self, sessions: Sessions, live: LiveSession, *, offset: int, raw: bool = False) -> None:
-        self.offset = offset
-        self.live = live
-        self._sessions = sessions
-        self._raw = raw
-
-    async def next(self, *, timeout: float) -> list[StoredEvent] | None:
-        """What follows; nothing when the time is up, None when there will be no more."""
-        feed = self.live.log.feed
-        if self.offset >= feed.last and not feed.closed:
-            await feed.wait(self.offset, timeout=timeout)
-        if self.offset < feed.last:
-            return await self._read()
-        return None if feed.closed else []
-
-    async def _read(self) -> list[StoredEvent]:
-        feed = self.live.log.feed
-        frames = None if self._raw else feed.after(self.offset, _READ_BYTES)
-        if frames is not None:
-            found = [StoredEvent(number, unframed(frame)) for number, frame in enumerate(frames, self.offset + 1)]
-        else:
-            found = await self._sessions.events(self.live.id, self.offset, _PAGE, raw=self._raw)
-        self.offset = found[-1].number if found else feed.last  # a deleted session has nothing to read
-        return found
 
 
 class Rendering:

@@ -1,1 +1,1 @@
-"""Sessions: pure state, the log and its feed, the live session, and the service the API calls."""
+"""Sessions: their log, the live session with its turns, asks and lifecycle, and the service the API calls."""

@@ -12,7 +12,7 @@ from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.attachments import images_of
 from ostler.server.sessions.creation import agent_spec
-from ostler.server.sessions.log import SessionLog
+from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.sessions.settings import settings_now
 from ostler.server.store.records import Progress, SessionRecord
@@ -136,7 +136,7 @@ class SessionAgent:
         return agent_spec(
             record.id,
             record.agent,
-            settings_now(record.spec, state),
+            settings_now(record, state),
             home=self._session.home,
             start=state.starts + 1,
             resume=state.native_session_id,

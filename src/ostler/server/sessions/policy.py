@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ostler.server.sessions import drafts
-from ostler.server.sessions.state import SessionState, rule_of
+from ostler.server.sessions.log.state import SessionState, rule_of
 from ostler.wire.events import PermissionData, PermissionMode, PermissionStatus, QuestionData
 from ostler.wire.running import Answer, Draft, PermissionAnswer
 

@@ -1,28 +1,88 @@
 """What an earlier server left: agents that worked on without it, and sessions that were in the middle of something."""
 
+import asyncio
+
+import msgspec
+
 from ostler.base.errors import AgentLost
+from ostler.base.logs import Log
+from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
+from ostler.server.sessions.directory import Directory
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.state import SessionState
-from ostler.server.sessions.transcript import Transcript
+from ostler.server.sessions.log.history import transcript_of
+from ostler.server.sessions.log.state import TERMINAL, SessionState
+from ostler.server.sessions.log.transcript import Transcript
 from ostler.server.sessions.work import is_due
 from ostler.wire.events import ErrorData
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart
-from ostler.wire.running import Answer, Connected, Draft, PermissionAnswer, Prompt, QuestionAnswer
+from ostler.wire.running import Answer, Connected, Draft, KeptProcess, PermissionAnswer, Prompt, QuestionAnswer
 from ostler.wire.sessions import Ask, Turn
 
+log = Log(__name__)
+_state = msgspec.json.Decoder(SessionState)
 _REASON = "server_restarted"
 _MESSAGE = "prm"
 
 
-def needs_recovery(state: SessionState) -> bool:
+class Recovery:
+    """Goes on with the sessions of an earlier server, once, at the start of this one."""
+
+    def __init__(self, directory: Directory, runner: Runner) -> None:
+        self._directory = directory
+        self._runner = runner
+
+    async def run(self) -> None:
+        """Take over the agents that are still there, and go on with what was begun."""
+        kept = {process.session_id: process for process in await self._runner.kept()}
+
+        def is_wanted(session_id: str, state: bytes) -> bool:
+            return session_id in kept or _needs_recovery(_state.decode(state))
+
+        wanted = await self._directory.store.unfinished_sessions(TERMINAL, is_wanted)
+        lives = [self._directory.enliven(record) for record in wanted]
+        await asyncio.gather(*(self._recover(live, kept.pop(live.id, None)) for live in lives))
+        await asyncio.gather(*map(self._runner.discard, kept.values()))
+
+    async def _recover(self, live: LiveSession, kept: KeptProcess | None) -> None:
+        try:
+            await self._take_over(live, kept)
+        except Exception as error:  # one session must not keep all others from their server
+            log.error("session.not_recovered", session_id=live.id, exc_info=error)
+
+    async def _take_over(self, live: LiveSession, kept: KeptProcess | None) -> None:
+        turn = live.state.turn  # an agent that is adopted may end it at once, and the next one may begin
+        lost = AgentLost(reason="the machine stopped while it was there.") if self._directory.store.was_cut else None
+        found: Connected | None = None
+        if kept is not None:
+            adopted = await self._adopt(live, kept)
+            lost, found = (adopted, None) if isinstance(adopted, AgentLost) else (lost, adopted)
+        transcript = await transcript_of(self._directory.store, live.id, turn.first_sequence - 1 if turn else live.last)
+        log.info("session.recovered", session_id=live.id, status=live.state.status, adopted=found is not None)
+        await _go_on(live, found, turn, transcript, lost=lost)
+
+    async def _adopt(self, live: LiveSession, kept: KeptProcess) -> Connected | AgentLost:
+        known = await self._directory.store.logs.last_step(live.id, kept.start)
+        try:
+            found = await live.agent.adopt(kept, known=known)
+        except Exception as error:  # whatever is wrong with it: the session can go on with a new process
+            log.error("session.not_adopted", session_id=live.id, exc_info=error)
+            await self._runner.discard(kept)
+            return error if isinstance(error, AgentLost) else AgentLost(reason="it could not be gone on with.")
+        for ask_id in _unheard(live, found):
+            if (ask := await self._directory.store.logs.find_ask(live.id, ask_id)) is not None:
+                await live.tell(_answer_of(ask))
+        return found
+
+
+def _needs_recovery(state: SessionState) -> bool:
     """Whether a session was in the middle of something."""
     busy = state.turn is not None or bool(state.asks) or bool(state.queue)
     return busy or is_due(state) or state.status in {"pausing", "resuming", "stopping"}
 
 
-async def go_on(
+async def _go_on(
     live: LiveSession,
     found: Connected | None,
     turn: Turn | None,
@@ -37,16 +97,16 @@ async def go_on(
     if found is not None:
         await _catch_up(live, found, turn, transcript)
     await _go_on_with_turn(live, found, turn, transcript, lost=lost)
-    match live.log.state.status:
+    match live.state.status:
         case "pausing":
-            await live.finish_pause()
+            await live.lifecycle.finish_pause()
         case "resuming":
-            await live.finish_resume()
+            await live.lifecycle.finish_resume()
         case "stopping":
-            await live.finish_stop()
+            await live.lifecycle.finish_stop()
         case _:
-            await live.go_on()
-            if live.log.state.turn is None:
+            await live.turns.go_on()
+            if live.state.turn is None:
                 live.agent.rest()
 
 
@@ -55,7 +115,7 @@ async def _catch_up(live: LiveSession, found: Connected, turn: Turn | None, tran
     written = {message.item.item_id for message in transcript.messages()}
     for prompt in found.steered:
         if turn is not None and prompt.turn_id == turn.turn_id and f"itm_{prompt.prompt_id}" not in written:
-            await live.take_up(prompt)
+            await live.turns.take_up(prompt)
 
 
 async def _go_on_with_turn(
@@ -66,14 +126,14 @@ async def _go_on_with_turn(
     *,
     lost: AgentLost | None,
 ) -> None:
-    state, prompt = live.log.state, _prompt_of(turn, transcript)
+    state, prompt = live.state, _prompt_of(turn, transcript)
     if found is not None and (prompt is None or prompt.prompt_id in found.heard):
         return
     if lost is not None or state.asks or _has_answered(transcript):
         if given_up := _given_up(state, transcript.open_items(), lost or AgentLost(reason="its process is gone.")):
             await live.log.append(given_up)
     elif prompt is not None:
-        live.begin_turn(prompt)  # the agent never heard of it
+        live.turns.begin_turn(prompt)  # the agent never heard of it
 
 
 def _has_answered(transcript: Transcript) -> bool:
@@ -93,13 +153,13 @@ def _prompt_of(turn: Turn | None, transcript: Transcript) -> Prompt | None:
     return None
 
 
-def unheard(live: LiveSession, found: Connected) -> list[str]:
+def _unheard(live: LiveSession, found: Connected) -> list[str]:
     """Asks that were decided, but the agent still waits for them."""
-    still_open = {ask.ask_id for ask in live.log.state.asks}
+    still_open = {ask.ask_id for ask in live.state.asks}
     return [ask_id for ask_id in found.open_asks if ask_id not in still_open]
 
 
-def answer_of(ask: Ask) -> Answer:
+def _answer_of(ask: Ask) -> Answer:
     """What was decided, for the agent."""
     if ask.permission is not None:
         allow = ask.permission.status in {"accept", "accept_for_session"}

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from ostler.server.sessions.state import SessionState
-from ostler.server.store.records import SessionSpec
+from ostler.server.sessions.log.state import SessionState
+from ostler.server.store.records import SessionRecord, SessionSpec
 from ostler.wire.events import PermissionMode
 from ostler.wire.providers import McpServer, Provider
 
@@ -21,14 +21,22 @@ class SessionChange(msgspec.Struct, frozen=True, kw_only=True):
     mcp_servers: dict[str, McpServer] | None = None
 
 
-def settings_now(spec: SessionSpec, state: SessionState) -> SessionSpec:
+def settings_now(record: SessionRecord, state: SessionState) -> SessionSpec:
     """What holds now; an approved plan or a later message may have changed what the agent may do."""
-    return msgspec.structs.replace(spec, permission_mode=state.permission_mode or spec.permission_mode)
+    return msgspec.structs.replace(record.spec, permission_mode=state.permission_mode or record.spec.permission_mode)
 
 
-def changes(spec: SessionSpec, state: SessionState, wanted: SessionChange) -> dict[str, Any]:
+def settings_shown(record: SessionRecord, state: SessionState) -> SessionSpec:
+    """What holds now, and what the agent itself says of how it works."""
+    now = settings_now(record, state)
+    return msgspec.structs.replace(
+        now, model=state.model or now.model, variant=state.variant or now.variant, mode=state.mode or now.mode
+    )
+
+
+def changes(record: SessionRecord, state: SessionState, wanted: SessionChange) -> dict[str, Any]:
     """What of a change is not so already."""
-    now = settings_now(spec, state)
+    now = settings_now(record, state)
     named = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not None}
     return {
         name: value for name, value in named.items() if value != getattr(now, name) or _has_left(name, value, state)

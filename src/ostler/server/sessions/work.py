@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from ostler.base.logs import Log
-from ostler.server.sessions.log import SessionLog
-from ostler.server.sessions.state import SessionState
+from ostler.server.sessions.log.state import SessionState
 from ostler.server.store.records import SessionRecord
 from ostler.wire.running import Draft
 from ostler.wire.tasks import TaskSpec
@@ -22,7 +21,13 @@ class Worked(Protocol):
     """A session as its work sees it."""
 
     record: SessionRecord
-    log: SessionLog
+
+    @property
+    def state(self) -> SessionState:
+        """What was decided."""
+
+    def now(self) -> str:
+        """The time that events are stamped with."""
 
     @property
     def home(self) -> str:
@@ -94,8 +99,8 @@ class Chores:
     @property
     def are_due(self) -> bool:
         """Whether there is something to do."""
-        state = self._session.log.state
-        waits = is_due(state) and self._session.record.spec.workspace is not None and not self._is_over
+        state = self._session.state
+        waits = is_due(state) and self._session.record.order is not None and not self._is_over
         return waits and (state.workspace is None or state.restoring is not None or self._tried != state.turn_count)
 
     async def do(self) -> None:
@@ -116,7 +121,7 @@ class Chores:
     async def finish(self) -> None:
         """Let what is being done come to its end, keep and deliver what there is, and begin nothing more."""
         try:
-            if self._session.log.state.workspace is not None and not self._is_over:
+            if self._session.state.workspace is not None and not self._is_over:
                 async with asyncio.timeout(_FINISH_SECONDS), self._lock:
                     await self._watched(lambda: self._work.wrap_up(self._session))
         except TimeoutError:
@@ -151,13 +156,13 @@ class Chores:
             log.error("workspace.not_removed", session_id=self._session.record.id, exc_info=error)
 
     async def _due(self) -> None:
-        state = self._session.log.state
+        state = self._session.state
         if state.workspace is None:
             await self._work.prepare(self._session)
         elif state.restoring is not None:
             await self._work.restore(self._session)
         else:
-            self._tried = self._session.log.state.turn_count
+            self._tried = self._session.state.turn_count
             await self._work.settle(self._session)
 
     async def _watched(self, work: Callable[[], Awaitable[T]]) -> T:

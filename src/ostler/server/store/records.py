@@ -50,6 +50,26 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     state: bytes
     last_sequence: int
 
+    @property
+    def cwd(self) -> str:
+        """The folder that the agent works in, unless it has a workspace."""
+        return self.spec.cwd
+
+    @property
+    def order(self) -> WorkspaceOrder | None:
+        """What its workspace is made from."""
+        return self.spec.workspace
+
+    @property
+    def task(self) -> TaskSpec | None:
+        """The task that started it."""
+        return self.spec.task
+
+    @property
+    def instructions(self) -> str | None:
+        """What the agent is told beside its prompts."""
+        return self.spec.instructions
+
 
 class StateChange(msgspec.Struct, frozen=True, kw_only=True):
     """What an append changes in the session's row."""

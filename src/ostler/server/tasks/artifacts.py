@@ -26,7 +26,7 @@ async def artifacts_of(sessions: Sessions, workspaces: Workspaces, record: Sessi
             path = relative(event.data.path, folders)
             found.pop(path, None)
             found[path] = _artifact(record.id, path, event)
-    place = state.workspace.workspace_id if state.workspace is not None else record.spec.cwd
+    place = state.workspace.workspace_id if state.workspace is not None else record.cwd
     return ArtifactList(artifacts=tuple([await _looked_at(workspaces, place, each) for each in found.values()]))
 
 

@@ -17,11 +17,11 @@ _ODD = re.compile(r"[^a-z0-9]+")
 
 def delivery_order(session: Worked, wanted: Deliver, snapshot: str) -> DeliveryOrder:
     """The delivery of a snapshot with everything filled in."""
-    state, record = session.log.state, session.record
+    state, record = session.state, session.record
     if state.workspace is None:
         raise AssertionError("the caller has seen the workspace")
     title = (wanted.title or state.title or "Changes by an agent").strip()[:_TITLE_LENGTH]
-    repo = record.spec.workspace.repo if record.spec.workspace is not None else None
+    repo = record.order.repo if record.order is not None else None
     credential = wanted.credential or (repo.credential if repo is not None else None)
     never_log(credential.token if credential is not None else None)
     body = wanted.body if wanted.body is not None else f"Made by {record.agent} in session {record.id}."

@@ -4,22 +4,22 @@ from pathlib import PurePosixPath
 
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.state import SessionState
+from ostler.server.sessions.log.state import SessionState
 from ostler.server.store.records import SessionRecord
 from ostler.server.tasks.states import workspace_of
 
 
 def place_of(live: LiveSession) -> str:
     """Its workspace, or the folder that its agent works in as it is."""
-    if live.record.spec.workspace is None and live.log.state.workspace is None:
-        return live.record.spec.cwd
+    if live.record.order is None and live.state.workspace is None:
+        return live.record.cwd
     return workspace_of(live)
 
 
 async def own_folders(workspaces: Workspaces, record: SessionRecord, state: SessionState) -> tuple[str, ...]:
     """The names that an agent may know its folder by."""
     if state.workspace is None:
-        return (record.spec.cwd,)
+        return (record.cwd,)
     container = await workspaces.devcontainer(state.workspace.workspace_id)
     return (state.workspace.path, *((container.workspace_folder,) if container is not None else ()))
 
@@ -37,4 +37,4 @@ async def named_by(live: LiveSession, workspaces: Workspaces, path: str) -> str:
     """The path that a client or an agent gave, relative to the session's folder."""
     if not path.startswith("/"):
         return path
-    return relative(path, await own_folders(workspaces, live.record, live.log.state))
+    return relative(path, await own_folders(workspaces, live.record, live.state))

@@ -18,17 +18,17 @@ async def hand_over(workspaces: Workspaces, live: LiveSession, wanted: Deliver) 
     workspace_of(live)
     await live.chores.do()
     result = await live.chores.alone(lambda: _hand_over(workspaces, live, wanted))
-    await live.go_on()
+    await live.turns.go_on()
     return result
 
 
 async def _hand_over(workspaces: Workspaces, live: LiveSession, wanted: Deliver) -> DeliveryCompletedData:
-    if (turn := live.log.state.turn) is not None:
+    if (turn := live.state.turn) is not None:
         raise SessionBusy(session=live.id, turn=turn.turn_id)
     workspace = workspace_of(live)
     frozen = await workspaces.snapshot(workspace, _NOTE, agent=live.record.agent, home=live.home)
     order = delivery_order(live, wanted, frozen.id)
     done = delivered(live.id, order, await workspaces.deliver(order))
-    snapshot = kept(live, frozen, live.log.state.turn_count, _NOTE)
+    snapshot = kept(live, frozen, live.state.turn_count, _NOTE)
     await live.note([drafts.snapshot(snapshot), *told(done)])
     return done

@@ -47,9 +47,9 @@ def kind_of(content: bytes) -> str | None:
 
 
 async def _content(live: LiveSession, attachments: Path, workspaces: Workspaces, path: str) -> bytes:
-    made = live.log.shown.workspace
+    made = live.shown.workspace
     if made is None:
-        return await asyncio.to_thread(_read, path, Path(live.record.spec.cwd), attachments)
+        return await asyncio.to_thread(_read, path, Path(live.record.cwd), attachments)
     if Path(path).is_relative_to(attachments):
         return await asyncio.to_thread(_read, path, attachments)
     if Path(path).is_relative_to(made.path):

@@ -62,32 +62,32 @@ class Pipeline:
 
     def ended(self, session: Worked) -> None:
         """Tell those who wished to hear it; the files are there when somebody wants them, but nothing runs for that."""
-        self._webhooks.tell(session.record, session.log.state)
-        if (workspace := session.log.state.kept_workspace) is not None:
+        self._webhooks.tell(session.record, session.state)
+        if (workspace := session.state.kept_workspace) is not None:
             self._workspaces.rest(workspace)
             self._retention.wake()
 
     async def dispose(self, session: Worked) -> None:
         """Remove the workspace of a session; whoever wished to hear of its end hears that it is over."""
-        state = session.log.state
+        state = session.state
         if not state.ended:
             self._webhooks.tell(
-                session.record, msgspec.structs.replace(state, status="cancelled", ended_at=session.log.now())
+                session.record, msgspec.structs.replace(state, status="cancelled", ended_at=session.now())
             )
-        if (workspace := session.log.state.kept_workspace) is not None:
+        if (workspace := session.state.kept_workspace) is not None:
             await self._workspaces.destroy(workspace)
 
     # Before the first turn
 
     async def prepare(self, session: Worked) -> None:
         """Provision and set up; the workspace is in the log only when it is complete."""
-        order = session.record.spec.workspace
+        order = session.record.order
         if order is not None and not await _failed_with(session, lambda: self._prepare(session, order)):
             log.info("workspace.ready", session_id=session.record.id)
 
     async def _prepare(self, session: Worked, order: WorkspaceOrder) -> None:
         begun = [drafts.line(f"Preparing the workspace from {order.repo.url or order.repo.mode}.")]
-        if session.log.state.status == "queued":
+        if session.state.status == "queued":
             begun.insert(0, drafts.status("provisioning"))
         await session.note(begun)
         progress = ProgressLog(session)
@@ -98,7 +98,7 @@ class Pipeline:
         made = done.workspace
         async with undone_later_by(lambda: self._workspaces.destroy(made.id)):
             state = await self._frozen(session, made.id, _BEGINNING)
-        notes = [*_notes_on(done, session.record.spec.task), *_missing(made), *told_large(made.too_large)]
+        notes = [*_notes_on(done, session.record.task), *_missing(made), *told_large(made.too_large)]
         ready = [drafts.workspace(created(made, done.setup)), drafts.snapshot(kept(session, state, 0, _BEGINNING))]
         await session.note([*notes, *ready, drafts.status("running")])
 
@@ -112,7 +112,7 @@ class Pipeline:
         await _failed_with(session, lambda: self._restore(session))
 
     async def _restore(self, session: Worked) -> None:
-        wanted, made = session.log.state.restoring, session.log.state.workspace
+        wanted, made = session.state.restoring, session.state.workspace
         if wanted is None or made is None:
             return
         with_memory = wanted.native_session_id is not None
@@ -129,14 +129,14 @@ class Pipeline:
         await _failed_with(session, lambda: self._settle(session))
 
     async def _settle(self, session: Worked) -> None:
-        state = session.log.state
+        state = session.state
         if state.workspace is None:
             return
         turn = state.turn_count
         frozen = await self._frozen(session, state.workspace.workspace_id, f"after turn {turn}")
         written = [*told_large(frozen.too_large, state.too_large)]
         written.append(drafts.snapshot(kept(session, frozen, turn, f"after turn {turn}")))
-        if (task := session.record.spec.task) is not None:
+        if (task := session.record.task) is not None:
             written += await self._finished(session, task, frozen)
         if any(draft.type == "session.ended" for draft in written):
             await session.disconnect(force=False)  # nothing that it says may follow the end
@@ -147,7 +147,7 @@ class Pipeline:
         await _failed_with(session, lambda: self._wrap_up(session))
 
     async def _wrap_up(self, session: Worked) -> None:
-        state, task = session.log.state, session.record.spec.task
+        state, task = session.state, session.record.task
         is_kept = state.settled >= state.turn_count
         is_due = task is not None and task.delivery is not None and not state.delivered and state.turn_count > 0
         if state.kept_workspace is None or state.restoring is not None or (is_kept and not is_due):
@@ -165,7 +165,7 @@ class Pipeline:
 
     async def _finished(self, session: Worked, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
         """What is written when the turn of a task is over."""
-        state = session.log.state
+        state = session.state
         turn = state.last_turn
         if turn is None or turn.outcome == "failed":
             return [] if task.keep_open else drafts.failed(TaskFailed(reason=state.error or "the agent failed."))
@@ -180,7 +180,7 @@ class Pipeline:
         return [*handed_over, *(drafts.completed() if is_over else [])]
 
     async def _handed_over(self, session: Worked, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
-        if task.delivery is None or session.log.state.delivered:
+        if task.delivery is None or session.state.delivered:
             return []
         order = delivery_order(session, task.delivery, frozen.id)
         try:
@@ -222,7 +222,7 @@ def kept(
     session: Worked, frozen: FrozenState, turn: int, note: str, *, restored_from: str | None = None
 ) -> SnapshotCreatedData:
     """A snapshot as the log tells it."""
-    last = session.log.state.last_turn
+    last = session.state.last_turn
     return SnapshotCreatedData(
         snapshot_id=frozen.id,
         workspace_id=frozen.workspace,
@@ -230,7 +230,7 @@ def kept(
         tree=frozen.tree,
         turn_id=last.turn_id if last is not None and last.number == turn else None,
         note=note,
-        native_session_id=session.log.state.native_session_id,
+        native_session_id=session.state.native_session_id,
         memory_kept=frozen.memory_kept,
         restored_from=restored_from,
         too_large=frozen.too_large,
@@ -279,6 +279,6 @@ async def _failed_with(session: Worked, work: Callable[[], Coroutine[Any, Any, N
 
 def _given_up(session: Worked, error: OstlerError) -> list[Draft]:
     """Without its files there is no session; without a snapshot there is only no way back to this turn."""
-    if session.log.state.workspace is None or session.log.state.restoring is not None:
+    if session.state.workspace is None or session.state.restoring is not None:
         return drafts.failed(error)
     return [drafts.warning(f"The files of this turn were not kept: {error}", "snapshot_failed")]

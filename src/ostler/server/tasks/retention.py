@@ -14,8 +14,8 @@ from ostler.base.tasks import Background
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.state import TERMINAL
 from ostler.server.sessions.service import Sessions
-from ostler.server.sessions.state import TERMINAL
 from ostler.wire.workspace_events import WorkspaceRemovedData
 
 log = Log(__name__)
@@ -127,7 +127,7 @@ class Retention:
 
     async def _remove_alone(self, live: LiveSession, data: WorkspaceRemovedData) -> None:
         """The log first: what a killed server did not come to is removed by the next one."""
-        if live.log.state.kept_workspace != data.workspace_id:
+        if live.state.kept_workspace != data.workspace_id:
             return
         await live.note([drafts.removed(data)])
         with suppress(WorkspaceNotFound):

@@ -2,7 +2,7 @@
 
 from ostler.base.errors import InvalidRequest, NoWorkspace, TurnNotKept, WorkspaceRemoved
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.state import turn_before
+from ostler.server.sessions.log.state import turn_before
 from ostler.wire.sessions import Turn
 from ostler.wire.workspaces import Snapshot
 
@@ -11,12 +11,12 @@ NOW, BASE = "now", "base"
 
 def workspace_of(live: LiveSession) -> str:
     """The id of a session's workspace."""
-    state = live.log.state
+    state = live.state
     if state.removed is not None:
         raise WorkspaceRemoved(session=live.id, when=state.removed_at, why=state.removed)
     made = state.workspace
     if made is None:
-        why = " yet" if live.record.spec.workspace is not None else ""
+        why = " yet" if live.record.order is not None else ""
         raise NoWorkspace(session=live.id, why=why)
     return made.workspace_id
 

@@ -9,8 +9,8 @@ from ostler.base.undo import undone_later_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.state import spans_left_behind, turn_before
 from ostler.server.sessions.service import Sessions
-from ostler.server.sessions.state import spans_left_behind, turn_before
 from ostler.server.store.records import NewSession, StoredEvent
 from ostler.server.tasks.pipeline import created, kept, put_back
 from ostler.server.tasks.states import kept_after, kept_at, workspace_of
@@ -61,7 +61,7 @@ class Travel:
         workspace_of(live)
         await live.chores.do()
         await live.chores.alone(lambda: self._rewind(live, turn))
-        await live.go_on()
+        await live.turns.go_on()
 
     async def _rewind(self, live: LiveSession, turn: int) -> None:
         _refuse_unless_idle(live, "be rewound")
@@ -87,7 +87,7 @@ class Travel:
             raise SnapshotNotFound(snapshot=snapshot[:80])
         await live.chores.do()
         await live.chores.alone(lambda: self._restore(live, snapshot))
-        await live.go_on()
+        await live.turns.go_on()
 
     async def _restore(self, live: LiveSession, snapshot: str) -> None:
         _refuse_unless_idle(live, "get files back")
@@ -97,15 +97,15 @@ class Travel:
         await live.note([drafts.restored(WorkspaceRestoredData(workspace_id=workspace, snapshot_id=snapshot))])
         note = f"restored {snapshot}"
         frozen = await self._workspaces.snapshot(workspace, note, agent=live.record.agent, home=live.home)
-        again = kept(live, frozen, live.log.state.stands_at, note, restored_from=snapshot)
+        again = kept(live, frozen, live.state.stands_at, note, restored_from=snapshot)
         await live.note([drafts.snapshot(again)])
 
     async def _end_of(self, live: LiveSession, turn: int) -> int:
         """The last sequence of a turn, which must lead to where the conversation stands."""
         if turn == 0:
             first = await self._sessions.find_turn(live.id, 1)
-            return first.first_sequence - 1 if first is not None else live.log.last
-        left = spans_left_behind(await self._sessions.branching_turns(live.id), live.log.state)
+            return first.first_sequence - 1 if first is not None else live.last
+        left = spans_left_behind(await self._sessions.branching_turns(live.id), live.state)
         found = await self._sessions.find_turn(live.id, turn)
         if found is None or any(first <= turn <= last for first, last in left):
             raise NotInConversation(session=live.id, turn=turn)
@@ -114,7 +114,7 @@ class Travel:
     async def fork(self, live: LiveSession, wanted: ForkSession) -> LiveSession:
         """A new session that begins as this one was; this one does not notice."""
         workspace_of(live)
-        state = live.log.state
+        state = live.state
         head = turn_before(state.turn) if state.turn is not None else state.stands_at
         turn = head if wanted.turn is None else wanted.turn
         choose = kept_after if wanted.turn is None else kept_at
@@ -152,11 +152,11 @@ class Travel:
         origin = SessionForkedData(
             parent_id=live.id, turn=found.turn, snapshot_id=found.snapshot_id, native_session_id=_memory(found)
         )
-        title = wanted.title or (f"{live.log.state.title} (fork)" if live.log.state.title else None)
+        title = wanted.title or (f"{live.state.title} (fork)" if live.state.title else None)
         return [
             drafts.started({"agent": new.agent, "key": new.key, "forked_from": live.id, "turn": found.turn}),
             *copied,
-            drafts.info(title=title, labels=live.log.state.labels or None),
+            drafts.info(title=title, labels=live.state.labels or None),
             drafts.workspace(created(made)),
             drafts.snapshot(own),
             drafts.forked(origin),
@@ -165,7 +165,7 @@ class Travel:
 
 
 def _refuse_unless_idle(live: LiveSession, verb: str) -> None:
-    state = live.log.state
+    state = live.state
     if state.turn is not None:
         raise SessionBusy(session=live.id, turn=state.turn.turn_id)
     if state.status != "running":

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from ostler.server.sessions.state import SessionState
+from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
 from ostler.wire.tasks import (
     TaskAgentView,
@@ -44,14 +45,14 @@ def task_created(record: SessionRecord, state: SessionState) -> TaskCreated:
 
 def task_session(record: SessionRecord, state: SessionState) -> TaskSession:
     """A session with its task."""
-    spec, task = record.spec, record.spec.task
+    task = record.task
     version = task.agent_version if task is not None else None
     return TaskSession(
         id=record.id,
         tenant_id=(task.tenant_id if task is not None else None) or DEFAULT_TENANT,
         project_id=(task.project_id if task is not None else None) or record.project,
         task=TaskPart(prompt=task.prompt if task is not None else "", labels=state.labels),
-        agent=TaskAgentView(type=record.agent, version=version, model=state.model or spec.model),
+        agent=TaskAgentView(type=record.agent, version=version, model=settings_shown(record, state).model),
         runtime=_runtime(record),
         vcs=_vcs(record, state),
         status=state.status,
@@ -64,7 +65,7 @@ def task_session(record: SessionRecord, state: SessionState) -> TaskSession:
 
 
 def _runtime(record: SessionRecord) -> TaskRuntimeView:
-    order = record.spec.workspace
+    order = record.order
     if order is None:
         return TaskRuntimeView(type="local")
     given = order.runtime.resources
@@ -76,7 +77,7 @@ def _runtime(record: SessionRecord) -> TaskRuntimeView:
 
 
 def _vcs(record: SessionRecord, state: SessionState) -> TaskVcs:
-    order, made, task = record.spec.workspace, state.workspace, record.spec.task
+    order, made, task = record.order, state.workspace, record.task
     delivery = task.delivery if task is not None else None
     return TaskVcs(
         repo_mode=order.repo.mode if order is not None else "none",

@@ -10,9 +10,10 @@ from ostler.base.addresses import AddressRules
 from ostler.base.errors import AddressRefused, OstlerError
 from ostler.base.logs import Log
 from ostler.base.tasks import Background
+from ostler.server.sessions.log.state import TERMINAL, SessionState
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.sessions.service import Sessions
-from ostler.server.sessions.state import TERMINAL, SessionState
+from ostler.server.sessions.settings import settings_now
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import SessionRecord
 from ostler.server.tasks.views import task_session
@@ -43,7 +44,7 @@ class Webhooks:
 
     def tell(self, record: SessionRecord, state: SessionState) -> None:
         """The session has ended."""
-        task = record.spec.task
+        task = record.task
         self._begin(record, state, range(len(task.webhooks)) if task is not None else ())
 
     async def resume(self, sessions: Sessions) -> None:
@@ -61,9 +62,9 @@ class Webhooks:
 
     async def _see_to(self, record: SessionRecord, state: SessionState, number: int) -> None:
         """Make one call, unless it is about another end, and forget it."""
-        webhooks = record.spec.task.webhooks if record.spec.task is not None else ()
+        webhooks = record.task.webhooks if record.task is not None else ()
         webhook = webhooks[number]
-        keep_secret(record.spec)
+        keep_secret(settings_now(record, state))
         if webhook.event in {"session.ended", _EVENTS.get(state.status)}:
             body = WebhookCall(id=f"{record.id}-{number}", event=webhook.event, session=task_session(record, state))
             secret = signing.key(webhook.secret or self._secret)

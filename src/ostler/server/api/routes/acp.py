@@ -15,7 +15,6 @@ from ostler.server.api.validation import ANY_QUERY
 from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, Backing, read
 from ostler.server.dialects.acp.messages import INVALID_REQUEST, Incoming, Refusal, failure
 from ostler.server.dialects.acp.transports import Channel, HttpClient, HttpClients, SessionStream
-from ostler.server.sessions.feed import Feed
 
 _CONNECTION = "acp-connection-id"
 _SESSION = "acp-session-id"
@@ -123,10 +122,9 @@ async def acp_stream(request: Request[Any, Any, Any], services: Services, projec
     form_for(request, SSE)
     client = _client(request, _clients(state, services))
     if (wanted := request.headers.get(_SESSION)) is None:
-        feed = Feed(last=0, limit_bytes=0)
-        return EventStream(SessionStream(client, None), feed, services, holds=client)
+        return EventStream(SessionStream(client, None), None, services, holds=client)
     live = await services.sessions.live(project, wanted)
-    return EventStream(SessionStream(client, live.id), live.log.feed, services, holds=(client, live))
+    return EventStream(SessionStream(client, live.id), live.tail, services, holds=(client, live))
 
 
 @delete("/acp", operation_id="acp.leave", tags=_TAGS, status_code=202, role="operator")

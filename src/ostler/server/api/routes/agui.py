@@ -16,7 +16,6 @@ from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.agui.bodies import RunAgentInput, forwarded
 from ostler.server.dialects.agui.runs import RunRefused, RunStream, ShortStream, begin_run
-from ostler.server.sessions.feed import Feed
 
 
 @post("/agui", operation_id="agui.run", tags=["agui"], status_code=200, role="operator")
@@ -37,10 +36,9 @@ async def run_agent(
     try:
         run = await begin_run(services.sessions, project, data, chosen)
     except RunRefused as refused:
-        nothing = Feed(last=0, limit_bytes=0)
-        return EventStream(ShortStream(refused), nothing, services, holds=None, headers=headers)
+        return EventStream(ShortStream(refused), None, services, holds=None, headers=headers)
     stream = RunStream(services.sessions, run, data, services.settings.heartbeat_seconds)
-    return EventStream(stream, run.live.log.feed, services, holds=run.live, headers=headers)
+    return EventStream(stream, run.live.tail, services, holds=run.live, headers=headers)
 
 
 async def _agent(services: Services, named: str | None, current: str | None) -> str:

@@ -19,8 +19,8 @@ from ostler.server.dialects.ai_sdk.chat import Chat, Handed, running_turn
 from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
 from ostler.server.dialects.ai_sdk.requests import checked_key, invoke_request, turn_request
 from ostler.server.dialects.ai_sdk.turn_stream import TurnChunks, TurnStream
-from ostler.server.dialects.following import Follower
 from ostler.server.dialects.formats import subject_of
+from ostler.server.sessions.log.tail import Follower
 from ostler.wire.sessions import Interrupted
 
 _TAGS = ["chat"]
@@ -143,22 +143,22 @@ async def stop(chat: ChatId, services: Services, project: str) -> Interrupted:
     record = await _chat(services, project).current(chat)
     if record is None:
         raise SessionNotFound(session=chat)
-    return await (await services.sessions.live(project, record.id)).interrupt()
+    return await (await services.sessions.live(project, record.id)).turns.interrupt()
 
 
 def _stream(services: Services, handed: Handed, version: Version) -> EventStream:
     live = handed.live
 
     def is_open(ask_id: str) -> bool:
-        return ask_id in handed.answered or any(ask.ask_id == ask_id for ask in live.log.state.asks)
+        return ask_id in handed.answered or live.open_ask(ask_id) is not None
 
     profile = Profile(version=version, is_open=is_open)
     turn = TurnStream(subject_of(live.record), profile, handed.receipt, after=handed.offset, seen=handed.seen)
-    follower = Follower(services.sessions, live, offset=handed.offset)
+    follower = Follower(live.tail, offset=handed.offset)
     chunks = TurnChunks(follower, turn, heartbeat=services.settings.heartbeat_seconds)
     receipt = {RECEIPT_HEADER.decode(): msgspec.json.encode(handed.receipt).decode()}
     headers = {**_HEADERS, **_session_header(handed), **receipt}
-    return EventStream(chunks, live.log.feed, services, holds=live, headers=headers, farewell=b"")
+    return EventStream(chunks, live.tail, services, holds=live, headers=headers, farewell=b"")
 
 
 def _session_header(handed: Handed) -> dict[str, str]:

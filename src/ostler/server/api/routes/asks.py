@@ -35,7 +35,7 @@ async def reply_permission(
 ) -> Ask:
     """Allow once, allow for the session, or reject."""
     live = await services.sessions.live(project, session)
-    return await services.sessions.reply_permission(live, permission_id, data.reply, data.message)
+    return await live.asks.reply_permission(permission_id, data.reply, data.message)
 
 
 @post(
@@ -48,7 +48,7 @@ async def reply_permission(
 async def answer_question(session: str, question_id: str, services: Services, project: str, data: ReplyQuestion) -> Ask:
     """Answer a question."""
     live = await services.sessions.live(project, session)
-    return await services.sessions.answer_question(live, question_id, data.answers, None)
+    return await live.asks.answer_question(question_id, data.answers, None)
 
 
 @post(
@@ -64,7 +64,7 @@ async def reject_question(
     """Decline to answer a question."""
     live = await services.sessions.live(project, session)
     message = data.message if data else None
-    return await services.sessions.answer_question(live, question_id, None, message)
+    return await live.asks.answer_question(question_id, None, message)
 
 
 HANDLERS = (list_asks, reply_permission, answer_question, reject_question)

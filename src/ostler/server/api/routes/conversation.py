@@ -27,7 +27,7 @@ async def send_message(
     is_streamed = wants_stream(request)
     if is_streamed:
         services.counters.streams.admit(client_of(request.scope))
-    before = live.log.last
+    before = live.last
     receipt = await services.sessions.send(live, data)
     if not is_streamed:
         return Response(receipt, status_code=202)
@@ -60,13 +60,13 @@ async def get_queue(session: str, services: Services, project: str) -> Queue:
 @delete("/sessions/{session:str}/queue/{prompt_id:str}", operation_id="sessions.unqueue", tags=_TAGS, role="operator")
 async def delete_queued(session: str, prompt_id: str, services: Services, project: str) -> None:
     """Take a waiting prompt back."""
-    await (await services.sessions.live(project, session)).unqueue(prompt_id)
+    await (await services.sessions.live(project, session)).turns.unqueue(prompt_id)
 
 
 @delete("/sessions/{session:str}/queue", operation_id="sessions.clear-queue", tags=_TAGS, role="operator")
 async def clear_queue(session: str, services: Services, project: str) -> None:
     """Take all waiting prompts back."""
-    await (await services.sessions.live(project, session)).clear_queue()
+    await (await services.sessions.live(project, session)).turns.clear_queue()
 
 
 @get("/sessions/{session:str}/turns", operation_id="sessions.turns", tags=_TAGS, role="viewer")

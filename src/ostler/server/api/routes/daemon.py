@@ -29,9 +29,10 @@ from ostler.server.dialects.daemon.bodies import (
     DaemonSessions,
 )
 from ostler.server.dialects.daemon.projection import DaemonStream, daemon_page
-from ostler.server.dialects.following import Follower, Rendering
+from ostler.server.dialects.following import Rendering
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.tail import Follower
 from ostler.server.store.records import SessionFilter
 from ostler.wire.agents import Agent
 
@@ -137,7 +138,7 @@ async def send_and_stream(
     """Send a prompt and stream the events of its turn until that ends."""
     services.counters.streams.admit(client_of(request.scope))
     live = await services.sessions.live(project, session)
-    before = live.log.last
+    before = live.last
     receipt = await services.sessions.send(live, translation.prompt(data))
     headers = {RECEIPT_HEADER.decode(): msgspec.json.encode(receipt).decode()}
     turn = PromptTurn(receipt, after=before)
@@ -154,10 +155,10 @@ def _stream(
     headers: dict[str, str] | None = None,
 ) -> EventStream:
     stream = DaemonStream(live.record.key, turn)
-    follower = Follower(services.sessions, live, offset=offset, raw=raw)
+    follower = Follower(live.tail, offset=offset, raw=raw)
     heartbeat = services.settings.heartbeat_seconds
     chunks = Rendering(follower, stream.render, heartbeat=heartbeat, is_over=stream.is_over)
-    return EventStream(chunks, live.log.feed, services, holds=live, headers=headers)
+    return EventStream(chunks, live.tail, services, holds=live, headers=headers)
 
 
 @get("/sessions/{session:str}/events", operation_id="daemon.events", tags=_TAGS, role="viewer")
@@ -196,8 +197,8 @@ async def stream_events(
 async def terminate(session: str, services: Services, project: str) -> None:
     """End the session at once; ending it again does nothing."""
     live = await services.sessions.live(project, session)
-    if not live.log.state.ended:
-        await live.cancel()
+    if not live.state.ended:
+        await live.lifecycle.cancel()
 
 
 @post(
@@ -212,7 +213,7 @@ async def reply_permission(
 ) -> None:
     """Allow once, allow for the session, or reject."""
     live = await services.sessions.live(project, session)
-    await services.sessions.reply_permission(live, permission_id, data.reply, None)
+    await live.asks.reply_permission(permission_id, data.reply, None)
 
 
 @post(
@@ -227,7 +228,7 @@ async def answer_question(
 ) -> None:
     """Answer a question."""
     live = await services.sessions.live(project, session)
-    await services.sessions.answer_question(live, question_id, data.answers, None)
+    await live.asks.answer_question(question_id, data.answers, None)
 
 
 @post(
@@ -246,7 +247,7 @@ async def reject_question(
 ) -> None:
     """Decline to answer a question."""
     live = await services.sessions.live(project, session)
-    await services.sessions.answer_question(live, question_id, None, None)
+    await live.asks.answer_question(question_id, None, None)
 
 
 _UNPREFIXED = (

@@ -1,6 +1,5 @@
 """Events: pages, streams and logs."""
 
-import functools
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -18,10 +17,10 @@ from ostler.server.api.streams.projected import FormatName, find_format, project
 from ostler.server.api.streams.selection import Folded, Keep, Types, folded, kept_types
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.flat.projection import log_line_of
-from ostler.server.dialects.following import Follower, Rendering
+from ostler.server.dialects.following import Rendering
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log import frame
+from ostler.server.sessions.log.tail import Follower, frame
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import decode_event
 from ostler.wire.sessions import LogLine, LogList
@@ -59,10 +58,9 @@ def session_stream(
     keep: Keep | None = None,
 ) -> EventStream:
     """A stream of one session's events after the offset."""
-    source = functools.partial(services.sessions.events, live.id, raw=raw)
     heartbeat = services.settings.heartbeat_seconds
-    cursor = Cursor(live.log.feed, source, offset=offset, heartbeat=heartbeat, from_memory=not raw, show=only(keep))
-    return EventStream(cursor, live.log.feed, services, holds=live)
+    cursor = Cursor(live.tail, offset=offset, heartbeat=heartbeat, raw=raw, show=only(keep))
+    return EventStream(cursor, live.tail, services, holds=live)
 
 
 def turn_stream(
@@ -79,10 +77,10 @@ def turn_stream(
             written.append(frame(stored.number, stored.body))
         return b"".join(written)
 
-    follower = Follower(services.sessions, live, offset=offset)
+    follower = Follower(live.tail, offset=offset)
     heartbeat = services.settings.heartbeat_seconds
     chunks = Rendering(follower, render, heartbeat=heartbeat, is_over=lambda: turn.is_over)
-    return EventStream(chunks, live.log.feed, services, holds=live, headers=headers)
+    return EventStream(chunks, live.tail, services, holds=live, headers=headers)
 
 
 @get("/sessions/{session:str}/events", operation_id="events.list", tags=_TAGS, role="viewer")
@@ -176,17 +174,16 @@ async def project_events(
     """Events of all sessions in the order they became durable; a stream without offset starts now."""
     keep = kept_types(types)
     is_flat = wants_flat(form, alone=keep is None)
-    feed = services.sessions.project_feeds.of(project).feed
+    tail = services.sessions.project_tail(project)
     if not stream and not wants_stream(request):
         found = await services.sessions.project_events(project, offset or 0, limit, max_bytes=PAGE_BYTES)
         shown = [line for event in found if (line := flat_line(event.body)) is not None] if is_flat else None
-        return _page(found, feed.last, offset=offset or 0, keep=keep, shown=shown)
-    source = functools.partial(services.sessions.project_events, project)
-    start = resume_from(request, feed.last if offset is None else offset)
+        return _page(found, tail.last, offset=offset or 0, keep=keep, shown=shown)
+    start = resume_from(request, tail.last if offset is None else offset)
     heartbeat = services.settings.heartbeat_seconds
     show = flat_line if is_flat else only(keep)
-    cursor = Cursor(feed, source, offset=start, heartbeat=heartbeat, from_memory=True, show=show)
-    return EventStream(cursor, feed, services, holds=services)
+    cursor = Cursor(tail, offset=start, heartbeat=heartbeat, show=show)
+    return EventStream(cursor, tail, services, holds=services)
 
 
 @get("/sessions/{session:str}/logs", operation_id="events.logs", tags=_TAGS, role="viewer")

@@ -99,7 +99,7 @@ async def delete_session(session: str, services: Services, project: str) -> None
 async def stop_session(session: str, services: Services, project: str) -> Session:
     """Ask the agent to wrap up, then end the session."""
     live = await services.sessions.live(project, session)
-    await live.stop()
+    await live.lifecycle.stop()
     return live_view(live)
 
 
@@ -107,7 +107,7 @@ async def stop_session(session: str, services: Services, project: str) -> Sessio
 async def cancel_session(session: str, services: Services, project: str) -> Session:
     """End the session at once, by force."""
     live = await services.sessions.live(project, session)
-    await live.cancel()
+    await live.lifecycle.cancel()
     return live_view(live)
 
 
@@ -115,7 +115,7 @@ async def cancel_session(session: str, services: Services, project: str) -> Sess
 async def pause_session(session: str, services: Services, project: str) -> Session:
     """Freeze the agent where it stands."""
     live = await services.sessions.live(project, session)
-    await live.pause()
+    await live.lifecycle.pause()
     return live_view(live)
 
 
@@ -123,7 +123,7 @@ async def pause_session(session: str, services: Services, project: str) -> Sessi
 async def resume_session(session: str, services: Services, project: str) -> Session:
     """Let a paused session go on."""
     live = await services.sessions.live(project, session)
-    await live.resume()
+    await live.lifecycle.resume()
     return live_view(live)
 
 
@@ -132,7 +132,7 @@ async def resume_session(session: str, services: Services, project: str) -> Sess
 )
 async def interrupt_session(session: str, services: Services, project: str) -> Interrupted:
     """End the turn under way; the session goes on."""
-    return await (await services.sessions.live(project, session)).interrupt()
+    return await (await services.sessions.live(project, session)).turns.interrupt()
 
 
 HANDLERS = (

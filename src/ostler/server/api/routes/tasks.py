@@ -23,7 +23,7 @@ async def create_task(services: Services, project: str, data: CreateTask) -> Res
     _check_host(data.workspace.execution_host_id)
     agent = await find_agent(services, data.agent.type)
     live, _ = await services.sessions.create(project, session_of(data, agent), spec_of(data))
-    view = task_created(live.record, live.log.state)
+    view = task_created(live.record, live.state)
     return Response(view, status_code=201, headers={"location": view.links.self})
 
 

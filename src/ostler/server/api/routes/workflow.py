@@ -13,7 +13,7 @@ from ostler.server.api.streams.projected import subject_in
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.beginning import begin
 from ostler.server.dialects.conversation import left_behind
-from ostler.server.dialects.following import Follower, Rendering, turn_boundary
+from ostler.server.dialects.following import Rendering, turn_boundary
 from ostler.server.dialects.workflow import translation
 from ostler.server.dialects.workflow.bodies import (
     CreateExecution,
@@ -27,6 +27,7 @@ from ostler.server.dialects.workflow.status import state_word
 from ostler.server.dialects.workflow.stream import WorkflowStream
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.tail import Follower
 from ostler.server.store.records import SessionFilter, SessionRecord
 from ostler.wire.sessions import SendMessage
 
@@ -38,12 +39,12 @@ _TAGS = ["workflows"]
 async def _live(services: Services, project: str, org: str, execution: str) -> LiveSession:
     org = translation.checked_org(org)
     live = await services.sessions.live(project, execution)
-    translation.check_owner(live.log.state.labels, org, execution)
+    translation.check_owner(live.state.labels, org, execution)
     return live
 
 
 def _view(live: LiveSession) -> Execution:
-    return translation.execution_view(live.record, live.log.state, live.log.updated_at, is_ending=live.is_ending)
+    return translation.execution_view(live.record, live.state, live.updated_at, is_ending=live.is_ending)
 
 
 @post("/", status_code=201, operation_id="workflows.create", tags=_TAGS, role="operator")
@@ -103,15 +104,15 @@ async def stream_execution(
 ) -> Response[Any]:
     """Tokens, state and task changes: from the latest turn on, or from an offset."""
     live = await _live(services, project, org, execution)
-    last = await turn_boundary(services.sessions, live.id, live.log.last)
+    last = await turn_boundary(services.sessions, live.id, live.last)
     wanted = resume_from(request, last.offset if offset is None else offset)
     start = await turn_boundary(services.sessions, live.id, wanted)
     past = await left_behind(services.sessions, live.record)
     subject = subject_in(services, live.record, start.turns)
     stream = WorkflowStream(subject, quiet_until=wanted, past=past)
-    follower = Follower(services.sessions, live, offset=start.offset)
+    follower = Follower(live.tail, offset=start.offset)
     chunks = Rendering(follower, stream.render, heartbeat=services.settings.heartbeat_seconds, is_over=stream.is_over)
-    return EventStream(chunks, live.log.feed, services, holds=live)
+    return EventStream(chunks, live.tail, services, holds=live)
 
 
 @post("/{execution:str}/signal", status_code=200, operation_id="workflows.signal", tags=_TAGS, role="operator")
@@ -126,9 +127,9 @@ async def signal_execution(org: str, execution: str, services: Services, project
             receipt = await services.sessions.send(live, SendMessage(message=payload.text, when_busy="steer"))
             return SignalReceived(status="accepted", disposition=receipt.disposition)
         case "permissionReply" if payload.permission_id and payload.reply:
-            await services.sessions.reply_permission(live, payload.permission_id, payload.reply, payload.text)
+            await live.asks.reply_permission(payload.permission_id, payload.reply, payload.text)
         case "questionReply" if payload.question_id:
-            await services.sessions.answer_question(live, payload.question_id, payload.answers, payload.text)
+            await live.asks.answer_question(payload.question_id, payload.answers, payload.text)
         case "permissionReply" | "questionReply":
             raise translation.refused("payload", f"a {data.name} needs the ask's id and the answer")
         case _:
@@ -141,8 +142,8 @@ async def signal_execution(org: str, execution: str, services: Services, project
 async def cancel_execution(org: str, execution: str, services: Services, project: str) -> Execution:
     """End an execution; ending it again does nothing."""
     live = await _live(services, project, org, execution)
-    if not live.log.state.ended:
-        await live.cancel()
+    if not live.state.ended:
+        await live.lifecycle.cancel()
     return _view(live)
 
 
@@ -155,10 +156,10 @@ async def execution_state(org: str, execution: str, services: Services, project:
             messages, _ = await services.sessions.messages(live.id, 0, _ALL)
             return StateValue(key=key, value=translation.history(messages))
         case "status":
-            status = translation.status_of(live.log.state, is_ending=live.is_ending)
+            status = translation.status_of(live.state, is_ending=live.is_ending)
             return StateValue(key=key, value=state_word(status))
         case "currentTurn":
-            return StateValue(key=key, value=live.log.state.turn_count)
+            return StateValue(key=key, value=live.state.turn_count)
         case _:
             if not key:
                 raise translation.refused("key", f"choose one of {', '.join(translation.STATE_KEYS)}")

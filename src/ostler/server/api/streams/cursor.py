@@ -1,21 +1,16 @@
 """One client's place in a log: the number of an event and how far into it; the bytes are everybody's."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from ostler.server.api.streams.outflow import PIECE_BYTES
 from ostler.server.api.streams.selection import Keep
-from ostler.server.sessions.feed import Feed
-from ostler.server.sessions.log import frame, unframed
+from ostler.server.sessions.log.tail import Tail, frame, unframed
 from ostler.server.store.records import StoredEvent
 
 _READ_BYTES = PIECE_BYTES - 4096
 """Of the newest events; with the one that goes over it there is still one piece, most often."""
-_PAGE = 1000
 HEARTBEAT = b": still here\n\n"
-Source = Callable[[int, int], Awaitable[list[StoredEvent]]]
-"""Where a cursor reads what has fallen out of memory: up to `limit` events after an offset."""
-
 Show = Callable[[bytes], bytes | None]
 """What a client sees of an encoded event; None leaves it out."""
 
@@ -30,29 +25,27 @@ class CutOff(Exception):
 
 
 class Cursor:
-    """Gives the frames of a feed in pieces. What it has to put away it reads again."""
+    """Gives the frames of a log in pieces. What it has to put away it reads again."""
 
-    __slots__ = ("_feed", "_frames", "_from_memory", "_heartbeat", "_offset", "_position", "_show", "_source", "_until")
+    __slots__ = ("_frames", "_heartbeat", "_offset", "_position", "_raw", "_show", "_tail", "_until")
 
     def __init__(
         self,
-        feed: Feed,
-        source: Source,
+        tail: Tail,
         *,
         offset: int,
         heartbeat: float,
-        from_memory: bool,
+        raw: bool = False,
         show: Show | None = None,
     ) -> None:
-        self._feed = feed
+        self._tail = tail
         self._show = show
-        self._source = source
         self._offset = offset
         self._position = 0
         self._frames: deque[tuple[int, bytes]] = deque()
         self._until = offset
         self._heartbeat = heartbeat
-        self._from_memory = from_memory
+        self._raw = raw
 
     @property
     def held(self) -> int:
@@ -71,24 +64,23 @@ class Cursor:
         """The next piece, a heartbeat when nothing happens, None when nothing will."""
         if self._frames:
             return self._piece()
-        if self._offset >= self._feed.last and not self._feed.closed:
-            await self._feed.wait(self._offset, timeout=self._heartbeat)
-        if self._offset < self._feed.last:
+        await self._tail.wait(self._offset, timeout=self._heartbeat)
+        if self._offset < self._tail.last:
             return await self._read()
-        return None if self._feed.closed else HEARTBEAT
+        return None if self._tail.is_closed else HEARTBEAT
 
     async def _read(self) -> bytes:
-        frames = self._feed.after(self._offset, _READ_BYTES) if self._from_memory else None
+        frames = None if self._raw else self._tail.newest(self._offset, _READ_BYTES)
         if frames is not None:
             return self._begin(range(self._offset + 1, self._offset + len(frames) + 1), frames)
-        stored = await self._source(self._offset, _PAGE)
+        stored = await self._tail.stored(self._offset, raw=self._raw)
         if stored:
             return self._begin(
                 [event.number for event in stored], [frame(event.number, with_raw(event)) for event in stored]
             )
         if self._position:
             raise CutOff
-        self._offset = self._feed.last  # deleted while it was being read
+        self._offset = self._tail.last  # deleted while it was being read
         return b""
 
     def _begin(self, numbers: Sequence[int], frames: Sequence[bytes]) -> bytes:

@@ -18,9 +18,10 @@ from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects import PROJECTIONS
 from ostler.server.dialects.conversation import LeftBehind, left_behind
-from ostler.server.dialects.following import Follower, Rendering, turn_boundary
+from ostler.server.dialects.following import Rendering, turn_boundary
 from ostler.server.dialects.formats import Format, Subject, subject_of
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.tail import Follower
 from ostler.server.store.records import SessionRecord, StoredEvent
 from ostler.wire.events import decode_event
 
@@ -79,9 +80,9 @@ class _ProjectedLog:
 async def projected_stream(services: Services, live: LiveSession, found: Format, *, offset: int) -> EventStream:
     """A stream of what comes from the events after the offset."""
     log, start = await _opened(services, live.record, found, offset)
-    follower = Follower(services.sessions, live, offset=start)
+    follower = Follower(live.tail, offset=start)
     chunks = Rendering(follower, log.frames, heartbeat=services.settings.heartbeat_seconds)
-    return EventStream(chunks, live.log.feed, services, holds=live)
+    return EventStream(chunks, live.tail, services, holds=live)
 
 
 async def _opened(services: Services, record: SessionRecord, found: Format, offset: int) -> tuple[_ProjectedLog, int]:

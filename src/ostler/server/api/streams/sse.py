@@ -12,7 +12,7 @@ from ostler.server.api.problems import refuse
 from ostler.server.api.services import Services
 from ostler.server.api.streams.cursor import Cursor, CutOff
 from ostler.server.api.streams.outflow import Chunks, Pieces, Rendered, Shelf
-from ostler.server.sessions.feed import Feed
+from ostler.server.sessions.log.tail import Tail
 
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -43,7 +43,7 @@ class EventStream(Response[None]):
     def __init__(
         self,
         chunks: Chunks | Cursor,
-        feed: Feed,
+        tail: Tail | None,
         services: Services,
         *,
         holds: object,
@@ -52,7 +52,7 @@ class EventStream(Response[None]):
     ) -> None:
         super().__init__(None, media_type="text/event-stream")
         pieces = chunks if isinstance(chunks, Cursor) else Rendered(chunks, services.settings.state_dir)
-        self._stream = _Stream(pieces, feed, services, holds, headers or {}, farewell)
+        self._stream = _Stream(pieces, tail, services, holds, headers or {}, farewell)
 
     def to_asgi_response(self, *_: Any, **__: Any) -> Any:
         """Litestar asks for the ASGI application of a response."""
@@ -88,12 +88,12 @@ class Streams:
 
 
 class _Stream:
-    __slots__ = ("_farewell", "_feed", "_headers", "_holds", "_pieces", "_services")
+    __slots__ = ("_farewell", "_headers", "_holds", "_pieces", "_services", "_tail")
 
     def __init__(
         self,
         pieces: Pieces,
-        feed: Feed,
+        tail: Tail | None,
         services: Services,
         holds: object,
         headers: dict[str, str],
@@ -101,14 +101,15 @@ class _Stream:
     ) -> None:
         self._farewell = farewell
         self._pieces = pieces
-        self._feed = feed
+        self._tail = tail
         self._services = services
         self._holds = holds  # keeps the live session in memory while it is watched
         self._headers = headers
 
     async def write(self, receive: Receive, send: Send, flow: Flow, shelf: Shelf) -> None:
         """Send all there is until there is no more or nobody to send it to."""
-        self._feed.watch()
+        if self._tail is not None:
+            self._tail.watch()
         gone = asyncio.create_task(_until_disconnect(receive))
         gone.add_done_callback(functools.partial(_stop_writing, asyncio.current_task()))
         try:
@@ -122,7 +123,8 @@ class _Stream:
             gone.cancel()
             shelf.take_back(self._pieces)
             self._pieces.close()
-            self._feed.unwatch()
+            if self._tail is not None:
+                self._tail.unwatch()
 
     async def _write(self, send: Send, flow: Flow, shelf: Shelf) -> None:
         await send(self._start())

@@ -20,11 +20,10 @@ from ostler.server.dialects.acp.messages import (
 )
 from ostler.server.dialects.acp.updates import AcpUpdates
 from ostler.server.dialects.conversation import LeftBehind
-from ostler.server.dialects.following import Follower
 from ostler.server.dialects.formats import subject_of
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.log.tail import Follower
 from ostler.wire.events import (
     AnyEvent,
     ErrorRaised,
@@ -58,7 +57,6 @@ class Attachment:
 
     def __init__(
         self,
-        sessions: Sessions,
         live: LiveSession,
         *,
         start: int,
@@ -71,7 +69,7 @@ class Attachment:
         """Held while a prompt is sent, so that its events are not told before it is known whose it is."""
         self.asked: dict[str, Asked] = {}
         self._updates = AcpUpdates(subject_of(live.record))
-        self._follower = Follower(sessions, live, offset=start)
+        self._follower = Follower(live.tail, offset=start)
         self._quiet_until = quiet_until
         self._past = past or LeftBehind()
         self._forms = forms
@@ -117,21 +115,17 @@ class Attachment:
         await self._something(timeout)
         letters, self._letters = self._letters, []
         self._letter_came.clear()
-        found = await self._follower.next(timeout=0) if self._has_events() else []
+        found = await self._follower.next(timeout=0) if self._follower.has_more else []
         if found is None:
             return letters or None
         async with self.lock:
             return [*letters, *(message for stored in found for message in self._messages(decode_event(stored.body)))]
 
-    def _has_events(self) -> bool:
-        feed = self.live.log.feed
-        return feed.last > self._follower.offset or feed.closed
-
     async def _something(self, timeout: float) -> None:
-        if self._letters or self._has_events():
+        if self._letters or self._follower.has_more:
             return
         waits = {
-            asyncio.ensure_future(self.live.log.feed.wait(self._follower.offset, timeout=timeout)),
+            asyncio.ensure_future(self._follower.wait(timeout=timeout)),
             asyncio.ensure_future(self._letter_came.wait()),
         }
         try:
@@ -159,20 +153,17 @@ class Attachment:
 
     def _about_asks(self, event: AnyEvent | UnknownEvent) -> Iterator[Json]:
         match event:
-            case PermissionRequested(data=PermissionData(permission_id=ask_id) as data) if self._is_open(ask_id):
+            case PermissionRequested(data=PermissionData(permission_id=ask_id) as data) if self.live.open_ask(ask_id):
                 known = data.item_id is not None and self._updates.has_call(data.item_id)
                 call_id = data.item_id if known and data.item_id else ask_id
                 params = asks.permission_params(self.live.id, data, call_id)
                 yield self._ask(ask_id, Asked(ask=data), "session/request_permission", params)
-            case QuestionRequested(data=QuestionData(question_id=ask_id) as data) if self._is_open(ask_id):
+            case QuestionRequested(data=QuestionData(question_id=ask_id) as data) if self.live.open_ask(ask_id):
                 yield self.question(data)
             case PermissionResolved(data=PermissionData(permission_id=ask_id)):
                 yield from self._withdrawn(ask_id)
             case QuestionResolved(data=QuestionData(question_id=ask_id)):
                 yield from self._withdrawn(ask_id)
-
-    def _is_open(self, ask_id: str) -> bool:
-        return any(ask.ask_id == ask_id for ask in self.live.log.state.asks)
 
     def _ask(self, ask_id: str, asked: Asked, method: str, params: Json) -> Json:
         request_id = f"{self.live.id}/{ask_id}"

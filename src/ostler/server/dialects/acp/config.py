@@ -5,7 +5,7 @@ from typing import get_args
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.messages import INVALID_PARAMS, Refusal
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.settings import SessionChange, settings_now
+from ostler.server.sessions.settings import SessionChange
 from ostler.wire.agents import Agent
 from ostler.wire.events import PermissionMode
 
@@ -21,13 +21,13 @@ def modes(live: LiveSession, agent: Agent) -> Json | None:
 
 
 def _current_mode(live: LiveSession, agent: Agent) -> str:
-    return live.record.spec.mode or live.log.state.mode or agent.modes[0].id
+    return live.settings.mode or live.state.mode or agent.modes[0].id
 
 
 def config_options(live: LiveSession, agent: Agent) -> list[Json]:
     """Everything that can be set, with what is set now."""
-    state = live.log.state
-    spec = settings_now(live.record.spec, state)
+    state = live.state
+    spec = live.settings
     found = [_select("permission_mode", "Permissions", "_permission_mode", spec.permission_mode, _PERMISSIONS)]
     if agent.modes:
         names = {mode.id: mode.name for mode in agent.modes}

@@ -2,29 +2,28 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from ostler import __version__
-from ostler.base.errors import OstlerError, Unprocessable, UnsupportedAgent
+from ostler.base.errors import OstlerError, UnsupportedAgent
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.base.tasks import Background
-from ostler.server.dialects.acp import asks, config, messages
-from ostler.server.dialects.acp.attachment import Asked, Attachment
+from ostler.server.dialects.acp import config, messages
+from ostler.server.dialects.acp.attachment import Attachment
+from ostler.server.dialects.acp.attachments import Attachments, Outlet
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.messages import Incoming, Refusal, answer, failure, notification
 from ostler.server.dialects.acp.prompts import create_session, mcp_servers, prompt_parts
-from ostler.server.dialects.conversation import LeftBehind, left_behind
-from ostler.server.dialects.following import turn_boundary
-from ostler.server.sessions.answers import questions_of
+from ostler.server.dialects.acp.replies import take_reply
+from ostler.server.dialects.conversation import left_behind
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionFilter
 from ostler.wire.agents import Agent
-from ostler.wire.events import PermissionData, QuestionData
 from ostler.wire.sessions import SendMessage
 
 log = Log(__name__)
@@ -32,22 +31,6 @@ T = TypeVar("T", bound=messages.Params)
 _PAGE = 50
 _NAMES = {"mcp_servers": "mcpServers"}
 _decoder = msgspec.json.Decoder(Incoming)
-
-
-class Outlet(Protocol):
-    """How a client hears of things; implemented once for each way it can be connected."""
-
-    async def send(self, message: Json) -> None:
-        """Tell something that belongs to no attached session."""
-
-    def attach(self, attachment: Attachment) -> None:
-        """Begin to pass on what an attached session has to say."""
-
-    async def detach(self, attachment: Attachment) -> None:
-        """Stop that."""
-
-    def is_read(self, session_id: str) -> bool:
-        """Whether somebody takes what the session says now."""
 
 
 class Backing(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,10 +48,9 @@ class AcpConnection:
 
     def __init__(self, backing: Backing, outlet: Outlet) -> None:
         self.id = new_id("acp")
-        self.attachments: dict[str, Attachment] = {}
+        self.attachments = Attachments(backing.sessions, outlet)
         self._backing = backing
         self._outlet = outlet
-        self._forms = False
         self._initialized = False
         self._one_at_a_time = asyncio.Lock()
 
@@ -92,7 +74,7 @@ class AcpConnection:
         """Do what a message asks for, one after the other."""
         async with self._one_at_a_time:
             if incoming.method is None:
-                await self._answered(incoming)
+                await take_reply(self.attachments, incoming)
                 return
             try:
                 result = await self._call(incoming)
@@ -131,8 +113,7 @@ class AcpConnection:
 
     async def close(self) -> None:
         """The client left; its sessions go on."""
-        for session_id in list(self.attachments):
-            await self._detach(session_id)
+        await self.attachments.close()
 
     # Requests
 
@@ -140,7 +121,7 @@ class AcpConnection:
         wanted = _params(incoming, messages.Initialize)
         capabilities = wanted.client_capabilities
         elicitation = capabilities.elicitation if capabilities else None
-        self._forms = elicitation is not None and elicitation.form is not None
+        self.attachments.forms = elicitation is not None and elicitation.form is not None
         self._initialized = True
         return {
             "protocolVersion": messages.VERSION,
@@ -153,23 +134,23 @@ class AcpConnection:
         wanted = create_session(_params(incoming, messages.NewSession), self._backing.default_agent)
         live, _ = await self._backing.sessions.create(self._backing.project, wanted)
         await self._outlet.send(answer(incoming.id, await self._opened(live)))
-        await self._attach_now(live)
+        await self.attachments.attach_now(live)
         return None
 
     async def load_session(self, incoming: Incoming) -> Json:
         live = await self._open(incoming)
         past = await left_behind(self._backing.sessions, live.record)
-        earlier = await self._detach(live.id)
-        attachment = self._attach(live, start=0, quiet_until=0, past=past)
+        earlier = await self.attachments.detach(live.id)
+        attachment = self.attachments.attach(live, start=0, quiet_until=0, past=past)
         if earlier is not None:
             attachment.inherit(earlier)
         if self._outlet.is_read(live.id):
-            await attachment.told(live.log.last)
+            await attachment.told(live.last)
         return await self._opened(live)
 
     async def resume_session(self, incoming: Incoming) -> Json:
         live = await self._open(incoming)
-        await self._attach_now(live)
+        await self.attachments.attach_now(live)
         return await self._opened(live)
 
     async def list_sessions(self, incoming: Incoming) -> Json:
@@ -178,9 +159,9 @@ class AcpConnection:
         chosen = SessionFilter(project=self._backing.project, page=page, per_page=_PAGE)
         records, total = await self._backing.sessions.page(chosen)
         shown = [
-            {"sessionId": record.id, "cwd": record.spec.cwd, "title": record.title, "updatedAt": record.updated_at}
+            {"sessionId": record.id, "cwd": record.cwd, "title": record.title, "updatedAt": record.updated_at}
             for record in records
-            if wanted.cwd in {None, record.spec.cwd}
+            if wanted.cwd in {None, record.cwd}
         ]
         following = {"nextCursor": str(page + 1)} if page * _PAGE < total else {}
         return {"sessions": shown, **following}
@@ -190,14 +171,14 @@ class AcpConnection:
         attachment = await self._attached(wanted.session_id)
         message = SendMessage(parts=prompt_parts(wanted.prompt))
         async with attachment.lock:
-            before = attachment.live.log.last
+            before = attachment.live.last
             receipt = await self._backing.sessions.send(attachment.live, message)
             if not isinstance(incoming.id, msgspec.UnsetType):
                 attachment.expect(incoming.id, receipt, after=before)
 
     async def cancel(self, incoming: Incoming) -> Json:
         live = await self._live(_params(incoming, messages.OfSession).session_id)
-        self._backing.background.spawn(live.interrupt(), method="session/cancel", session_id=live.id)
+        self._backing.background.spawn(live.turns.interrupt(), method="session/cancel", session_id=live.id)
         return {}
 
     async def set_mode(self, incoming: Incoming) -> Json:
@@ -223,59 +204,17 @@ class AcpConnection:
 
     async def close_session(self, incoming: Incoming) -> None:
         live = await self._live(_params(incoming, messages.OfSession).session_id)
-        if live.log.state.turn is not None:
-            await live.interrupt()
+        if live.state.turn is not None:
+            await live.turns.interrupt()
         await live.disconnect(force=False)
-        await self._detach(live.id)
+        await self.attachments.detach(live.id)
         await self._outlet.send(answer(incoming.id, {}))
 
     async def delete_session(self, incoming: Incoming) -> Json:
         session_id = _params(incoming, messages.OfSession).session_id
-        await self._detach(session_id)
+        await self.attachments.detach(session_id)
         await self._backing.sessions.delete(self._backing.project, session_id)
         return {}
-
-    # Answers to what the client was asked
-
-    async def _answered(self, incoming: Incoming) -> None:
-        session_id, _, _ = str(incoming.id).partition("/")
-        attachment = self.attachments.get(session_id)
-        asked = attachment.asked.pop(str(incoming.id), None) if attachment else None
-        if attachment is None or asked is None:
-            return
-        result = None if incoming.result is msgspec.UNSET else incoming.result
-        try:
-            await self._decide(attachment, asked, result)
-        except asks.Withdrawn:  # the turn is being cancelled, or the client cannot show it: others may still answer
-            log.info("acp.ask_withdrawn", session_id=session_id)
-        except Unprocessable as error:  # no answer to what was asked, so it is asked again
-            log.info("acp.answer_unfit", session_id=session_id, reason=str(error))
-            if isinstance(asked.ask, QuestionData):
-                attachment.post(attachment.question(asked.ask))
-        except OstlerError as error:  # somebody else was faster
-            log.info("acp.answer_refused", session_id=session_id, reason=str(error))
-
-    async def _decide(self, attachment: Attachment, asked: Asked, result: Any) -> None:
-        sessions, live = self._backing.sessions, attachment.live
-        if isinstance(asked.ask, PermissionData):
-            reply = asks.permission_reply(result)
-            await sessions.reply_permission(live, asked.ask.permission_id, reply, None)
-            return
-        try:
-            answers = self._answers(asked, asked.ask, result)
-        except asks.Declined:
-            await sessions.answer_question(live, asked.ask.question_id, None, None)
-            return
-        if len(answers) < len(questions_of(asked.ask)):
-            attachment.post(attachment.choice(asked))
-        else:
-            await sessions.answer_question(live, asked.ask.question_id, tuple(answers), None)
-
-    def _answers(self, asked: Asked, question: QuestionData, result: Any) -> list[tuple[str, ...]]:
-        if asked.is_form:
-            return list(asks.form_answers(question, result))
-        asked.answers.append(asks.choice_answer(question, len(asked.answers), result))
-        return asked.answers
 
     # Sessions
 
@@ -286,33 +225,12 @@ class AcpConnection:
         """The session to attach to, with the client's tool servers unless it is over and nothing runs any more."""
         wanted = _params(incoming, messages.OpenSession)
         live, servers = await self._live(wanted.session_id), mcp_servers(wanted.mcp_servers)
-        if servers and not live.log.state.ended:
+        if servers and not live.state.ended:
             await self._backing.sessions.configure(live, SessionChange(mcp_servers=servers), _NAMES)
         return live
 
     async def _attached(self, session_id: str) -> Attachment:
-        return await self._attach_now(await self._live(session_id))
-
-    async def _attach_now(self, live: LiveSession) -> Attachment:
-        """Tell what happens from now on; what is under way is read from its beginning, so that it is understood."""
-        now = live.log.last
-        start = await turn_boundary(self._backing.sessions, live.id, now)
-        return self.attachments.get(live.id) or self._attach(live, start=start.offset, quiet_until=now)
-
-    def _attach(self, live: LiveSession, *, start: int, quiet_until: int, past: LeftBehind | None = None) -> Attachment:
-        attachment = Attachment(
-            self._backing.sessions, live, start=start, quiet_until=quiet_until, forms=self._forms, past=past
-        )
-        self.attachments[live.id] = attachment
-        self._outlet.attach(attachment)
-        return attachment
-
-    async def _detach(self, session_id: str) -> Attachment | None:
-        attachment = self.attachments.pop(session_id, None)
-        if attachment is not None:
-            attachment.retire()
-            await self._outlet.detach(attachment)
-        return attachment
+        return await self.attachments.attach_now(await self._live(session_id))
 
     async def _opened(self, live: LiveSession) -> Json:
         agent = await self._agent_of(live)

@@ -46,8 +46,7 @@ class Channel:
         return any(attachment.live.id == session_id for attachment in self._pumps)
 
     async def _pump(self, attachment: Attachment) -> None:
-        feed = attachment.live.log.feed
-        feed.watch()
+        attachment.live.tail.watch()
         try:
             while (messages := await attachment.next(timeout=_POLL_SECONDS)) is not None:
                 for message in messages:
@@ -57,7 +56,7 @@ class Channel:
         except Exception as error:  # noqa: BLE001 - the edge of a background task: most often the client is gone
             log.info("acp.channel_broken", session_id=attachment.live.id, reason=repr(error))
         finally:
-            feed.unwatch()
+            attachment.live.tail.unwatch()
 
 
 class HttpClient:

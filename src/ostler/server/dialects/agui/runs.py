@@ -11,10 +11,11 @@ from ostler.server.dialects.agui.interrupts import Answers, Approval, Json, answ
 from ostler.server.dialects.agui.projection import AguiProjection
 from ostler.server.dialects.agui.prompts import instructions_of, prompt_of
 from ostler.server.dialects.beginning import begin, send
-from ostler.server.dialects.following import Follower, Rendering, turn_boundary
+from ostler.server.dialects.following import Rendering, turn_boundary
 from ostler.server.dialects.formats import subject_of
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.tail import Follower
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import AnyEvent, UnknownEvent, decode_event
@@ -59,10 +60,10 @@ async def begin_run(
             raise RunRefused(f"There is no thread '{wanted.thread_id}' to resume.", "unknown_interrupt")
         sessions.refuse_changes(live, props.change, NAMES)
         return await _resume(sessions, live, wanted.resume)
-    if live is not None and live.log.state.asks:
-        waiting = ", ".join(ask.ask_id for ask in live.log.state.asks)
+    if live is not None and live.state.asks:
+        waiting = ", ".join(ask.ask_id for ask in live.state.asks)
         raise RunRefused(f"The thread waits for answers; resume it with: {waiting}.", "interrupt_pending")
-    prompt = prompt_of(wanted, live.record.spec if live is not None else None)
+    prompt = prompt_of(wanted, live.settings if live is not None else None)
     if live is not None:
         begun = await send(sessions, live, prompt, props.change, NAMES)
     else:
@@ -83,9 +84,9 @@ async def _resume(sessions: Sessions, live: LiveSession, entries: tuple[ResumeEn
     asked = await sessions.known_asks(live.id, [entry.interrupt_id for entry in entries])
     known = {ask.ask_id: ask for ask in asked}
     answers = [(_known(known, entry), _checked(known, entry)) for entry in entries]
-    before, turn = live.log.last, live.log.state.turn
+    before, turn = live.last, live.state.turn
     answered = {entry.interrupt_id for entry in entries}
-    unanswered = tuple(ask for ask in live.log.state.asks if ask.ask_id not in answered)
+    unanswered = tuple(ask for ask in live.state.asks if ask.ask_id not in answered)
     for ask, answer in answers:
         await _decide(sessions, live, ask, answer)
     receipt = PromptReceipt(prompt_id="", disposition="steered", turn_id=turn.turn_id) if turn else None
@@ -110,9 +111,9 @@ def _checked(known: dict[str, Ask], entry: ResumeEntry) -> Approval | Answers:
 async def _decide(sessions: Sessions, live: LiveSession, ask: Ask, answer: Approval | Answers) -> None:
     try:
         if isinstance(answer, Approval):
-            await sessions.reply_permission(live, ask.ask_id, answer.reply, answer.message)
+            await live.asks.reply_permission(ask.ask_id, answer.reply, answer.message)
         else:
-            await sessions.answer_question(live, ask.ask_id, answer.answers, None)
+            await live.asks.answer_question(ask.ask_id, answer.answers, None)
     except AskResolved:  # the same answer sent twice, or somebody else was faster: the run goes on either way
         return
 
@@ -143,7 +144,7 @@ class RunStream:
         """What can be said at once: a run that has nothing to wait for ends here."""
         live = self._run.live
         start = await turn_boundary(self._sessions, live.id, self._run.after)
-        follower = Follower(self._sessions, live, offset=start.offset)
+        follower = Follower(live.tail, offset=start.offset)
         self._rest = Rendering(follower, self._render, heartbeat=self._heartbeat, is_over=lambda: self._over)
         outcome: Json = {"type": "success"}
         if self._run.unanswered:

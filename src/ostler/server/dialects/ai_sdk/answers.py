@@ -8,9 +8,9 @@ import msgspec
 from ostler.base.errors import Stopping, Unprocessable
 from ostler.server.dialects.ai_sdk.bodies import OutputData, Outputs, Status, TurnResponse
 from ostler.server.dialects.ai_sdk.chat import Handed
-from ostler.server.dialects.following import Follower
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.tail import Follower
 from ostler.server.sessions.service import Sessions
 from ostler.wire.events import (
     AnyEvent,
@@ -51,18 +51,15 @@ class _Heard:
                 self.texts += [part.text for part in parts if isinstance(part, TextPart) and part.text.strip()]
             case ErrorRaised():
                 self.error = event
-            case PermissionRequested() if self._is_open(event.data.permission_id):
+            case PermissionRequested() if self._live.open_ask(event.data.permission_id):
                 self.waits_for = f"permission to {event.data.action}"
-            case QuestionRequested() if self._is_open(event.data.question_id):
+            case QuestionRequested() if self._live.open_ask(event.data.question_id):
                 self.waits_for = f"an answer to: {event.data.prompt}"
-
-    def _is_open(self, ask_id: str) -> bool:
-        return any(ask.ask_id == ask_id for ask in self._live.log.state.asks)
 
 
 async def whole_turn(sessions: Sessions, handed: Handed) -> WholeTurn:
     """Wait until the turn is over or needs a human."""
-    follower = Follower(sessions, handed.live, offset=handed.offset)
+    follower = Follower(handed.live.tail, offset=handed.offset)
     turn, heard = PromptTurn(handed.receipt, after=handed.offset), _Heard(handed.live)
     while not turn.is_over and heard.waits_for is None:
         found = await follower.next(timeout=_WAIT_SECONDS)

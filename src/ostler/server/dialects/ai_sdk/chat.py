@@ -80,7 +80,7 @@ class Chat:
         if record is None:
             return await self._begin(request, said, key=request.key)
         await self._check_agent(record, request.agent)
-        check_folder(request.agent, record.key, record.spec.cwd)
+        check_folder(request.agent, record.key, record.cwd)
         return await self._go_on(record, request, said, has_approvals=version != SAFE.version)
 
     async def _find(self, key: str | None) -> SessionRecord | None:
@@ -133,7 +133,7 @@ class Chat:
         self, record: SessionRecord, request: TurnRequest, said: Spoken, *, has_approvals: bool
     ) -> Handed:
         live = await self._sessions.live(self._project, record.id)
-        others = differing(_instructions(request), record.spec.instructions)
+        others = differing(_instructions(request), record.instructions)
         now = Context(instructions=others, inputs=request.inputs, files=said.files)
         handed = await self._send(live, said, wrapped(now), wanted_change(request.agent))
         if has_approvals:
@@ -142,7 +142,7 @@ class Chat:
 
     async def _give_up_waiting(self, live: LiveSession) -> None:
         """A client with approvals that says something else instead of deciding has decided: no."""
-        for ask in live.log.state.asks:
+        for ask in live.state.asks:
             if ask.kind == "permission":
                 await self._decide(live, ask, approved=False, reason="The user did not decide and said something else.")
 
@@ -177,11 +177,11 @@ class Chat:
         for number in range(taken + 2, _MOST_BRANCHES):
             key = _branch_key(root, str(number))
             if await self._find(key) is None:
-                instructions = _instructions(request) or root.spec.instructions or ""
+                instructions = _instructions(request) or root.instructions or ""
                 state, *_ = self._sessions.state_of(root)
                 asked = msgspec.structs.asdict(wanted_change(request.agent)).items()
                 wishes = {name: value for name, value in asked if value is not None}
-                spec = msgspec.structs.replace(settings_now(root.spec, state), instructions=instructions, **wishes)
+                spec = msgspec.structs.replace(settings_now(root, state), instructions=instructions, **wishes)
                 wanted = like_session(spec, agent=root.agent, key=key, title=title, parent=root.id)
                 return await self._create(wanted, said, before)
         raise InvalidRequest(reason=f"Session '{root.key}' has too many branches. Start a new one.")
@@ -212,7 +212,7 @@ class Chat:
     async def _decide(self, live: LiveSession, ask: Ask, *, approved: bool, reason: str | None) -> None:
         """Decide a permission, unless somebody else was faster."""
         with contextlib.suppress(AskNotFound, AskResolved):
-            await self._sessions.reply_permission(live, ask.ask_id, "once" if approved else "reject", reason)
+            await live.asks.reply_permission(ask.ask_id, "once" if approved else "reject", reason)
 
     async def _asks(self, record: SessionRecord, wanted: Iterable[str]) -> list[Ask]:
         asks = await self._sessions.known_asks(record.id, wanted)
@@ -253,7 +253,7 @@ def _prompt(said: Spoken, before: list[InputPart]) -> SendMessage:
 
 def running_turn(live: LiveSession) -> Handed | None:
     """The turn under way, from its beginning."""
-    turn = live.log.state.turn
+    turn = live.state.turn
     return _followed(live, turn) if turn is not None else None
 
 

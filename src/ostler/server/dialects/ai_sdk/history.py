@@ -7,7 +7,7 @@ import msgspec
 
 from ostler.base.context import unwrapped
 from ostler.server.dialects.ai_sdk.bodies import UiMessage, text_of
-from ostler.server.sessions.state import SessionState
+from ostler.server.sessions.log.state import SessionState
 from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, PromptPart, TextPart
 

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from ostler.server.dialects.ai_sdk.chunks import DONE, AnyChunk, Failure, Start, encoded
 from ostler.server.dialects.ai_sdk.profile import Profile
 from ostler.server.dialects.ai_sdk.projection import UiProjection, latest
-from ostler.server.dialects.following import Follower, Rendering
+from ostler.server.dialects.following import Rendering
 from ostler.server.dialects.formats import Subject
 from ostler.server.dialects.turns import PromptTurn
+from ostler.server.sessions.log.tail import Follower
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import AnyEvent, PermissionRequested, TurnStarted, UnknownEvent, decode_event
 from ostler.wire.sessions import PromptReceipt

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from ostler.server.dialects.turns import PromptTurn
-from ostler.server.sessions.log import frame
+from ostler.server.sessions.log.tail import frame
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionRecord, StoredEvent
 from ostler.wire.events import AnyEvent, ItemDelta, SessionRewound, UnknownEvent, decode_event

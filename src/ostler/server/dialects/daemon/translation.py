@@ -17,8 +17,8 @@ from ostler.server.dialects.daemon.bodies import (
     LocalMcp,
     RemoteMcp,
 )
-from ostler.server.sessions.settings import settings_now
-from ostler.server.sessions.state import SessionState
+from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
 from ostler.wire.agents import Agent, Model
 from ostler.wire.events import PermissionMode
@@ -133,18 +133,19 @@ def session_view(
     record: SessionRecord, state: SessionState, last: int, updated_at: str, names: dict[str, str]
 ) -> DaemonSession:
     """A session as the daemon API shows it; `names` are the daemon's names of agents."""
+    settings = settings_shown(record, state)
     return DaemonSession(
         session_id=record.key,
         agent=names.get(record.agent, record.agent),
-        agent_mode=state.mode or record.spec.mode or _DEFAULT_MODE,
-        permission_mode=settings_now(record.spec, state).permission_mode,
+        agent_mode=settings.mode or _DEFAULT_MODE,
+        permission_mode=settings.permission_mode,
         ended=state.ended,
         event_count=last,
         created_at=_milliseconds(record.created_at),
         updated_at=_milliseconds(updated_at),
-        directory=record.spec.cwd,
-        model=state.model or record.spec.model,
-        variant=state.variant or record.spec.variant,
+        directory=settings.cwd,
+        model=settings.model,
+        variant=settings.variant,
         title=state.title,
         native_session_id=state.native_session_id,
     )

@@ -74,7 +74,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         try:
             async with asyncio.timeout(max(0.0, min(seconds, _LONGEST_WAIT))):
                 while _is_working(live):
-                    await live.log.feed.wait(live.log.last, timeout=_LONGEST_WAIT)
+                    await live.tail.wait(live.last, timeout=_LONGEST_WAIT)
         except TimeoutError:
             pass  # the answer says that the agent still works
         return await self._standing(live)
@@ -85,19 +85,19 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         said = [_text(found) for found in messages if latest and found.turn_id == latest.turn_id]
         return {
             "session_id": live.id,
-            "status": live.log.state.status,
-            "activity": live.log.state.activity,
+            "status": live.state.status,
+            "activity": live.state.activity,
             "outcome": latest.outcome if latest else None,
             "answer": "\n\n".join(filter(None, said)),
-            "error": live.log.state.error,
-            "asks": [_ask_view(ask) for ask in live.log.state.asks],
+            "error": live.state.error,
+            "asks": [_ask_view(ask) for ask in live.state.asks],
         }
 
     async def _latest(self, live: LiveSession) -> Turn | None:
         """The turn that began last, once the end that the session knows of is stored too."""
-        while live.log.shown.turn is not None and live.log.state.turn is None:
-            await live.log.feed.wait(live.log.last, timeout=_WRITE_SECONDS)
-        return live.log.shown.turn or live.log.shown.last_turn
+        while live.shown.turn is not None and live.state.turn is None:
+            await live.tail.wait(live.last, timeout=_WRITE_SECONDS)
+        return live.shown.turn or live.shown.last_turn
 
     async def read_transcript(self, session_id: str, offset: int, limit: int) -> Json:
         """A part of the conversation."""
@@ -116,27 +116,27 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Json:
         """Decide a permission or answer a question."""
         live = await self._live(session_id)
-        ask = next((found for found in live.log.state.asks if found.ask_id == ask_id), None)
+        ask = live.open_ask(ask_id)
         if ask is None:
             raise AskNotFound(session=session_id, kind="open ask", ask=ask_id)
         if ask.kind == "permission":
             if reply is None:
                 raise _refused("reply", "a permission needs once, always or reject")
-            return _ask_view(await self.sessions.reply_permission(live, ask_id, reply, message))
+            return _ask_view(await live.asks.reply_permission(ask_id, reply, message))
         if answers is None and reply != "reject":
             raise _refused("answers", "a question needs a list of answers for each question, or reply reject")
         given = None if answers is None else tuple(tuple(answer) for answer in answers)
-        return _ask_view(await self.sessions.answer_question(live, ask_id, given, message))
+        return _ask_view(await live.asks.answer_question(ask_id, given, message))
 
     async def interrupt(self, session_id: str) -> Json:
         """End the turn under way."""
-        return dict(msgspec.to_builtins(await (await self._live(session_id)).interrupt()))
+        return dict(msgspec.to_builtins(await (await self._live(session_id)).turns.interrupt()))
 
     async def stop_session(self, session_id: str) -> Json:
         """End a session."""
         live = await self._live(session_id)
-        await live.stop()
-        return {"session_id": live.id, "status": live.log.state.status}
+        await live.lifecycle.stop()
+        return {"session_id": live.id, "status": live.state.status}
 
     async def _live(self, session_id: str) -> LiveSession:
         return await self.sessions.live(self.project, session_id)
@@ -147,7 +147,7 @@ def _refused(field: str, reason: str) -> InvalidRequest:
 
 
 def _started(live: LiveSession) -> Json:
-    return {"session_id": live.id, "agent": live.record.agent, "cwd": live.record.spec.cwd}
+    return {"session_id": live.id, "agent": live.record.agent, "cwd": live.record.cwd}
 
 
 def _check_text(field: str, text: str) -> None:
@@ -156,7 +156,7 @@ def _check_text(field: str, text: str) -> None:
 
 
 def _is_working(live: LiveSession) -> bool:
-    state = live.log.state
+    state = live.state
     return not state.asks and not state.ended and (state.turn is not None or bool(state.queue))
 
 

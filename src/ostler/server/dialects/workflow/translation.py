@@ -15,7 +15,8 @@ from ostler.server.dialects.workflow.bodies import (
     ModelChoice,
 )
 from ostler.server.dialects.workflow.status import execution_status
-from ostler.server.sessions.state import SessionState
+from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
 from ostler.wire.agents import Agent
 from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
@@ -124,8 +125,8 @@ def execution_view(record: SessionRecord, state: SessionState, updated_at: str, 
         updated_at=updated_at,
         current_turn=state.turn_count,
         title=state.title,
-        model=state.model or record.spec.model,
-        working_directory=record.spec.cwd,
+        model=settings_shown(record, state).model,
+        working_directory=record.cwd,
         completed_at=state.ended_at,
         error=state.error,
     )

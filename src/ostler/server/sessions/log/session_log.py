@@ -9,9 +9,10 @@ import msgspec
 from ostler.base.clock import Clock
 from ostler.base.errors import LogFull
 from ostler.base.failpoints import failpoint
-from ostler.server.sessions.feed import Feed
-from ostler.server.sessions.history import retold
-from ostler.server.sessions.state import CHANGES, Happened, SessionState, apply, ask_of, snapshot_of, turn_of
+from ostler.server.sessions.log.feed import Feed
+from ostler.server.sessions.log.history import retold
+from ostler.server.sessions.log.state import CHANGES, Happened, SessionState, apply, ask_of, snapshot_of, turn_of
+from ostler.server.sessions.log.tail import frame
 from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.packing import pack
 from ostler.server.store.protocol import Store
@@ -25,7 +26,6 @@ _TURN_EVENTS = frozenset({"turn.started", "turn.ended"})
 _ASK_EVENTS = frozenset({"permission.requested", "permission.resolved", "question.requested", "question.resolved"})
 _STATEFUL = frozenset(CHANGES)
 _encoder = msgspec.json.Encoder()
-_DATA = b"\ndata: "
 _LITTLE_BYTES = 8192
 """So much is packed here; for more it is worth to have the writer do that beside us."""
 
@@ -65,16 +65,6 @@ class ProjectFeeds:
         """Let every stream end."""
         for project in self._feeds.values():
             project.feed.close()
-
-
-def frame(number: int, event: bytes) -> bytes:
-    """An encoded event as one message of an event stream."""
-    return b"id: %d\ndata: %b\n\n" % (number, event)
-
-
-def unframed(message: bytes) -> bytes:
-    """The encoded event in a message that `frame` made."""
-    return message[message.index(_DATA) + len(_DATA) : -2]
 
 
 class SessionLog:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from ostler.server.sessions.transcript import Transcript
+from ostler.server.sessions.log.transcript import Transcript
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import StoredEvent, StoredItem
 from ostler.wire.events import ItemCompleted, ItemStarted, decode_event

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 
-from ostler.server.sessions.history import PAGE_BYTES, messages_of, pages
+from ostler.server.sessions.log.history import PAGE_BYTES, messages_of, pages
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import SessionRecord, StoredEvent
 from ostler.wire.items import Item
@@ -50,7 +50,7 @@ class Reading:
             return await self.store.logs.events(session_id, offset, limit, raw=raw, max_bytes=max_bytes)
 
     async def project_events(
-        self, project: str, offset: int, limit: int, *, max_bytes: int = PAGE_BYTES
+        self, project: str, offset: int, limit: int, *, raw: bool = False, max_bytes: int = PAGE_BYTES
     ) -> list[StoredEvent]:
         """Stored events of all sessions after a position; fewer than `limit` of them if they are large."""
         async with self._pages:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ostler.server.sessions import tally
+from ostler.server.sessions.log import tally
 from ostler.wire.events import (
     ErrorData,
     FileChangedData,

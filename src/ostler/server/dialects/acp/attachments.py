@@ -1,0 +1,67 @@
+"""The sessions that one client is attached to."""
+
+from typing import Protocol
+
+from ostler.server.dialects.acp.attachment import Attachment
+from ostler.server.dialects.acp.blocks import Json
+from ostler.server.dialects.conversation import LeftBehind
+from ostler.server.dialects.following import turn_boundary
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.service import Sessions
+
+
+class Outlet(Protocol):
+    """How a client hears of things; implemented once for each way it can be connected."""
+
+    async def send(self, message: Json) -> None:
+        """Tell something that belongs to no attached session."""
+
+    def attach(self, attachment: Attachment) -> None:
+        """Begin to pass on what an attached session has to say."""
+
+    async def detach(self, attachment: Attachment) -> None:
+        """Stop that."""
+
+    def is_read(self, session_id: str) -> bool:
+        """Whether somebody takes what the session says now."""
+
+
+class Attachments:
+    """At most one attachment for each session."""
+
+    def __init__(self, sessions: Sessions, outlet: Outlet) -> None:
+        self.forms = False
+        """Whether the client can show forms."""
+        self._sessions = sessions
+        self._outlet = outlet
+        self._found: dict[str, Attachment] = {}
+
+    def get(self, session_id: str) -> Attachment | None:
+        """The attachment to a session, if there is one."""
+        return self._found.get(session_id)
+
+    async def attach_now(self, live: LiveSession) -> Attachment:
+        """Tell what happens from now on; what is under way is read from its beginning, so that it is understood."""
+        now = live.last
+        start = await turn_boundary(self._sessions, live.id, now)
+        return self._found.get(live.id) or self.attach(live, start=start.offset, quiet_until=now)
+
+    def attach(self, live: LiveSession, *, start: int, quiet_until: int, past: LeftBehind | None = None) -> Attachment:
+        """Tell what happened after an event, though nothing up to `quiet_until`."""
+        attachment = Attachment(live, start=start, quiet_until=quiet_until, forms=self.forms, past=past)
+        self._found[live.id] = attachment
+        self._outlet.attach(attachment)
+        return attachment
+
+    async def detach(self, session_id: str) -> Attachment | None:
+        """Tell nothing more of a session."""
+        attachment = self._found.pop(session_id, None)
+        if attachment is not None:
+            attachment.retire()
+            await self._outlet.detach(attachment)
+        return attachment
+
+    async def close(self) -> None:
+        """Tell nothing more."""
+        for session_id in list(self._found):
+            await self.detach(session_id)

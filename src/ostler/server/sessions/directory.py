@@ -1,0 +1,200 @@
+"""The sessions that are in use: one live object for each."""
+
+import asyncio
+import functools
+from pathlib import Path
+from typing import Self
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from ostler.base.clock import Clock
+from ostler.base.errors import SessionNotFound
+from ostler.base.logs import Log
+from ostler.base.settings import Settings
+from ostler.base.tasks import Background
+from ostler.link.protocol import Runner
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.reading import Reading
+from ostler.server.sessions.log.session_log import ProjectFeeds, SessionLog
+from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.log.tail import Tail
+from ostler.server.sessions.work import Work
+from ostler.server.store.protocol import Store
+from ostler.server.store.records import SessionFilter, SessionRecord
+from ostler.wire.events import TurnEnded
+from ostler.wire.sessions import ProcessInfo
+
+log = Log(__name__)
+_state = msgspec.json.Decoder(SessionState)
+
+
+class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator allows each session; 0 is no limit."""
+
+    buffer_bytes: int
+    max_log_bytes: int = 0
+    idle_seconds: float = 0.0
+    wrap_up_seconds: float = 0.0
+
+    @classmethod
+    def reading(cls, settings: Settings) -> Self:
+        """As the settings say."""
+        return cls(
+            buffer_bytes=settings.stream_buffer_bytes,
+            max_log_bytes=settings.max_log_bytes,
+            idle_seconds=settings.idle_timeout_seconds,
+            wrap_up_seconds=settings.wrap_up_seconds,
+        )
+
+
+class Directory(Reading):
+    """Finds sessions, and has those that are in use."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        runner: Runner,
+        work: Work,
+        clock: Clock,
+        folder: Path,
+        limits: SessionLimits,
+        last_position: int,
+    ) -> None:
+        super().__init__(store)
+        self.folder = folder
+        self.background = Background(log, "sessions.task_failed")
+        self._project_feeds = ProjectFeeds(last=last_position, limit_bytes=limits.buffer_bytes)
+        self._runner = runner
+        self._work = work
+        self._clock = clock
+        self._limits = limits
+        self._opening = asyncio.Lock()
+        self._live: WeakValueDictionary[str, LiveSession] = WeakValueDictionary()
+
+    async def find(self, project: str, id_or_key: str) -> SessionRecord:
+        """The row of a session, by id or key."""
+        record = await self.store.find_session(project, id_or_key)
+        if record is None:
+            raise SessionNotFound(session=id_or_key)
+        return record
+
+    async def live(self, project: str, id_or_key: str) -> LiveSession:
+        """The one live object of a session; hold on to it while you use it."""
+        if (known := self._live.get(id_or_key)) is not None and known.record.project == project:
+            return known
+        async with self._opening:  # one at a time: what is not live stays so, and nobody appends to it
+            held = list(self._live.values())  # and what is live stays so until the row was read
+            record = await self.find(project, id_or_key)
+            live = self._live.get(record.id) or self.enliven(record)
+            del held
+            return live
+
+    def home(self, session_id: str) -> str:
+        """The folder of the home of a session's agent."""
+        return str(self.folder / session_id / "home")
+
+    def attachments(self, session_id: str) -> Path:
+        """The folder of the images that came with a session's prompts."""
+        return self.folder / session_id / "attachments"
+
+    def enliven(self, record: SessionRecord) -> LiveSession:
+        """Begin to use a session that is not live yet."""
+        state = _state.decode(record.state)
+        live = LiveSession(
+            record=record,
+            session_log=self.log_of(
+                record.id, record.project, record.agent, state, record.last_sequence, record.updated_at
+            ),
+            runner=self._runner,
+            work=self._work,
+            reading=self,
+            home=self.home(record.id),
+            idle_seconds=self._limits.idle_seconds,
+            wrap_up_seconds=self._limits.wrap_up_seconds,
+        )
+        self._live[record.id] = live
+        return live
+
+    def log_of(
+        self, session_id: str, project: str, agent: str, state: SessionState, last: int, updated_at: str
+    ) -> SessionLog:
+        """The log of a session from here on."""
+        return SessionLog(
+            session_id=session_id,
+            agent=agent,
+            state=state,
+            last=last,
+            updated_at=updated_at,
+            store=self.store,
+            clock=self._clock,
+            project_feed=self._project_feeds.of(project),
+            buffer_bytes=self._limits.buffer_bytes,
+            most_bytes=self._limits.max_log_bytes,
+        )
+
+    def project_tail(self, project: str) -> Tail:
+        """The end of the log of all sessions of a project."""
+        return Tail(self._project_feeds.of(project).feed, functools.partial(self.project_events, project))
+
+    def state_of(self, record: SessionRecord) -> tuple[SessionState, int, str]:
+        """What the log of a session adds up to, its last sequence, and when that was written."""
+        if (live := self._live.get(record.id)) is not None:
+            return live.shown, live.last, live.updated_at
+        return _state.decode(record.state), record.last_sequence, record.updated_at
+
+    def process_of(self, record: SessionRecord) -> ProcessInfo | None:
+        """The process of the session's agent, while one runs."""
+        live = self._live.get(record.id)
+        return live.process if live is not None else None
+
+    def is_ending(self, record: SessionRecord) -> bool:
+        """Whether somebody stops or cancels the session just now."""
+        live = self._live.get(record.id)
+        return live is not None and live.is_ending
+
+    def is_cut_off(self, record: SessionRecord, event: TurnEnded) -> bool:
+        """Whether a turn ended because its session did."""
+        if event.data.outcome != "interrupted":
+            return False
+        state, _, _ = self.state_of(record)
+        was_last = state.last_turn is not None and state.last_turn.last_sequence == event.sequence
+        return self.is_ending(record) or (state.ended and was_last)
+
+    async def page(self, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
+        """One page of sessions and how many match."""
+        return await self.store.page_sessions(wanted)
+
+    async def forget(self, live: LiveSession) -> None:
+        """Remove a session from the store; from now on it is not there."""
+        async with self._opening:  # or a row that was read before would bring it back
+            await self.store.delete_session(live.id, self._clock.now())
+            self._live.pop(live.id, None)
+
+    def at_work(self) -> dict[str, str]:
+        """What to call each session with a turn under way, by id."""
+        busy = [live for live in list(self._live.values()) if live.state.turn]
+        return {live.id: f"{live.record.agent} ({live.state.title or live.record.key})" for live in busy}
+
+    def leave(self) -> None:
+        """The server stops and another goes on: nothing new begins."""
+        for live in list(self._live.values()):
+            live.lifecycle.leave()
+
+    async def close_agents(self) -> None:
+        """End every turn and every agent; the sessions stay."""
+        await asyncio.gather(
+            *(live.lifecycle.shut_down() for live in list(self._live.values())), return_exceptions=True
+        )
+
+    def close(self) -> None:
+        """Let every event stream end."""
+        for live in list(self._live.values()):
+            live.log.feed.close()
+        self._project_feeds.close()
+
+    async def aclose(self, *, seconds: float) -> None:
+        """End what still runs in the background; another server goes on with it."""
+        owners = [self.background, *(live.background for live in list(self._live.values()))]
+        await asyncio.gather(*(owner.aclose(seconds=seconds) for owner in owners))

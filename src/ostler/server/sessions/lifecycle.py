@@ -1,0 +1,153 @@
+"""How a session pauses, goes on and ends.
+
+Every decision is taken and put into the log's queue without an await in between, so two clients can never both win.
+"""
+
+import asyncio
+
+from ostler.base.errors import InvalidTransition
+from ostler.server.sessions import drafts
+from ostler.server.sessions.log.state import TRANSITIONS
+from ostler.server.sessions.session import SessionCore
+from ostler.server.sessions.turns import Turns
+from ostler.wire.events import SessionStatus
+from ostler.wire.running import Draft
+
+_INTERRUPT_SECONDS = 5.0
+
+
+class Lifecycle:
+    """The status of one session."""
+
+    def __init__(self, session: SessionCore, turns: Turns, wrap_up_seconds: float) -> None:
+        self._session = session
+        self._turns = turns
+        self._wrap_up_seconds = wrap_up_seconds
+        self._hurried = asyncio.Event()
+
+    async def pause(self) -> None:
+        """Freeze the agent where it stands; prompts wait until it goes on."""
+        await self._move("pausing", "be paused")
+        await self.finish_pause()
+
+    async def finish_pause(self) -> None:
+        """The second half of a pause."""
+        if self._session.connection is not None:
+            await self._session.connection.freeze()
+        await self._move("paused", "be paused")
+
+    async def resume(self) -> None:
+        """Let a paused session go on."""
+        await self._move("resuming", "be resumed")
+        await self.finish_resume()
+
+    async def finish_resume(self) -> None:
+        """The second half of a resume."""
+        if self._session.connection is not None:
+            await self._session.connection.thaw()
+        await self._move("running", "be resumed")
+        await self._turns.begin_next()
+
+    async def finish_stop(self) -> None:
+        """Go on with a stop that an earlier server began."""
+        self._session.ending = self._session.background.spawn(self._wind_down("stopped", "stopped", force=False))
+
+    async def stop(self) -> None:
+        """Ask the agent to wrap up, then end the session."""
+        await self._end("stopping", "stopped", force=False)
+
+    async def cancel(self) -> None:
+        """End the session at once."""
+        await self._end("cancelled", "cancelled", force=True)
+
+    async def _end(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
+        if self._session.shown.status == final:  # not before it is durable: whoever asked is told what is shown
+            return
+        if self._session.ending is None or self._session.ending.done():
+            self._check_move(first, "be stopped" if first == "stopping" else "be cancelled")
+            self._session.ending = self._session.background.spawn(self._wind_down(first, final, force=force))
+        elif force:
+            self._hurried.set()
+            await self._session.disconnect(force=True)
+            await self._session.chores.stop()
+        await asyncio.shield(self._session.ending)
+
+    async def _wind_down(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
+        self._session.agent.stay_awake()
+        paused = self._session.state.status in {"pausing", "paused"}
+        if first != final:
+            await self._session.log.append([drafts.status(first)])
+        if force:
+            await self._session.chores.stop()
+        elif self._session.connection is not None and (paused or first == final):
+            await self._session.connection.thaw()
+        if not force:
+            await self._wrap_up()
+        await self._session.disconnect(force=force)
+        cleared = [drafts.queue(())] if self._session.state.queue else []
+        if cut := [*self._turn_cut_off("interrupted"), *cleared]:
+            await self._session.note(cut)
+        if not force:
+            await self._session.chores.finish()
+        # else it is over, or the next server goes on
+        if not self._session.state.ended and not self._session.is_leaving:
+            await self._session.note([drafts.status(final), drafts.ended_by_us()])
+
+    async def _wrap_up(self) -> None:
+        """Let the agent end its turn by itself; one that takes too long, or waits for a human, is interrupted."""
+        await self._turn_over(self._wrap_up_seconds, unless_asked=True)
+        if self._session.connection is not None and self._session.state.turn is not None and not self._hurried.is_set():
+            await self._session.connection.interrupt()
+            await self._turn_over(_INTERRUPT_SECONDS, unless_asked=False)
+
+    async def _turn_over(self, seconds: float, *, unless_asked: bool) -> None:
+        """Wait for the end of the turn, but not for ever."""
+        hurry = asyncio.ensure_future(self._hurried.wait())
+        waiting = asyncio.ensure_future(self._until_over(unless_asked=unless_asked))
+        try:
+            await asyncio.wait({hurry, waiting}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            hurry.cancel()
+            waiting.cancel()
+
+    async def _until_over(self, *, unless_asked: bool) -> None:
+        while self._session.state.turn is not None and self._session.connection is not None:
+            if unless_asked and self._session.state.asks:
+                return
+            await self._session.tail.wait(self._session.last, timeout=_INTERRUPT_SECONDS)
+
+    def _turn_cut_off(self, reason: str) -> list[Draft]:
+        state = self._session.state
+        ended = [drafts.turn_ended(state.turn.turn_id, "interrupted", reason)] if state.turn else []
+        return [*self._session.dropped_asks(reason), *ended]
+
+    async def delete(self) -> None:
+        """End everything; the caller removes what is stored."""
+        self._session.is_deleted = True
+        self._session.agent.stay_awake()
+        await self._session.chores.stop()
+        await self._session.disconnect(force=True)
+        self._session.log.feed.close()
+
+    async def shut_down(self) -> None:
+        """The server stops for good: end the turn and the agent, keep the session."""
+        self.leave()
+        await self._session.chores.stop()
+        await self._session.disconnect(force=False)
+        if cut := self._turn_cut_off("server_stopping"):
+            await self._session.log.append(cut)
+
+    def leave(self) -> None:
+        """The server stops: begin nothing more; another server goes on."""
+        self._session.is_leaving = True
+        self._session.agent.stay_awake()
+        self._session.chores.leave()
+
+    async def _move(self, status: SessionStatus, verb: str) -> None:
+        self._check_move(status, verb)
+        await self._session.log.append([drafts.status(status)])
+
+    def _check_move(self, status: SessionStatus, verb: str) -> None:
+        current = self._session.state.status
+        if status not in TRANSITIONS[current]:
+            raise InvalidTransition(session=self._session.id, status=current, verb=verb)

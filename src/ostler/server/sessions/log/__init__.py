@@ -1,0 +1,1 @@
+"""The log of a session: what is written, how it is read and followed."""

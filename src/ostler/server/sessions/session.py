@@ -1,0 +1,156 @@
+"""What everything about one session shares: what it is, what its log says, and the way to write and to its agent."""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Sequence
+
+from ostler.base.errors import AgentExited, SessionEndedError, StoreUnavailable
+from ostler.base.logs import Log
+from ostler.base.tasks import Background
+from ostler.link.protocol import Connection
+from ostler.server.sessions import drafts
+from ostler.server.sessions.agent import SessionAgent
+from ostler.server.sessions.log.reading import Reading
+from ostler.server.sessions.log.session_log import SessionLog
+from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.log.tail import Tail
+from ostler.server.sessions.settings import settings_now
+from ostler.server.sessions.work import Chores
+from ostler.server.store.records import Done, Progress, SessionRecord, SessionSpec
+from ostler.wire.events import PermissionMode
+from ostler.wire.running import Answer, Draft
+from ostler.wire.sessions import Ask, ProcessInfo
+
+log = Log(__name__)
+WRITE_RETRY_SECONDS = 1.0
+
+
+class SessionCore:
+    """One session in memory without what may happen to it."""
+
+    agent: SessionAgent
+    chores: Chores
+
+    def __init__(self, *, record: SessionRecord, session_log: SessionLog, reading: Reading, home: str) -> None:
+        self.record = record
+        self.log = session_log
+        self.log.owner = self
+        self.home = home
+        self.tail = Tail(session_log.feed, functools.partial(reading.events, record.id))
+        self.background = Background(log, "session.task_failed", session_id=record.id)
+        self.starting: asyncio.Task[None] | None = None
+        """Hands the prompt of the newest turn to the agent, which is started first if need be."""
+        self.ending: asyncio.Task[None] | None = None
+        self.is_deleted = False
+        self.is_leaving = False
+        """The server stops: nothing more is begun."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.record.id
+
+    @property
+    def state(self) -> SessionState:
+        """What was decided; runs ahead of the disk by what is in flight."""
+        return self.log.state
+
+    @property
+    def shown(self) -> SessionState:
+        """What clients may know of: it is on disk."""
+        return self.log.shown
+
+    @property
+    def last(self) -> int:
+        """The sequence of the newest event a client may see."""
+        return self.log.last
+
+    @property
+    def updated_at(self) -> str:
+        """When that event was written."""
+        return self.log.updated_at
+
+    @property
+    def settings(self) -> SessionSpec:
+        """How its agent works now."""
+        return settings_now(self.record, self.log.state)
+
+    @property
+    def permission_mode(self) -> PermissionMode:
+        """What its agent may do now."""
+        return self.log.state.permission_mode or self.record.spec.permission_mode
+
+    def now(self) -> str:
+        """The time that events are stamped with."""
+        return self.log.now()
+
+    def open_ask(self, ask_id: str) -> Ask | None:
+        """An ask that waits for its answer."""
+        return next((ask for ask in self.log.state.asks if ask.ask_id == ask_id), None)
+
+    @property
+    def connection(self) -> Connection | None:
+        """The way to the agent's process, while one runs."""
+        return self.agent.connection
+
+    @property
+    def process(self) -> ProcessInfo | None:
+        """The agent's process, while one runs."""
+        return self.agent.process
+
+    @property
+    def may_sleep(self) -> bool:
+        """Whether nothing is under way or waits."""
+        state = self.state
+        is_idle = state.turn is None and not state.asks and not state.queue and state.status == "running"
+        return is_idle and not self.is_leaving
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether somebody stops or cancels it just now: a cancelled session is `running` until its agent is gone."""
+        return self.ending is not None and not self.ending.done()
+
+    def refuse_if_over(self, what: str) -> None:
+        """Raise if the session takes nothing more."""
+        status = self.state.status
+        if self.state.ended or status == "stopping" or self.is_ending:
+            shown = status if self.state.ended else "stopping"
+            raise SessionEndedError(session=self.id, status=shown, what=what)
+
+    def dropped_asks(self, by: str) -> list[Draft]:
+        """That nobody needs to answer what is open."""
+        return [drafts.ask_dropped(ask, by) for ask in self.state.asks]
+
+    async def note(self, events: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> None:
+        """Append what must not be lost; while the disk is full the agent simply waits."""
+        while True:
+            try:
+                await self.log.append(events, progress, done)
+            except StoreUnavailable as error:
+                log.error("session.append_failed", session_id=self.id, reason=str(error))
+                await asyncio.sleep(WRITE_RETRY_SECONDS)
+            else:
+                break
+        if any(draft.type == "session.ended" for draft in events):
+            self.chores.ended()
+
+    async def tell(self, answer: Answer) -> None:
+        """Hand a decision that is in the log to the agent; one that has just died will never need it."""
+        if self.connection is not None:
+            with contextlib.suppress(AgentExited):
+                await self.connection.answer(answer)
+
+    async def stop_starting(self) -> bool:
+        """Break off what hands a prompt to the agent; False if it had come to its end by itself."""
+        if self.starting is None:
+            return False
+        self.starting.cancel()
+        await asyncio.wait([self.starting])
+        return self.starting.cancelled()
+
+    async def disconnect(self, *, force: bool) -> None:
+        """End the agent's process, also one that is just starting."""
+        await self.stop_starting()
+        if self.connection is not None:
+            await self.connection.close(force=force)

@@ -1,0 +1,233 @@
+"""The turns of a session and the prompts that wait for one.
+
+Every decision is taken and put into the log's queue without an await in between, so two clients can never both win.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ostler.base.errors import (
+    AgentExited,
+    InternalError,
+    InvalidTransition,
+    OstlerError,
+    QueueEntryNotFound,
+    SessionBusy,
+    StoreUnavailable,
+)
+from ostler.base.ids import new_id
+from ostler.base.logs import Log
+from ostler.server.sessions import drafts
+from ostler.server.sessions.attachments import images_of
+from ostler.server.sessions.session import WRITE_RETRY_SECONDS, SessionCore
+from ostler.server.store.records import Done, Progress
+from ostler.wire.events import QueueEntry
+from ostler.wire.parts import PromptPart, TextPart
+from ostler.wire.running import Draft, Prompt
+from ostler.wire.sessions import Interrupted, PromptReceipt, WhenBusy
+
+log = Log(__name__)
+_TITLE_LENGTH = 72
+
+
+class Turns:
+    """Begins turns one after the other."""
+
+    def __init__(self, session: SessionCore) -> None:
+        self._session = session
+
+    async def take(self, parts: Sequence[PromptPart], when_busy: WhenBusy, claim: str | None = None) -> PromptReceipt:
+        """Start a turn, or do what the client wants while one is under way; the log must have been measured."""
+        self._session.refuse_if_over("prompts")
+        if self._session.log.is_full:
+            raise self._session.log.full()
+        entry = QueueEntry(prompt_id=new_id("prm"), parts=tuple(parts), queued_at="")
+        if self._can_begin():
+            return await self._begin(entry, [], claim)
+        if when_busy == "reject":
+            turn = self._session.state.turn
+            raise SessionBusy(session=self._session.id, turn=turn.turn_id if turn else "none")
+        if when_busy == "steer" and await self._steer(entry, claim):
+            return self._receipt(entry, "steered")
+        if self._can_begin():  # the turn ended while its images were read
+            return await self._begin(entry, [], claim)
+        if when_busy == "interrupt":
+            return await self._jump_in(entry, claim)
+        return await self._enqueue(entry, claim, front=False)
+
+    def _can_begin(self) -> bool:
+        state = self._session.state
+        waits = state.queue or self._session.chores.stand_in_the_way
+        return state.turn is None and not waits and state.status == "running"
+
+    async def _begin(self, entry: QueueEntry, left: list[Draft], claim: str | None = None) -> PromptReceipt:
+        turn_id = new_id("trn")
+        # a prompt that leaves the queue before its turn has begun was taken back, as readers of the log may count on
+        written = [drafts.turn_started(turn_id), *drafts.user_message(entry.prompt_id, entry.parts), *left]
+        if self._session.state.title is None and (title := _title_of(entry.parts)):
+            written.insert(0, drafts.info(title=title))
+        # an agent that is started for this turn counts its steps from 0, whatever a start that failed had counted
+        progress = Progress(self._session.state.starts + 1, 0) if self._session.connection is None else None
+        receipt = self._receipt(entry, "started", turn_id=turn_id)
+        await self._session.log.append(written, progress, _done(claim, receipt))
+        self.begin_turn(Prompt(prompt_id=entry.prompt_id, turn_id=turn_id, parts=entry.parts))
+        await asyncio.sleep(0)  # the agent hears of it first, then the client: to write an answer takes a while
+        return receipt
+
+    def begin_turn(self, prompt: Prompt) -> None:
+        """Hand the prompt of a turn that is in the log to the agent, started first if need be."""
+        self._session.starting = self._session.background.spawn(self._run(prompt))
+
+    async def _run(self, prompt: Prompt) -> None:
+        try:
+            await self._session.agent.prompt(prompt)
+        except AgentExited:
+            await self._run_anew(prompt)
+        except OstlerError as error:
+            await self._turn_failed(prompt.turn_id, error)
+        except Exception as error:  # the edge of a background task
+            reference = new_id("err")
+            log.error("turn.crashed", session_id=self._session.id, reference=reference, exc_info=error)
+            await self._turn_failed(prompt.turn_id, InternalError(reference=reference))
+
+    async def _run_anew(self, prompt: Prompt) -> None:
+        """The process ended between two turns, just before it could hear of this one."""
+        self._session.agent.forget()
+        try:
+            await self._session.agent.prompt(prompt)
+        except OstlerError as error:
+            await self._turn_failed(prompt.turn_id, error)
+
+    async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:
+        """The agent could not be reached; if it never could, the session is over."""
+        if not self._is_current(turn_id) or self._session.is_leaving:
+            return
+        written = [
+            drafts.error_of(error),
+            *self._session.dropped_asks("agent"),
+            drafts.turn_ended(turn_id, "failed", error.code),
+        ]
+        if self._session.state.starts == 0 and not isinstance(error, StoreUnavailable):
+            written += [drafts.status("failed", str(error)), drafts.ended_by_error(error)]
+        await self._session.note(written)
+        await self.begin_next()
+
+    async def _steer(self, entry: QueueEntry, claim: str | None) -> bool:
+        images = await images_of(entry.parts)
+        turn, connection = self._session.state.turn, self._session.connection
+        if turn is None or connection is None or self._session.state.status != "running":
+            return False
+        prompt = Prompt(prompt_id=entry.prompt_id, turn_id=turn.turn_id, parts=entry.parts, claim=claim, images=images)
+        try:
+            is_heard = await connection.steer(prompt)
+        except AgentExited:  # the end of the turn is on its way to the log
+            return False
+        if is_heard:
+            await self.take_up(prompt)
+        return is_heard
+
+    async def _jump_in(self, entry: QueueEntry, claim: str | None) -> PromptReceipt:
+        receipt = await self._enqueue(entry, claim, front=True)
+        if self._session.state.status == "running":
+            await self.interrupt()
+        return receipt
+
+    async def _enqueue(self, entry: QueueEntry, claim: str | None, *, front: bool) -> PromptReceipt:
+        entry = msgspec.structs.replace(entry, queued_at=self._session.log.now())
+        waiting = self._session.state.queue
+        entries = (entry, *waiting) if front else (*waiting, entry)
+        receipt = self._receipt(entry, "queued", position=1 if front else len(entries))
+        await self._session.log.append([drafts.queue(entries)], done=_done(claim, receipt))
+        return receipt
+
+    def _receipt(self, entry: QueueEntry, disposition: Any, **more: Any) -> PromptReceipt:
+        turn = self._session.state.turn
+        more.setdefault("turn_id", turn.turn_id if turn and disposition == "steered" else None)
+        return PromptReceipt(prompt_id=entry.prompt_id, disposition=disposition, **more)
+
+    async def begin_next(self) -> None:
+        """Take the next prompt from the queue, if one waits and nothing stands in its way, not even a full disk."""
+        try:
+            await self._begin_next()
+        except StoreUnavailable as error:
+            log.error("session.append_failed", session_id=self._session.id, reason=str(error))
+            self._session.background.spawn(self._begin_later())
+
+    async def _begin_later(self) -> None:
+        await asyncio.sleep(WRITE_RETRY_SECONDS)
+        await self.begin_next()
+
+    async def _begin_next(self) -> None:
+        if self._session.chores.stand_in_the_way:
+            await self._session.chores.do()
+        session, state = self._session, self._session.state
+        if (
+            state.turn is None
+            and state.queue
+            and state.status == "running"
+            and not (session.is_deleted or session.is_leaving or session.is_ending or session.log.is_full)
+        ):
+            first, *rest = state.queue
+            await self._begin(first, [drafts.queue(rest)])
+
+    async def go_on(self) -> None:
+        """Begin what waits; what takes long goes on beside the caller."""
+        if self._session.chores.are_due:
+            self._session.background.spawn(self.begin_next())
+        else:
+            await self.begin_next()
+
+    async def unqueue(self, prompt_id: str) -> None:
+        """Take a waiting prompt back."""
+        rest = tuple(entry for entry in self._session.state.queue if entry.prompt_id != prompt_id)
+        if len(rest) == len(self._session.state.queue):
+            raise QueueEntryNotFound(prompt=prompt_id, session=self._session.id)
+        await self._session.log.append([drafts.queue(rest)])
+
+    async def clear_queue(self) -> None:
+        """Take all waiting prompts back."""
+        if self._session.state.queue:
+            await self._session.log.append([drafts.queue(())])
+
+    async def take_up(self, prompt: Prompt) -> None:
+        """Write down a message that the agent heard within a turn."""
+        receipt = PromptReceipt(prompt_id=prompt.prompt_id, disposition="steered", turn_id=prompt.turn_id)
+        done = _done(prompt.claim, receipt)
+        await self._session.note(drafts.user_message(prompt.prompt_id, prompt.parts), done=done)
+
+    async def interrupt(self) -> Interrupted:
+        """End the turn under way; queued prompts go on afterwards."""
+        turn = self._session.state.turn
+        if turn is None:
+            return Interrupted(interrupted=False)
+        if self._session.state.status != "running":
+            raise InvalidTransition(
+                session=self._session.id, status=self._session.state.status, verb="be interrupted; resume it first"
+            )
+        if await self._session.stop_starting():  # the agent never heard of it
+            await self._end_unheard(turn.turn_id)
+        elif self._session.connection is not None:
+            await self._session.connection.interrupt()
+        return Interrupted(interrupted=True, turn_id=turn.turn_id)
+
+    async def _end_unheard(self, turn_id: str) -> None:
+        if self._is_current(turn_id):
+            await self._session.note([drafts.turn_ended(turn_id, "interrupted", "interrupted")])
+            await self.begin_next()
+
+    def _is_current(self, turn_id: str) -> bool:
+        turn = self._session.state.turn
+        return turn is not None and turn.turn_id == turn_id
+
+
+def _done(claim: str | None, receipt: PromptReceipt) -> Done | None:
+    return Done(claim, msgspec.json.encode(receipt)) if claim is not None else None
+
+
+def _title_of(parts: Sequence[PromptPart]) -> str | None:
+    text = " ".join(part.text for part in parts if isinstance(part, TextPart)).split()
+    title = " ".join(text)
+    return title if len(title) <= _TITLE_LENGTH else f"{title[: _TITLE_LENGTH - 1]}…"
