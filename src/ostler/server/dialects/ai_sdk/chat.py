@@ -34,7 +34,7 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange, settings_now
 from ostler.server.store.records import SessionRecord
-from ostler.wire.events import decode_event
+from ostler.wire.events import PermissionRequested, decode_event
 from ostler.wire.parts import ImagePart, InputPart, TextInput
 from ostler.wire.sessions import Ask, CreateSession, PromptReceipt, SendMessage, Turn
 
@@ -42,7 +42,6 @@ _TITLE_LENGTH = 72
 _BRANCH = ":fork-"
 _MOST_BRANCHES = 1000
 _COMPARED_BRANCHES = 8
-_REQUESTED = b'{"type":"permission.requested"'
 
 
 class Handed(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,9 +223,9 @@ class Chat:
         answered = frozenset(ask.ask_id for ask in asks)
         seen = 0
         async for page in self._sessions.pages(live.id, turn.first_sequence - 1):
-            for stored in page:
-                if stored.body.startswith(_REQUESTED) and _ask_id(stored.body) in answered:
-                    seen = stored.number
+            for event in (decode_event(stored.body) for stored in page):
+                if isinstance(event, PermissionRequested) and event.data.permission_id in answered:
+                    seen = event.sequence
         return msgspec.structs.replace(_followed(live, turn), seen=seen, answered=answered)
 
     # History
@@ -260,11 +259,6 @@ def running_turn(live: LiveSession) -> Handed | None:
 def _followed(live: LiveSession, turn: Turn) -> Handed:
     receipt = PromptReceipt(prompt_id="", disposition="started", turn_id=turn.turn_id)
     return Handed(live=live, receipt=receipt, offset=turn.first_sequence - 1)
-
-
-def _ask_id(body: bytes) -> str:
-    event = decode_event(body)
-    return str(getattr(event.data, "permission_id", ""))
 
 
 def _branch_key(root: SessionRecord, number: str) -> str:
