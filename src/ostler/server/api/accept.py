@@ -1,4 +1,7 @@
-"""Which of the forms an operation can answer in a client takes best."""
+"""Which of the forms an operation can answer in a client takes best.
+
+Litestar has a parser too, but takes `q=0` for a wish and lets `*/*` beat what a more exact range says.
+"""
 
 from collections.abc import Sequence
 from typing import Any
