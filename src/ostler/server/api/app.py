@@ -19,7 +19,6 @@ from ostler.server.api import openapi, problems
 from ostler.server.api.edge.asgi import App
 from ostler.server.api.edge.gate import Gate
 from ostler.server.api.edge.idempotency import Idempotency
-from ostler.server.api.openapi_doors import aliases_of
 from ostler.server.api.requests import TolerantRequest
 from ostler.server.api.routes import (
     acp,
@@ -76,7 +75,7 @@ def _openapi() -> dict[str, Any]:
 def build_openapi() -> dict[str, Any]:
     """The OpenAPI document; starts nothing."""
     app = _litestar(None)
-    return openapi.completed(app.openapi_schema.to_schema(), aliases_of(app))
+    return openapi.completed(app.openapi_schema.to_schema(), app)
 
 
 def build_app(services: Services) -> App:

@@ -1,69 +1,44 @@
 """Doors that Litestar does not describe: operations at a second place, and protocols with messages of their own."""
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
+from typing import Any
 
 import msgspec
 from litestar import Litestar
+from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
+from ostler.server.api.described import Document
 from ostler.server.dialects.agui.bodies import RunAgentInput
 
-Document = dict[str, Any]
+
+def facts_of(app: Litestar) -> dict[str, Mapping[str, Any]]:
+    """What the handlers say of themselves, by operation."""
+    return {
+        operation: handler.opt for _, _, operation, handler in _handlers(app) if handler.resolve_include_in_schema()
+    }
 
 
-class Alias(NamedTuple):
-    """A route where an operation is to be had as well."""
-
-    path: str
-    method: str
-    operation: str
-
-
-def aliases_of(app: Litestar) -> list[Alias]:
-    """The routes that are left out of Litestar's document because their operations are in it already."""
-    return sorted(_hidden(app))
-
-
-def _hidden(app: Litestar) -> Iterator[Alias]:
+def _handlers(app: Litestar) -> Iterator[tuple[str, str, str, HTTPRouteHandler]]:
     for route in app.routes:
         for handler in route.route_handlers if isinstance(route, HTTPRoute) else ():
-            if handler.operation_id is not None and not handler.resolve_include_in_schema():
-                yield from (
-                    Alias(route.path_format, method.lower(), str(handler.operation_id))
-                    for method in handler.http_methods
-                )
+            for method in handler.http_methods if handler.operation_id is not None else ():
+                yield route.path_format, method.lower(), str(handler.operation_id), handler
 
 
-def add_aliases(document: Document, aliases: list[Alias]) -> None:
-    """Describe these routes like their operations, under names of their own that say whose they are."""
+def add_aliases(document: Document, app: Litestar) -> None:
+    """Describe the routes that Litestar leaves out like their operations, under names that say whose they are."""
     known = {
         operation["operationId"]: (f"{method.upper()} {path}", operation)
         for path, item in document["paths"].items()
         for method, operation in item.items()
     }
-    for alias in aliases:
-        main, operation = known[alias.operation]
-        about = {"operationId": f"{alias.operation}.alias", "summary": f"The same as `{main}`."}
-        place = document["paths"].setdefault(alias.path, {})
-        place[alias.method] = {**operation, **about, "x-alias-of": alias.operation}
-
-
-def _header(name: str, description: str, *, required: bool = False) -> Document:
-    about = {"name": name, "in": "header", "description": description, "schema": {"type": "string"}}
-    return {**about, "required": True} if required else about
-
-
-_CONNECTION = "What the answer to `initialize` gave in this header."
-_ACP_SESSION = _header("Acp-Session-Id", "The session that it is about.")
-HEADERS = {
-    "acp.send": [_header("Acp-Connection-Id", f"{_CONNECTION} Left out with `initialize`."), _ACP_SESSION],
-    "acp.stream": [_header("Acp-Connection-Id", _CONNECTION, required=True), _ACP_SESSION],
-    "acp.leave": [_header("Acp-Connection-Id", _CONNECTION, required=True)],
-}
-"""Of operations that read them from the request themselves."""
-BODIES = {"acp.send": "JsonRpcMessage", "mcp.send": "JsonRpcMessage"}
-"""The same for bodies."""
+    hidden = [found for found in _handlers(app) if not found[3].resolve_include_in_schema()]
+    for path, method, name, _ in sorted(hidden, key=itemgetter(0, 1, 2)):
+        main, operation = known[name]
+        about = {"operationId": f"{name}.alias", "summary": f"The same as `{main}`."}
+        document["paths"].setdefault(path, {})[method] = {**operation, **about, "x-alias-of": name}
 
 
 def message_schemas() -> dict[str, Document]:

@@ -8,7 +8,8 @@ from litestar.datastructures import State
 from litestar.params import Parameter
 
 from ostler.base.errors import InvalidRequest, NotFound, NotSupported, UnsupportedMedia
-from ostler.server.api.accept import SSE, form_for
+from ostler.server.api.accept import JSON, SSE, form_for
+from ostler.server.api.described import NO_MESSAGE, answer, request_header
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.api.validation import ANY_QUERY
@@ -20,6 +21,8 @@ _CONNECTION = "acp-connection-id"
 _SESSION = "acp-session-id"
 _STATE = "acp_clients"
 _TAGS = ["acp"]
+_CONNECTION = "What the answer to `initialize` gave in this header."
+_ACP_SESSION = request_header("Acp-Session-Id", "The session that it is about.")
 Agent = Annotated[str | None, Parameter(description="The agent of new sessions.")]
 
 
@@ -51,7 +54,24 @@ async def acp_socket(socket: WebSocket[Any, Any, Any], services: Services, proje
         await connection.close()
 
 
-@post("/acp", operation_id="acp.send", tags=_TAGS, status_code=200, role="operator")
+@post(
+    "/acp",
+    operation_id="acp.send",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    answers={
+        "200": answer(
+            "The answer to `initialize`.",
+            {JSON: "JsonRpcMessage"},
+            ("Acp-Connection-Id", "Names the client from now on."),
+        ),
+        "202": {"description": "Taken; what there is to say comes on a stream."},
+        "400": NO_MESSAGE,
+    },
+    request_headers=[request_header("Acp-Connection-Id", f"{_CONNECTION} Left out with `initialize`."), _ACP_SESSION],
+    body="JsonRpcMessage",
+)
 async def acp_post(
     request: Request[Any, Any, Any], services: Services, project: str, state: State, agent: Agent = None
 ) -> Response[Any]:
@@ -116,7 +136,15 @@ def _client(request: Request[Any, Any, Any], clients: HttpClients) -> HttpClient
     return client
 
 
-@get("/acp", operation_id="acp.stream", tags=_TAGS, opt={ANY_QUERY: True}, role="viewer")
+@get(
+    "/acp",
+    operation_id="acp.stream",
+    tags=_TAGS,
+    opt={ANY_QUERY: True},
+    role="viewer",
+    answers={"200": answer("What the server has to say, as it happens.", {SSE: "JsonRpcMessage"})},
+    request_headers=[request_header("Acp-Connection-Id", _CONNECTION, required=True), _ACP_SESSION],
+)
 async def acp_stream(request: Request[Any, Any, Any], services: Services, project: str, state: State) -> Response[Any]:
     """What the server has to say to a client, about one session or about everything else."""
     form_for(request, SSE)
@@ -127,7 +155,15 @@ async def acp_stream(request: Request[Any, Any, Any], services: Services, projec
     return EventStream(SessionStream(client, live.id), live.tail, services, holds=(client, live))
 
 
-@delete("/acp", operation_id="acp.leave", tags=_TAGS, status_code=202, role="operator")
+@delete(
+    "/acp",
+    operation_id="acp.leave",
+    tags=_TAGS,
+    status_code=202,
+    role="operator",
+    answers={"202": {"description": "The client is forgotten."}},
+    request_headers=[request_header("Acp-Connection-Id", _CONNECTION, required=True)],
+)
 async def acp_delete(request: Request[Any, Any, Any], services: Services, state: State) -> Response[bytes]:
     """A client leaves; its sessions go on."""
     client = _client(request, _clients(state, services))

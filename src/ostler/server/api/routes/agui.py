@@ -9,6 +9,8 @@ from litestar.params import Parameter
 
 from ostler.base.errors import InvalidRequest
 from ostler.base.ids import is_key
+from ostler.server.api.accept import SSE
+from ostler.server.api.described import answer
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.agents import find_agent
@@ -18,7 +20,14 @@ from ostler.server.dialects.agui.bodies import RunAgentInput, forwarded
 from ostler.server.dialects.agui.runs import RunRefused, RunStream, ShortStream, begin_run
 
 
-@post("/agui", operation_id="agui.run", tags=["agui"], status_code=200, role="operator")
+@post(
+    "/agui",
+    operation_id="agui.run",
+    tags=["agui"],
+    status_code=200,
+    role="operator",
+    answers={"200": answer("The run as it happens.", {SSE: "AguiEvent"})},
+)
 async def run_agent(
     services: Services,
     project: str,

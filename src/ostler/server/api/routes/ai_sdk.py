@@ -8,6 +8,7 @@ from litestar.params import HeaderParameter, Parameter, QueryParameter
 
 from ostler.base.errors import SessionNotFound
 from ostler.server.api.accept import JSON, SSE, form_for
+from ostler.server.api.described import STATUS_ANSWER, answer
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.services import Services
@@ -50,7 +51,17 @@ def _version(query: Version, header: Version) -> Version:
     return query if header == SAFE.version else header
 
 
-@post("/messages", operation_id="chat.send", tags=_TAGS, status_code=200, role="operator")
+@post(
+    "/messages",
+    operation_id="chat.send",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    answers={
+        "200": answer("The turn, as one answer or as it happens.", {JSON: "TurnResponse", SSE: "UiMessageChunk"}),
+        **STATUS_ANSWER,
+    },
+)
 async def send(
     services: Services,
     project: str,
@@ -71,7 +82,7 @@ async def send(
     return _answer(await whole_turn(services.sessions, handed))
 
 
-@post("/load-session", operation_id="chat.load", tags=_TAGS, status_code=200, role="operator")
+@post("/load-session", operation_id="chat.load", tags=_TAGS, status_code=200, role="operator", answers=STATUS_ANSWER)
 async def load(
     services: Services,
     project: str,
@@ -90,7 +101,7 @@ async def load(
     return ChatHistory(session_id=record.key, messages=await chat.history(record, profile))
 
 
-@post("/invoke", operation_id="chat.invoke", tags=_TAGS, status_code=200, role="operator")
+@post("/invoke", operation_id="chat.invoke", tags=_TAGS, status_code=200, role="operator", answers=STATUS_ANSWER)
 async def invoke(
     services: Services, project: str, request: Request[Any, Any, Any], data: InvokeRequest
 ) -> Response[TurnResponse]:
@@ -101,7 +112,14 @@ async def invoke(
     return _answer(await invoked(services.sessions, handed))
 
 
-@post("/chat", operation_id="chat.stream", tags=_TAGS, status_code=200, role="operator")
+@post(
+    "/chat",
+    operation_id="chat.stream",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    answers={"200": answer("The turn as it happens.", {SSE: "UiMessageChunk"})},
+)
 async def stock_chat(
     services: Services,
     project: str,
@@ -124,6 +142,10 @@ async def stock_chat(
     status_code=200,
     opt={ANY_QUERY: True},
     role="viewer",
+    answers={
+        "200": answer("The turn from its beginning.", {SSE: "UiMessageChunk"}),
+        "204": {"description": "No turn is under way."},
+    },
 )
 async def resume(
     chat: ChatId, services: Services, project: str, sdk: Sdk = SAFE.version, sdk_header: SdkHeader = SAFE.version

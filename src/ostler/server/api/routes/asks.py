@@ -11,7 +11,7 @@ from ostler.wire.sessions import Ask, AskList, RejectQuestion, ReplyPermission, 
 _TAGS = ["asks"]
 
 
-@get("/asks", operation_id="asks.list", tags=_TAGS, role="viewer")
+@get("/asks", operation_id="asks.list", tags=_TAGS, role="viewer", limits={"status": {}})
 async def list_asks(
     services: Services,
     project: str,

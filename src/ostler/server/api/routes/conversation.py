@@ -6,7 +6,8 @@ import msgspec
 from litestar import Request, Response, delete, get, post
 from litestar.params import Parameter
 
-from ostler.server.api.accept import wants_stream
+from ostler.server.api.accept import JSON, SSE, wants_stream
+from ostler.server.api.described import answer
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.events import turn_stream
@@ -18,7 +19,19 @@ from ostler.wire.sessions import MessageList, Queue, SendMessage, TurnList
 _TAGS = ["conversation"]
 
 
-@post("/sessions/{session:str}/messages", operation_id="sessions.send", tags=_TAGS, status_code=202, role="operator")
+@post(
+    "/sessions/{session:str}/messages",
+    operation_id="sessions.send",
+    tags=_TAGS,
+    status_code=202,
+    role="operator",
+    answers={
+        "200": answer(
+            "The events of the turn, until it ends.", {SSE: "Event"}, ("Ostler-Receipt", "A PromptReceipt as JSON.")
+        ),
+        "202": answer("What became of the prompt.", {JSON: "PromptReceipt"}),
+    },
+)
 async def send_message(
     session: str, services: Services, project: str, request: Request[Any, Any, Any], data: SendMessage
 ) -> Response[Any]:

@@ -6,6 +6,8 @@ import msgspec
 from litestar import MediaType, Request, Response, Router, get, post
 
 from ostler.base.errors import AgentNotInstalled, InstallFailed, SessionAlreadyExists
+from ostler.server.api.accept import JSON, SSE
+from ostler.server.api.described import answer
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.agents import find_agent
@@ -40,39 +42,46 @@ _TAGS = ["daemon"]
 _PAGE = 500
 
 
-@get("/health", operation_id="daemon.health", tags=_TAGS, sync_to_thread=False, role="viewer")
+@get("/health", operation_id="daemon.health", tags=_TAGS, sync_to_thread=False, role="viewer", alias_of="system.health")
 def health() -> DaemonHealth:
     """Whether the server answers."""
     return DaemonHealth(status="ok")
 
 
-@get("/agents", operation_id="daemon.agents", tags=_TAGS, role="viewer")
+@get("/agents", operation_id="daemon.agents", tags=_TAGS, role="viewer", alias_of="agents.list")
 async def list_agents(services: Services) -> DaemonAgents:
     """Every agent this server can run."""
     catalogue = await services.runner.catalogue()
     return DaemonAgents(agents=tuple(map(translation.agent_view, catalogue)))
 
 
-@post("/agents/{agent:str}/install", operation_id="daemon.install", tags=_TAGS, status_code=204, role="admin")
+@post(
+    "/agents/{agent:str}/install",
+    operation_id="daemon.install",
+    tags=_TAGS,
+    status_code=204,
+    role="admin",
+    alias_of="agents.install",
+)
 async def install_agent(agent: str, services: Services, data: DaemonInstall | None = None) -> None:
     """Install an agent, or find that it is there already."""
     await services.runner.install((await find_agent(services, agent)).id, data.version if data else None)
 
 
-@get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS, role="viewer")
+@get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS, role="viewer", alias_of="agents.modes")
 async def agent_modes(agent: str, services: Services) -> DaemonModes:
     """What the agent can be told to do."""
     return DaemonModes(modes=(await find_agent(services, agent)).modes)
 
 
-@get("/agents/{agent:str}/models", operation_id="daemon.models", tags=_TAGS, role="viewer")
+@get("/agents/{agent:str}/models", operation_id="daemon.models", tags=_TAGS, role="viewer", alias_of="agents.models")
 async def agent_models(agent: str, services: Services) -> DaemonModels:
     """Which models the agent offers."""
     models = (await find_agent(services, agent)).models
     return DaemonModels(models=tuple(map(translation.model_view, models)))
 
 
-@get("/sessions", operation_id="daemon.sessions", tags=_TAGS, role="viewer")
+@get("/sessions", operation_id="daemon.sessions", tags=_TAGS, role="viewer", alias_of="sessions.list")
 async def list_sessions(services: Services, project: str) -> DaemonSessions:
     """All sessions, newest first."""
     names = {agent.id: translation.agent_name(agent) for agent in await services.runner.catalogue()}
@@ -85,7 +94,14 @@ async def list_sessions(services: Services, project: str) -> DaemonSessions:
     return DaemonSessions(sessions=tuple(views))
 
 
-@post("/sessions/{session:str}", operation_id="daemon.create", tags=_TAGS, status_code=200, role="operator")
+@post(
+    "/sessions/{session:str}",
+    operation_id="daemon.create",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    alias_of="sessions.create",
+)
 async def create_session(
     session: str, services: Services, project: str, data: DaemonCreateSession
 ) -> DaemonSessionCreated:
@@ -113,7 +129,14 @@ async def _installed(services: Services, agent: Agent, version: str | None) -> I
     return None
 
 
-@post("/sessions/{session:str}/messages", operation_id="daemon.send", tags=_TAGS, status_code=204, role="operator")
+@post(
+    "/sessions/{session:str}/messages",
+    operation_id="daemon.send",
+    tags=_TAGS,
+    status_code=204,
+    role="operator",
+    alias_of="sessions.send",
+)
 async def send_message(session: str, services: Services, project: str, data: DaemonMessage) -> None:
     """Send a prompt; while a turn is under way it waits."""
     live = await services.sessions.live(project, session)
@@ -126,6 +149,8 @@ async def send_message(session: str, services: Services, project: str, data: Dae
     tags=_TAGS,
     status_code=200,
     role="operator",
+    alias_of="sessions.send",
+    answers={"200": answer("The events of the turn, until it ends.", {SSE: "DaemonEvent"})},
 )
 async def send_and_stream(
     session: str,
@@ -161,7 +186,14 @@ def _stream(
     return EventStream(chunks, live.tail, services, holds=live, headers=headers)
 
 
-@get("/sessions/{session:str}/events", operation_id="daemon.events", tags=_TAGS, role="viewer")
+@get(
+    "/sessions/{session:str}/events",
+    operation_id="daemon.events",
+    tags=_TAGS,
+    role="viewer",
+    alias_of="events.list",
+    answers={"200": answer("A page of events.", {JSON: "DaemonEventPage"})},
+)
 async def list_events(
     session: str,
     services: Services,
@@ -177,7 +209,14 @@ async def list_events(
     return Response(b'{"events":[%b],"hasMore":%b}' % (b",".join(events), more), media_type=MediaType.JSON)
 
 
-@get("/sessions/{session:str}/events/sse", operation_id="daemon.stream", tags=_TAGS, role="viewer")
+@get(
+    "/sessions/{session:str}/events/sse",
+    operation_id="daemon.stream",
+    tags=_TAGS,
+    role="viewer",
+    alias_of="events.stream",
+    answers={"200": answer("A stream of events that stays open.", {SSE: "DaemonEvent"})},
+)
 async def stream_events(
     session: str,
     services: Services,
@@ -192,7 +231,12 @@ async def stream_events(
 
 
 @post(
-    "/sessions/{session:str}/terminate", operation_id="daemon.terminate", tags=_TAGS, status_code=204, role="operator"
+    "/sessions/{session:str}/terminate",
+    operation_id="daemon.terminate",
+    tags=_TAGS,
+    status_code=204,
+    role="operator",
+    alias_of="sessions.cancel",
 )
 async def terminate(session: str, services: Services, project: str) -> None:
     """End the session at once; ending it again does nothing."""
@@ -207,6 +251,7 @@ async def terminate(session: str, services: Services, project: str) -> None:
     tags=_TAGS,
     status_code=204,
     role="operator",
+    alias_of="asks.permission",
 )
 async def reply_permission(
     session: str, permission_id: str, services: Services, project: str, data: DaemonPermissionReply
@@ -222,6 +267,7 @@ async def reply_permission(
     tags=_TAGS,
     status_code=204,
     role="operator",
+    alias_of="asks.answer",
 )
 async def answer_question(
     session: str, question_id: str, services: Services, project: str, data: DaemonQuestionReply
@@ -237,6 +283,7 @@ async def answer_question(
     tags=_TAGS,
     status_code=204,
     role="operator",
+    alias_of="asks.reject",
 )
 async def reject_question(
     session: str,

@@ -9,11 +9,12 @@ from litestar import MediaType, Request, Response, get
 from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import InvalidRequest
-from ostler.server.api.accept import wants_stream
+from ostler.server.api.accept import SSE, wants_stream
+from ostler.server.api.described import LAST_EVENT_ID, PAGE_OR_STREAM, answer
 from ostler.server.api.services import Services
 from ostler.server.api.streams.cursor import Cursor, only, with_raw
 from ostler.server.api.streams.project_lines import ProjectFormat, flat_line, wants_flat
-from ostler.server.api.streams.projected import FormatName, find_format, projected_page, projected_stream
+from ostler.server.api.streams.projected import UNIVERSAL, FormatName, find_format, projected_page, projected_stream
 from ostler.server.api.streams.selection import Folded, Keep, Types, folded, kept_types
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.flat.projection import log_line_of
@@ -83,7 +84,14 @@ def turn_stream(
     return EventStream(chunks, live.tail, services, holds=live, headers=headers)
 
 
-@get("/sessions/{session:str}/events", operation_id="events.list", tags=_TAGS, role="viewer")
+@get(
+    "/sessions/{session:str}/events",
+    operation_id="events.list",
+    tags=_TAGS,
+    role="viewer",
+    answers={"200": PAGE_OR_STREAM},
+    request_headers=[LAST_EVENT_ID],
+)
 async def list_events(
     session: str,
     services: Services,
@@ -137,7 +145,14 @@ def _page(
     return Response(body, media_type=MediaType.JSON)
 
 
-@get("/sessions/{session:str}/events/sse", operation_id="events.stream", tags=_TAGS, role="viewer")
+@get(
+    "/sessions/{session:str}/events/sse",
+    operation_id="events.stream",
+    tags=_TAGS,
+    role="viewer",
+    answers={"200": answer("A stream of events that stays open.", {SSE: "Event"})},
+    request_headers=[LAST_EVENT_ID],
+)
 async def stream_events(
     session: str,
     services: Services,
@@ -158,7 +173,15 @@ async def stream_events(
     return session_stream(services, live, offset=start, raw=include_raw, keep=keep)
 
 
-@get("/events", operation_id="events.project", tags=_TAGS, role="viewer")
+@get(
+    "/events",
+    operation_id="events.project",
+    tags=_TAGS,
+    role="viewer",
+    answers={"200": PAGE_OR_STREAM},
+    limits={"format": {"enum": [UNIVERSAL, "flat"]}},
+    request_headers=[LAST_EVENT_ID],
+)
 async def project_events(
     services: Services,
     project: str,

@@ -10,6 +10,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from ostler.base.errors import NotAcceptable, UnsupportedMedia
 from ostler.server.api.accept import JSON, SSE, form_for
+from ostler.server.api.described import NO_MESSAGE, answer
 from ostler.server.api.services import Services
 from ostler.server.dialects.mcp.tools import Tools
 
@@ -54,7 +55,19 @@ class McpDoor:
             await asyncio.Event().wait()
 
 
-@post("/mcp", operation_id="mcp.send", tags=["mcp"], status_code=200, role="operator")
+@post(
+    "/mcp",
+    operation_id="mcp.send",
+    tags=["mcp"],
+    status_code=200,
+    role="operator",
+    answers={
+        "200": answer("The answer.", {JSON: "JsonRpcMessage", SSE: "JsonRpcMessage"}),
+        "202": {"description": "Taken; a notification has no answer."},
+        "default": NO_MESSAGE,
+    },
+    body="JsonRpcMessage",
+)
 async def mcp(request: Request[Any, Any, Any], services: Services, project: str, state: State) -> ASGIApp:
     """One message of an MCP client (streamable HTTP); every request stands for itself."""
     if request.content_type[0].lower() != JSON:  # the library answers these two without saying what its answer is

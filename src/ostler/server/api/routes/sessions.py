@@ -6,6 +6,8 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import InvalidRequest
+from ostler.server.api.accept import JSON
+from ostler.server.api.described import answer
 from ostler.server.api.routes.agents import full_name
 from ostler.server.api.services import Services
 from ostler.server.api.views import listed_view, live_view, session_view
@@ -68,7 +70,16 @@ def labels_of(given: str | None) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-@post("/sessions", operation_id="sessions.create", tags=_TAGS, role="operator")
+@post(
+    "/sessions",
+    operation_id="sessions.create",
+    tags=_TAGS,
+    role="operator",
+    answers={
+        "200": answer("The key names a session that exists already.", {JSON: "Session"}),
+        "201": answer("The new session.", {JSON: "Session"}, ("Location", "Where the session is.")),
+    },
+)
 async def create_session(services: Services, project: str, data: CreateSession) -> Response[Session]:
     """A new session; 200 with the existing one if the key is known."""
     live, is_new = await services.sessions.create(project, data)

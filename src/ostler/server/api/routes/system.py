@@ -8,6 +8,8 @@ from litestar import MediaType, Response, get
 
 from ostler import __version__
 from ostler.base.errors import NotFound
+from ostler.server.api.accept import JSON
+from ostler.server.api.described import answer
 from ostler.server.api.services import Services
 from ostler.wire.agents import Agent
 from ostler.wire.events import AnyEvent, PermissionMode
@@ -26,7 +28,13 @@ def root_health() -> Health:
     return Health(status="ok")
 
 
-@get("/api/v1/readyz", operation_id="system.ready", tags=["system"], role="anyone")
+@get(
+    "/api/v1/readyz",
+    operation_id="system.ready",
+    tags=["system"],
+    role="anyone",
+    answers={"503": answer("The server cannot take work now.", {JSON: "Ready"})},
+)
 async def ready(services: Services) -> Response[Ready]:
     """Whether the server can take work: 200, or 503 with what is missing."""
     return await _readiness(services)

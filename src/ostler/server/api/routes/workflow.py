@@ -6,6 +6,8 @@ from litestar import Request, Response, Router, get, post
 from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import NotFound
+from ostler.server.api.accept import SSE
+from ostler.server.api.described import answer
 from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.routes.events import resume_from
 from ostler.server.api.services import Services
@@ -47,7 +49,7 @@ def _view(live: LiveSession) -> Execution:
     return translation.execution_view(live.record, live.state, live.updated_at, is_ending=live.is_ending)
 
 
-@post("/", status_code=201, operation_id="workflows.create", tags=_TAGS, role="operator")
+@post("/", status_code=201, operation_id="workflows.create", tags=_TAGS, role="operator", alias_of="sessions.create")
 async def create_execution(org: str, services: Services, project: str, data: CreateExecution) -> Execution:
     """Start an agent on a task."""
     org = translation.checked_org(org)
@@ -60,7 +62,7 @@ async def create_execution(org: str, services: Services, project: str, data: Cre
     return _view(begun.live)
 
 
-@get("/", operation_id="workflows.list", tags=_TAGS, role="viewer")
+@get("/", operation_id="workflows.list", tags=_TAGS, role="viewer", alias_of="sessions.list")
 async def list_executions(
     org: str,
     services: Services,
@@ -87,13 +89,20 @@ def _listed(services: Services, record: SessionRecord) -> Execution:
     return translation.execution_view(record, state, updated_at, is_ending=services.sessions.is_ending(record))
 
 
-@get("/{execution:str}", operation_id="workflows.get", tags=_TAGS, role="viewer")
+@get("/{execution:str}", operation_id="workflows.get", tags=_TAGS, role="viewer", alias_of="sessions.get")
 async def get_execution(org: str, execution: str, services: Services, project: str) -> Execution:
     """One execution."""
     return _view(await _live(services, project, org, execution))
 
 
-@get("/{execution:str}/stream/consolidated", operation_id="workflows.stream", tags=_TAGS, role="viewer")
+@get(
+    "/{execution:str}/stream/consolidated",
+    operation_id="workflows.stream",
+    tags=_TAGS,
+    role="viewer",
+    alias_of="events.stream",
+    answers={"200": answer("Tokens, state and task changes.", {SSE: "WorkflowMessage"})},
+)
 async def stream_execution(
     org: str,
     execution: str,
@@ -115,7 +124,14 @@ async def stream_execution(
     return EventStream(chunks, live.tail, services, holds=live)
 
 
-@post("/{execution:str}/signal", status_code=200, operation_id="workflows.signal", tags=_TAGS, role="operator")
+@post(
+    "/{execution:str}/signal",
+    status_code=200,
+    operation_id="workflows.signal",
+    tags=_TAGS,
+    role="operator",
+    alias_of="sessions.send",
+)
 async def signal_execution(org: str, execution: str, services: Services, project: str, data: Signal) -> SignalReceived:
     """Tell the agent something; while it works, that steers it."""
     live = await _live(services, project, org, execution)
@@ -138,7 +154,14 @@ async def signal_execution(org: str, execution: str, services: Services, project
     return SignalReceived(status="accepted")
 
 
-@post("/{execution:str}/cancel", status_code=200, operation_id="workflows.cancel", tags=_TAGS, role="operator")
+@post(
+    "/{execution:str}/cancel",
+    status_code=200,
+    operation_id="workflows.cancel",
+    tags=_TAGS,
+    role="operator",
+    alias_of="sessions.cancel",
+)
 async def cancel_execution(org: str, execution: str, services: Services, project: str) -> Execution:
     """End an execution; ending it again does nothing."""
     live = await _live(services, project, org, execution)
@@ -147,7 +170,7 @@ async def cancel_execution(org: str, execution: str, services: Services, project
     return _view(live)
 
 
-@get("/{execution:str}/state", operation_id="workflows.state", tags=_TAGS, role="viewer")
+@get("/{execution:str}/state", operation_id="workflows.state", tags=_TAGS, role="viewer", alias_of="sessions.messages")
 async def execution_state(org: str, execution: str, services: Services, project: str, key: str = "") -> StateValue:
     """One value of the state: messages, status or currentTurn."""
     live = await _live(services, project, org, execution)
