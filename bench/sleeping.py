@@ -78,7 +78,7 @@ def _copy_folders(server: Ostler, first: str, sessions: list[str]) -> None:
 
 def _copy_rows(connection: sqlite3.Connection, first: str, session: str, number: int) -> None:
     (last,) = connection.execute("SELECT MAX(position) FROM chunks WHERE session = ?", (first,)).fetchone()
-    for table, column in (("sessions", "id"), ("chunks", "session"), ("turns", "session")):
+    for table, column in (("sessions", "id"), ("owners", "session"), ("chunks", "session"), ("turns", "session")):
         rows = connection.execute(f"SELECT * FROM {table} WHERE {column} = ?", (first,)).fetchall()
         for row in rows:
             copy = [_renamed(value, first, session) for value in row]

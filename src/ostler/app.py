@@ -23,6 +23,7 @@ from ostler.base import failpoints
 from ostler.base.addresses import AddressRules
 from ostler.base.clock import SystemClock
 from ostler.base.errors import OstlerError, SettingsError
+from ostler.base.ids import new_id
 from ostler.base.logs import Log, configure_logs, never_log
 from ostler.base.memory import give_large_blocks_back
 from ostler.base.private import close_state
@@ -223,8 +224,11 @@ async def _assemble(
 ) -> Services:
     clock = SystemClock()
     uploads = Uploads(settings.state_dir / "uploads")
+    addresses = AddressRules.reading(settings.allowed_addresses)
     sessions = Sessions(
         store=store,
+        owner=(owner := new_id("srv")),
+        epoch=await store.claim(owner),
         runner=runner,
         work=Pipeline(workspaces, uploads, webhooks, retention),
         clock=clock,
@@ -232,9 +236,7 @@ async def _assemble(
         last_position=await store.logs.last_position(),
         limits=SessionLimits.reading(settings),
         default_instructions=settings.default_instructions,
-        admission=Admission(
-            allowed_env=settings.allowed_env, addresses=AddressRules.reading(settings.allowed_addresses)
-        ),
+        admission=Admission(allowed_env=settings.allowed_env, addresses=addresses),
     )
     return Services(
         settings=settings,

@@ -27,13 +27,15 @@ async def store(tmp_path: Path) -> AsyncIterator[Database]:
 def burst(session_id: str, first: int, count: int = 1) -> Append:
     events = tuple(b'{"sequence":%d}' % number for number in range(first, first + count))
     change = StateChange(status="running", title=None, labels={}, updated_at=NOW, state=b"{}") if first == 1 else None
-    return Append(session_id=session_id, time=NOW, first=first, events=events, raws=(None,) * count, change=change)
+    return Append(
+        session_id=session_id, epoch=1, time=NOW, first=first, events=events, raws=(None,) * count, change=change
+    )
 
 
 def created(store: Database, session_id: str, key: str) -> "asyncio.Future[Placed]":
     spec = SessionSpec(cwd="/", env={}, permission_mode="default")
     new = NewSession(id=session_id, project="default", key=key, agent="mock", created_at=NOW, spec=spec)
-    return store.write(statements.create_session, new, burst(session_id, 1))
+    return store.write(statements.create_session, new, burst(session_id, 1), "server")
 
 
 def appended(store: Database, append: Append) -> "asyncio.Future[Placed]":

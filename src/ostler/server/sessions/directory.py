@@ -55,6 +55,8 @@ class Directory(Reading):
         self,
         *,
         store: Store,
+        owner: str,
+        epoch: int,
         runner: Runner,
         work: Work,
         clock: Clock,
@@ -66,6 +68,8 @@ class Directory(Reading):
         self.folder = folder
         self.background = Background(log, "sessions.task_failed")
         self._project_feeds = ProjectFeeds(last=last_position, limit_bytes=limits.buffer_bytes)
+        self._owner = owner
+        self._epoch = epoch
         self._runner = runner
         self._work = work
         self._clock = clock
@@ -123,6 +127,7 @@ class Directory(Reading):
         """The log of a session from here on."""
         return SessionLog(
             session_id=session_id,
+            epoch=self._epoch,
             agent=agent,
             state=state,
             last=last,

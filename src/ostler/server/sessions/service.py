@@ -56,6 +56,8 @@ class Sessions(Directory):
         self,
         *,
         store: Store,
+        owner: str,
+        epoch: int,
         runner: Runner,
         work: Work,
         clock: Clock,
@@ -67,6 +69,8 @@ class Sessions(Directory):
     ) -> None:
         super().__init__(
             store=store,
+            owner=owner,
+            epoch=epoch,
             runner=runner,
             work=work,
             clock=clock,
@@ -122,7 +126,7 @@ class Sessions(Directory):
         if wanted.cwd is None and wanted.repo is None:
             make_workspace(new.spec.cwd)
         try:
-            await session_log.commit(first, self.store.create_session(new, first))
+            await session_log.commit(first, self.store.create_session(new, first, self._owner))
         except KeyTaken:  # another client created the same key a moment ago
             self._remove_folder(new.id)
             return await self._same_agent(await self.find(new.project, new.key), new), False
@@ -157,7 +161,7 @@ class Sessions(Directory):
         session_log = self.log_of(new.id, new.project, new.agent, SessionState(), 0, new.created_at)
         first = session_log.prepare(begun)
         try:
-            await session_log.commit(first, self.store.create_session(new, first))
+            await session_log.commit(first, self.store.create_session(new, first, self._owner))
         except KeyTaken:
             raise SessionAlreadyExists(key=new.key, agent=new.agent) from None
         return await self.live(new.project, new.id)

@@ -1,5 +1,7 @@
 """What a store refuses; callers know what it means for a client."""
 
+from ostler.base.errors import StoreUnavailable
+
 
 class Refused(Exception):
     """Something was not written, and nothing else was harmed by it."""
@@ -7,3 +9,10 @@ class Refused(Exception):
 
 class KeyTaken(Refused):
     """Another session of the project has the key."""
+
+
+class StaleOwner(StoreUnavailable):
+    """Another server has claimed the session since, or it is deleted: who writes does not have it any more."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(reason=f"another server has session {session_id}")

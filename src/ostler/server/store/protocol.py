@@ -112,12 +112,22 @@ class Store(Protocol):
     was_cut: bool
     """Whether the machine stopped while a server had this store: files beside it may be gone."""
 
-    def create_session(self, new: NewSession, first: Append) -> "asyncio.Future[Placed]":
-        """A session with its first events; KeyTaken if its project has the key."""
+    async def claim(self, owner: str, session_ids: Sequence[str] | None = None) -> int:
+        """Have these sessions from now on, or all there are; returns the epoch to append with.
+
+        It is above every earlier one, and what comes with an earlier one is refused from now on.
+        """
+        ...
+
+    def create_session(self, new: NewSession, first: Append, owner: str) -> "asyncio.Future[Placed]":
+        """A session with its first events, which its owner has in their epoch; KeyTaken if its project has the key."""
         ...
 
     def append(self, append: Append) -> "asyncio.Future[Placed]":
-        """A burst of events and everything that belongs to it; refused if it does not follow the newest event."""
+        """A burst of events and everything that belongs to it.
+
+        Refused with StaleOwner if its epoch is not the newest, and with StoreUnavailable if it would leave a gap.
+        """
         ...
 
     def update_spec(self, session_id: str, spec: SessionSpec) -> "asyncio.Future[None]":

@@ -100,6 +100,8 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     """A burst of encoded events of one session with everything that must change together with them."""
 
     session_id: str
+    epoch: int
+    """Of the claim that the session was had with when this was decided."""
     time: str
     first: int
     events: tuple[bytes, ...]

@@ -74,6 +74,7 @@ class SessionLog:
         self,
         *,
         session_id: str,
+        epoch: int,
         agent: str,
         state: SessionState,
         last: int,
@@ -90,6 +91,7 @@ class SessionLog:
         self.owner: object = None
         """Stays in memory while an append is in flight."""
         self.feed = Feed(last=last, limit_bytes=buffer_bytes)
+        self._epoch = epoch
         self._agent = agent
         self._durable_state = state
         self._last = last
@@ -162,6 +164,7 @@ class SessionLog:
         raws = tuple(draft.raw for draft in drafts)
         return Append(
             session_id=self.session_id,
+            epoch=self._epoch,
             time=time,
             first=first,
             events=tuple(events),

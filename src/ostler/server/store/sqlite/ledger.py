@@ -27,6 +27,7 @@ class Ledger(sqlite3.Connection):
         if self._is_stale:
             (self._position,) = self.execute(_COUNT).fetchone()
             self._lasts: dict[str, int] = {}
+            self._epochs: dict[str, int] = {}
             self._chunks: list[Row] = []
             self._is_stale = False
 
@@ -38,6 +39,7 @@ class Ledger(sqlite3.Connection):
         self.execute("COMMIT")
         if len(self._lasts) > _MOST_REMEMBERED:
             self._lasts.clear()
+            self._epochs.clear()
 
     def rollback(self) -> None:
         """Undo everything of the transaction."""
@@ -64,6 +66,20 @@ class Ledger(sqlite3.Connection):
         self._position, chunks = before
         del self._chunks[chunks:]
         self._lasts = {session_id: last for _, session_id, _, last, *_ in self._chunks}
+        self.forget_epochs()
+
+    def forget_epochs(self) -> None:
+        """Sessions changed hands."""
+        self._epochs.clear()
+
+    def epoch_of(self, session_id: str) -> int | None:
+        """The epoch that a session is had in, None if there is no such session."""
+        if session_id not in self._epochs:
+            row = self.execute("SELECT epoch FROM owners WHERE session = ?", (session_id,)).fetchone()
+            if row is None:
+                return None
+            self._epochs[session_id] = row[0]
+        return self._epochs[session_id]
 
     def last_of(self, session_id: str) -> int:
         """The sequence of a session's newest event, 0 if it has none."""

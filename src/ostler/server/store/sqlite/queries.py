@@ -192,6 +192,12 @@ def last_position(connection: sqlite3.Connection) -> int:
     return int(value)
 
 
+def newest_epoch(connection: sqlite3.Connection) -> int:
+    """The epoch of the newest claim."""
+    (value,) = connection.execute("SELECT value FROM counters WHERE name = 'epoch'").fetchone()
+    return int(value)
+
+
 def session_turns(connection: sqlite3.Connection, session_id: str) -> list[Turn]:
     """All turns of a session in order."""
     rows = connection.execute("SELECT turn FROM turns WHERE session = ? ORDER BY number", (session_id,))

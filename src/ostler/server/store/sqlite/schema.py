@@ -99,6 +99,13 @@ CREATE TABLE webhooks (session TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY K
 # How the lines of a chunk are packed (packing.py): none in rows of earlier versions, which stay as they are.
 _PACKING = "ALTER TABLE chunks ADD COLUMN packing INTEGER;"
 
+# Who has a session, in rows of their own: a server claims all at its start, and their states need not be written anew.
+_OWNERS = """
+CREATE TABLE owners (session TEXT PRIMARY KEY, owner TEXT NOT NULL, epoch INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO owners SELECT id, '', 0 FROM sessions;
+INSERT INTO counters VALUES ('epoch', 0);
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _SESSIONS + _EVENTS + _PROJECTIONS + _IDEMPOTENCY,
     _PROGRESS,
@@ -106,6 +113,7 @@ MIGRATIONS: tuple[str, ...] = (
     _WEBHOOKS,
     outline.TABLES,
     _PACKING,
+    _OWNERS,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 _FILLED: dict[str, Callable[[sqlite3.Connection], None]] = {

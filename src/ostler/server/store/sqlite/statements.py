@@ -1,13 +1,14 @@
 """Every SQL statement that writes, as functions of a connection; they run inside the writer's transaction."""
 
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
-from ostler.server.store.errors import KeyTaken
+from ostler.server.store.errors import KeyTaken, StaleOwner
 from ostler.server.store.records import DONE, Append, Done, NewSession, Placed, SessionSpec, StoredResponse, encode
 from ostler.server.store.sqlite import outline
 from ostler.server.store.sqlite.ledger import Ledger
@@ -19,7 +20,19 @@ _CLEARED = {**outline.KEYS, "chunks": "last"}
 IDEMPOTENCY_SECONDS = 24 * 3600
 
 
-def create_session(ledger: Ledger, new: NewSession, first: Append) -> Placed:
+def claim(ledger: Ledger, owner: str, session_ids: Sequence[str] | None) -> int:
+    """Give these sessions, or all, to an owner; what anybody else has decided since is refused."""
+    (epoch,) = ledger.execute("UPDATE counters SET value = value + 1 WHERE name = 'epoch' RETURNING value").fetchone()
+    if session_ids is None:
+        ledger.execute("UPDATE owners SET owner = ?, epoch = ?", (owner, epoch))
+    else:
+        rows = [(owner, epoch, session_id) for session_id in session_ids]
+        ledger.executemany("UPDATE owners SET owner = ?, epoch = ? WHERE session = ?", rows)
+    ledger.forget_epochs()
+    return int(epoch)
+
+
+def create_session(ledger: Ledger, new: NewSession, first: Append, owner: str) -> Placed:
     """Create a session with its first events; KeyTaken if its project has the key."""
     change = first.change
     if change is None:
@@ -42,6 +55,7 @@ def create_session(ledger: Ledger, new: NewSession, first: Append) -> Placed:
         ledger.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     except sqlite3.IntegrityError:
         raise KeyTaken(new.key) from None
+    ledger.execute("INSERT INTO owners VALUES (?, ?, ?)", (new.id, owner, first.epoch))
     webhooks = new.spec.task.webhooks if new.spec.task is not None else ()
     rows = [(new.id, number) for number in range(len(webhooks))]
     ledger.executemany("INSERT INTO webhooks VALUES (?, ?)", rows)
@@ -69,6 +83,8 @@ def touch(connection: sqlite3.Connection) -> None:
 
 def append_burst(ledger: Ledger, append: Append) -> Placed:
     """Append a burst and everything that belongs to it."""
+    if append.epoch != ledger.epoch_of(append.session_id):
+        raise StaleOwner(append.session_id)
     last = ledger.last_of(append.session_id)
     if append.first != last + 1:  # an earlier burst of this session failed; this one must not leave a gap
         raise StoreUnavailable(reason=f"event {append.first} does not follow {last}")
@@ -121,15 +137,16 @@ def _insert_done(connection: sqlite3.Connection, done: Done) -> None:
     remember_response(connection, DONE, done.claim, response)
 
 
-def delete_session(connection: sqlite3.Connection, session_id: str, deleted_at: str) -> None:
+def delete_session(ledger: Ledger, session_id: str, deleted_at: str) -> None:
     """Remove a session; only its id is remembered. Its events are out of sight, and cleared little by little."""
-    connection.execute(
+    ledger.execute(
         "INSERT OR IGNORE INTO deleted_sessions SELECT id, project, key, ? FROM sessions WHERE id = ?",
         (deleted_at, session_id),
     )
-    for table in ("turns", "asks", "snapshots", "webhooks"):
-        connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))  # noqa: S608  fixed names
-    connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+    ledger.forget_epochs()
+    for table in ("owners", "turns", "asks", "snapshots", "webhooks"):
+        ledger.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))  # noqa: S608  fixed names
+    ledger.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
 
 
 def clear_some_events(connection: sqlite3.Connection, session_id: str) -> bool:

@@ -2,10 +2,11 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
+from ostler.base.errors import StoreUnavailable
 from ostler.server.store.protocol import Logs
 from ostler.server.store.sqlite import queries, statements
 from ostler.server.store.sqlite.database import Database
@@ -104,6 +105,13 @@ class SqliteStore(_Verbs):
     find_response = _reads(queries.find_response)
     remember_response = _writes(statements.remember_response)
     settled = _writes(statements.nothing)
+
+    async def claim(self, owner: str, session_ids: Sequence[str] | None = None) -> int:
+        """Have these sessions, or all; on a full disk in the epoch there is, for with our lock nobody makes another."""
+        try:
+            return await self._database.write(statements.claim, owner, session_ids)
+        except StoreUnavailable:
+            return await self._database.read(queries.newest_epoch)
 
     @property
     def bytes_read(self) -> int:
