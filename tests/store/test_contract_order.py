@@ -1,0 +1,145 @@
+"""What every store promises about writing: order, no gaps, all or nothing, one owner, and that it stays."""
+
+import asyncio
+
+import pytest
+
+from ostler.base.errors import StoreUnavailable
+from ostler.server.store.errors import KeyTaken, StaleOwner
+from ostler.server.store.protocol import Store
+from ostler.server.store.records import DONE, Done, StoredResponse
+from tests.store.conftest import Opener
+from tests.store.writing import Writing, created, notice, sequences
+
+
+async def test_what_is_queued_together_is_written_in_the_order_of_the_calls(store: Store) -> None:
+    session = await created(store, "ses_a")
+    placed = await asyncio.gather(*(session.append(notice(f"{number}")) for number in range(200)))
+    assert [place.position for place in placed] == list(range(2, 202))
+    assert await sequences(store, "ses_a") == list(range(1, 202))
+    assert await store.logs.last_position() == 201
+
+
+async def test_a_burst_that_would_leave_a_gap_is_refused_and_its_neighbours_are_not(store: Store) -> None:
+    one, two = await created(store, "ses_a"), await created(store, "ses_b")
+    one.last += 1
+    outcomes = await asyncio.gather(
+        two.append(notice("before")), one.append(notice("gap")), two.append(notice("after")), return_exceptions=True
+    )
+    assert [type(outcome).__name__ for outcome in outcomes] == ["Placed", "StoreUnavailable", "Placed"]
+    one.last = 1
+    await one.append(notice("follows"))
+    assert (await sequences(store, "ses_a"), await sequences(store, "ses_b")) == ([1, 2], [1, 2, 3])
+    assert await store.logs.last_position() == 5
+
+
+async def test_of_those_who_want_a_key_at_once_one_gets_it_and_the_others_leave_nothing(store: Store) -> None:
+    wanting = [Writing(store, f"ses_{number}") for number in range(10)]
+    outcomes = await asyncio.gather(*(one.create("wanted") for one in wanting), return_exceptions=True)
+    assert [outcome for outcome in outcomes if isinstance(outcome, KeyTaken)] == outcomes[1:]
+    assert await store.session_ids() == {"ses_0"}
+    assert [await sequences(store, one.id) for one in wanting[1:]] == [[]] * 9
+    assert await store.logs.last_position() == 1
+
+
+async def test_a_key_is_taken_in_its_project_only(store: Store) -> None:
+    await created(store, "ses_a", key="same", project="one")
+    await created(store, "ses_b", key="same", project="two")
+    with pytest.raises(KeyTaken):
+        await created(store, "ses_c", key="same", project="two")
+
+
+async def test_who_lost_a_session_can_append_nothing_to_it(store: Store) -> None:
+    session = Writing(store, "ses_a", await store.claim("first"))
+    await session.create()
+    newer = await store.claim("second")
+    assert newer > session.epoch
+    with pytest.raises(StaleOwner):
+        await session.append(notice("late"), done=Done("claim", b"done"))
+    assert await sequences(store, "ses_a") == [1]
+    assert await store.find_response(DONE, "claim") is None
+    session.last, session.epoch = 1, newer
+    await session.append(notice("ours"))
+    assert await sequences(store, "ses_a") == [1, 2]
+
+
+async def test_a_claim_of_some_sessions_leaves_the_others_to_their_owner(store: Store) -> None:
+    epoch = await store.claim("first")
+    one, two = Writing(store, "ses_a", epoch), Writing(store, "ses_b", epoch)
+    await asyncio.gather(one.create(), two.create())
+    one.epoch = await store.claim("second", ["ses_a"])
+    await asyncio.gather(one.append(notice("moved")), two.append(notice("stayed")))
+    assert one.epoch != two.epoch
+
+
+async def test_an_epoch_from_the_future_or_of_nobody_is_refused_too(store: Store) -> None:
+    session = await created(store, "ses_a")
+    session.epoch += 1
+    with pytest.raises(StaleOwner):
+        await session.append(notice("early"))
+    with pytest.raises(StaleOwner):
+        await Writing(store, "ses_none").append(notice("nowhere"))
+    assert await store.logs.last_position() == 1
+
+
+async def test_what_was_queued_before_a_claim_is_written_and_what_comes_after_is_not(store: Store) -> None:
+    session = Writing(store, "ses_a", await store.claim("server"))
+    await session.create()
+    before = session.append(notice("before"))
+    claimed = asyncio.ensure_future(store.claim("other"))
+    await asyncio.sleep(0)
+    after = session.append(notice("after"))
+    outcomes = await asyncio.gather(before, claimed, after, return_exceptions=True)
+    assert isinstance(outcomes[2], StaleOwner)
+    assert await sequences(store, "ses_a") == [1, 2]
+
+
+async def test_everything_that_was_acknowledged_is_there_when_it_is_opened_again(opener: Opener) -> None:
+    store = await opener()
+    epoch = await store.claim("server")
+    session = Writing(store, "ses_a", epoch)
+    await session.create("a")
+    await asyncio.gather(*(session.append(notice(f"{number}")) for number in range(20)))
+    record, position = await store.find_session("default", "a"), await store.logs.last_position()
+    await store.close()
+
+    again = await opener()
+    assert await again.find_session("default", "a") == record
+    assert await sequences(again, "ses_a") == list(range(1, 22))
+    assert await again.logs.last_position() == position
+    assert await again.claim("server") > epoch
+    with pytest.raises(StoreUnavailable):
+        await Writing(again, "ses_a", epoch).append(notice("of the earlier server"))
+    await again.close()
+
+
+async def test_what_is_pending_when_it_is_closed_is_written(opener: Opener) -> None:
+    store = await opener()
+    session = await created(store, "ses_a")
+    pending = session.append(notice("pending"))
+    await store.close()
+    assert (await pending).position == 2
+    again = await opener()
+    assert await sequences(again, "ses_a") == [1, 2]
+    await again.close()
+
+
+async def test_settled_waits_for_what_was_queued_before(store: Store) -> None:
+    session = await created(store, "ses_a")
+    pending = session.append(notice("pending"))
+    await store.settled()
+    assert pending.done()
+    assert await store.problem() is None
+
+
+async def test_what_came_of_an_act_is_kept_with_it_and_the_first_answer_stays(store: Store) -> None:
+    session = await created(store, "ses_a")
+    await session.append(notice("done"), done=Done("claim", b"result"))
+    found = await store.find_response(DONE, "claim")
+    assert found is not None
+    assert found.body == b"result"
+    first = StoredResponse(fingerprint="f", status=201, headers=[(b"a", b"b")], body=b"first")
+    await store.remember_response("scope", "key", first)
+    await store.remember_response("scope", "key", StoredResponse(fingerprint="g", status=200, headers=[], body=b"2"))
+    assert await store.find_response("scope", "key") == first
+    assert await store.find_response("other", "key") is None
