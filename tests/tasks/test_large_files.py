@@ -35,7 +35,7 @@ def test_a_huge_file_with_holes_costs_nothing_and_is_named(
     notices = [event["data"] for event in events(limited, session, "notice")]
     assert [(notice["code"], "big.bin (1 TiB)" in notice["message"]) for notice in notices] == [("too_large", True)]
     diff = limited.get(f"/sessions/{session}/diff").json()
-    assert ([file["path"] for file in diff["files"]], diff["too_large"]) == (["a.txt", "b.txt"], [_BIG])
+    assert ([file["path"] for file in diff["files"]], diff["tooLarge"]) == (["a.txt", "b.txt"], [_BIG])
     patch = limited.get(f"/sessions/{session}/patch").text
     assert patch.startswith(f"Left out: big.bin has {_TERABYTE} bytes")
     delivered = limited.post(f"/sessions/{session}/deliver", json={"mode": "patch"}).json()
@@ -57,7 +57,7 @@ def test_a_tracked_file_that_grew_too_large_stays_as_it_was(limited: httpx.Clien
     session = new_session(limited, repository)
     say(limited, session, "mock: run truncate -s 1M README.md")
     diff = limited.get(f"/sessions/{session}/diff").json()
-    assert (diff["files"], diff["too_large"]) == ([], [{"path": "README.md", "size": 2**20}])
+    assert (diff["files"], diff["tooLarge"]) == ([], [{"path": "README.md", "size": 2**20}])
     refused = limited.post(f"/sessions/{session}/deliver", json={"mode": "patch"}).json()
     assert refused["code"] == "nothing_to_deliver"
     assert "README.md" in refused["detail"]
@@ -69,7 +69,7 @@ def test_ignored_files_are_no_loss_for_a_delivery(limited: httpx.Client, reposit
     assert events(limited, session, "snapshot.created")[-1]["data"]["too_large"] == [
         {"path": "huge.log", "size": 2**20}
     ]
-    assert limited.get(f"/sessions/{session}/diff").json().get("too_large") is None
+    assert limited.get(f"/sessions/{session}/diff").json().get("tooLarge") is None
 
 
 def test_many_files_together_are_limited_too(limited: httpx.Client, repository: Path) -> None:
@@ -77,7 +77,7 @@ def test_many_files_together_are_limited_too(limited: httpx.Client, repository: 
     say(limited, session, "mock: run for n in 1 2 3 4; do truncate -s 90000 part.$n; done")
     diff = limited.get(f"/sessions/{session}/diff").json()
     assert [file["path"] for file in diff["files"]] == ["part.1", "part.2"]
-    assert [file["path"] for file in diff["too_large"]] == ["part.3", "part.4"]
+    assert [file["path"] for file in diff["tooLarge"]] == ["part.3", "part.4"]
 
 
 def test_a_rewind_and_a_fork_do_without_what_was_left_out(limited: httpx.Client, repository: Path) -> None:
