@@ -83,7 +83,7 @@ def test_a_message_that_still_grows_is_shown_as_far_as_it_is(api: httpx.Client) 
     talk.until_type("item.delta")
     messages = talk.get("/messages?offset=2")["messages"]
     assert messages[-1]["item"]["status"] == "in_progress"
-    last = messages[-1]["last_sequence"]
+    last = messages[-1]["lastSequence"]
     assert messages == folded(talk.get(f"/events?limit={last}")["events"])[2:]
     talk.post("/interrupt")
 

@@ -21,7 +21,7 @@ _CONNECTION = "acp-connection-id"
 _SESSION = "acp-session-id"
 _STATE = "acp_clients"
 _TAGS = ["acp"]
-_CONNECTION = "What the answer to `initialize` gave in this header."
+_GIVEN_BEFORE = "What the answer to `initialize` gave in this header."
 _ACP_SESSION = request_header("Acp-Session-Id", "The session that it is about.")
 Agent = Annotated[str | None, Parameter(description="The agent of new sessions.")]
 
@@ -69,7 +69,7 @@ async def acp_socket(socket: WebSocket[Any, Any, Any], services: Services, proje
         "202": {"description": "Taken; what there is to say comes on a stream."},
         "400": NO_MESSAGE,
     },
-    request_headers=[request_header("Acp-Connection-Id", f"{_CONNECTION} Left out with `initialize`."), _ACP_SESSION],
+    request_headers=[request_header("Acp-Connection-Id", f"{_GIVEN_BEFORE} Left out with `initialize`."), _ACP_SESSION],
     body="JsonRpcMessage",
 )
 async def acp_post(
@@ -143,7 +143,7 @@ def _client(request: Request[Any, Any, Any], clients: HttpClients) -> HttpClient
     opt={ANY_QUERY: True},
     role="viewer",
     answers={"200": answer("What the server has to say, as it happens.", {SSE: "JsonRpcMessage"})},
-    request_headers=[request_header("Acp-Connection-Id", _CONNECTION, required=True), _ACP_SESSION],
+    request_headers=[request_header("Acp-Connection-Id", _GIVEN_BEFORE, required=True), _ACP_SESSION],
 )
 async def acp_stream(request: Request[Any, Any, Any], services: Services, project: str, state: State) -> Response[Any]:
     """What the server has to say to a client, about one session or about everything else."""
@@ -162,7 +162,7 @@ async def acp_stream(request: Request[Any, Any, Any], services: Services, projec
     status_code=202,
     role="operator",
     answers={"202": {"description": "The client is forgotten."}},
-    request_headers=[request_header("Acp-Connection-Id", _CONNECTION, required=True)],
+    request_headers=[request_header("Acp-Connection-Id", _GIVEN_BEFORE, required=True)],
 )
 async def acp_delete(request: Request[Any, Any, Any], services: Services, state: State) -> Response[bytes]:
     """A client leaves; its sessions go on."""
