@@ -86,9 +86,10 @@ def error_of(message: Failure) -> OstlerError:
 
 
 def _errors() -> dict[str, type[OstlerError]]:
-    found, waiting = {}, [OstlerError]
+    found: dict[str, type[OstlerError]] = {}
+    waiting: list[type[OstlerError]] = [OstlerError]
     while waiting:
         kinds = waiting.pop().__subclasses__()
-        found.update({kind.code: kind for kind in kinds})
+        found = {kind.code: kind for kind in kinds} | found  # one that only narrows another travels as the other
         waiting += kinds
     return found
