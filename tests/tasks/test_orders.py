@@ -109,4 +109,4 @@ def test_an_upload_needs_no_token_but_its_address(tmp_path: Path, state_dir: Pat
         assert api.put(place, content=b"anything").status_code == 200
         assert api.get(place).status_code == 401
         assert api.put("/uploads/upt_" + "x" * 43, content=b"x").status_code == 404
-        assert api.put("/uploads/other", content=b"x").status_code == 401
+        assert api.put("/uploads/other", content=b"x").status_code == 404
