@@ -5,7 +5,7 @@ import os
 import signal
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,8 @@ def lose_power(state_dir: Path) -> None:
     note = folder_of(state_dir) / "running"
     running = json.loads(note.read_text())
     for pid in (running["keeper"], running["pid"]):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # an agent may end with its keeper before we come to it
+            os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not Path(f"/proc/{running['pid']}").exists(), what="the agent is still there")
     note.write_text(json.dumps({**running, "boot": "an earlier one"}))
 

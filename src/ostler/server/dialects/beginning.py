@@ -26,15 +26,21 @@ async def begin(sessions: Sessions, project: str, wanted: CreateSession, prompt:
     """Create a session and send its first prompt; a prompt that is refused leaves no session behind."""
     live, is_new = await sessions.create(project, wanted)
     try:
-        return await send(sessions, live, prompt, SessionChange() if is_new else _change_of(wanted))
+        return await send(sessions, live, prompt, _change_of(wanted))
     except OstlerError:
-        if is_new:
+        if is_new and not _is_used(live):
             await sessions.delete(project, live.id)
         raise
 
 
+def _is_used(live: LiveSession) -> bool:
+    """Whether another client, who knew the key, was faster with a prompt of their own."""
+    state = live.state
+    return state.turn is not None or state.last_turn is not None or bool(state.queue)
+
+
 def _change_of(wanted: CreateSession) -> SessionChange:
-    """What was wanted of a session that somebody else has created a moment before."""
+    """What was wanted of a session that somebody else may have created, or changed, a moment before."""
     names = SessionChange.__struct_fields__
     return SessionChange(**{name: getattr(wanted, name) for name in names})
 
