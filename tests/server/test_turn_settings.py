@@ -140,18 +140,13 @@ def test_a_branch_of_the_conversation_has_the_settings_of_its_message(root: http
     assert is_waiting(root, f"{key}:fork-2")
 
 
-def test_two_first_messages_with_other_settings_never_share_a_turn_that_ignores_them(
-    root: httpx.Client, key: str
-) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        sent = [
-            pool.submit(root.post, "/messages", json=envelope(message("mock: about"), session=key, **agent(model=m)))
-            for m in ("mock-small", "mock-large")
-        ]
-        answers = {found.result().request.read().decode(): found.result() for found in sent}
-    for body, answer in answers.items():
-        wanted = "mock-large" if "mock-large" in body else "mock-small"
-        assert answer.status_code == 409 or wanted in content(answer.json())
+def test_first_messages_with_other_settings_never_share_a_turn_that_ignores_them(root: httpx.Client, key: str) -> None:
+    models = ["mock-small", "mock-large"] * 2
+    bodies = [envelope(message("mock: about"), session=key, **agent(model=model)) for model in models]
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        answers = list(pool.map(lambda body: root.post("/messages", json=body), bodies))
+    for model, answer in zip(models, answers, strict=True):
+        assert answer.status_code == 409 or model in content(answer.json())
 
 
 # Other protocols

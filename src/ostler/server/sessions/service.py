@@ -183,8 +183,12 @@ class Sessions(Directory):
 
     async def _change(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str]) -> None:
         live.refuse_if_over("changes")
-        if self._open_changes(live, wanted, names):
-            await live.chores.alone(lambda: self._configure(live, wanted, names))
+        if self._open_changes(live, wanted, names) or live.changes_under_way:  # what they make of it counts then
+            live.changes_under_way += 1
+            try:
+                await live.chores.alone(lambda: self._configure(live, wanted, names))
+            finally:
+                live.changes_under_way -= 1
 
     def refuse_changes(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str] = _OWN_NAMES) -> None:
         """Raise if a request that joins a turn wants it to be another one."""
@@ -200,6 +204,8 @@ class Sessions(Directory):
 
     async def _configure(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str]) -> None:
         changed = self._open_changes(live, wanted, names)
+        if not changed:
+            return
         check_choices(wanted, names)
         check_servers(wanted.mcp_servers, names.get("mcp_servers", "mcp_servers"))
         spec = msgspec.structs.replace(live.record.spec, **changed)

@@ -42,6 +42,8 @@ class SessionCore:
         self.starting: asyncio.Task[None] | None = None
         """Hands the prompt of the newest turn to the agent, which is started first if need be."""
         self.ending: asyncio.Task[None] | None = None
+        self.changes_under_way = 0
+        """How many clients are about to change how its agent works."""
         self.is_deleted = False
         self.is_leaving = False
         """The server stops: nothing more is begun."""
