@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ostler.base.errors import AgentExited
+from ostler.base.undo import undone_by
 from ostler.link.messages import Call, Part, verbs_of
 from ostler.link.peer import Peer
 from ostler.link.protocol import Connection, Runner, Sink
@@ -76,11 +77,8 @@ class RemoteRunner:
 
     async def _connected(self, verb: str, process: KeptProcess, sink: Sink, **arguments: Any) -> Connection:
         self._sinks[process] = sink
-        try:
+        with undone_by(lambda: self._sinks.pop(process, None)):
             await self.peer.call("runner", RUNNER[verb], process, **arguments)
-        except BaseException:
-            self._sinks.pop(process, None)
-            raise
         return RemoteConnection(self.peer, process)
 
     async def discard(self, kept: KeptProcess) -> None:

@@ -186,5 +186,5 @@ class WorkspacesDesk(_End):
         return await self._workspaces.upload(self.taken(stream))
 
     async def rest(self, workspace: str) -> None:
-        """Nobody uses it for now."""
+        """Give back what a workspace needs only while it is in use."""
         self._workspaces.rest(workspace)

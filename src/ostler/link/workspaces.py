@@ -102,7 +102,7 @@ class Workspaces(Protocol):
         """Remove a workspace, its snapshots and its container; one that is gone is fine."""
 
     def rest(self, workspace: str) -> None:
-        """Nobody uses it for now; must not wait."""
+        """Give back what a workspace needs only while it is in use, such as its mount; returns at once."""
 
     async def size(self, workspace: str) -> int:
         """The bytes that it and its snapshots take on disk."""

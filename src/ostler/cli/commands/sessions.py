@@ -95,44 +95,23 @@ def delete(target: Target, session: str) -> None:
     click.echo(f"Deleted {session}.")
 
 
-@command.command()
-@click.argument("session")
-@json_option
-@click.pass_obj
-def stop(target: Target, session: str, as_json: bool) -> None:
-    """End a session gracefully."""
-    with connect(target) as client:
-        _changed(client.sessions.stop(session), as_json)
+def _add_verb(name: str, about: str) -> None:
+    """A command that changes a session's status and says what it became."""
+
+    @command.command(name, help=about)
+    @click.argument("session")
+    @json_option
+    @click.pass_obj
+    def run(target: Target, session: str, as_json: bool) -> None:
+        with connect(target) as client:
+            changed: Session = getattr(client.sessions, name)(session)
+            show(changed, as_json, lambda: f"{changed.id} is {changed.status}.")
 
 
-@command.command()
-@click.argument("session")
-@json_option
-@click.pass_obj
-def cancel(target: Target, session: str, as_json: bool) -> None:
-    """End a session by force."""
-    with connect(target) as client:
-        _changed(client.sessions.cancel(session), as_json)
-
-
-@command.command()
-@click.argument("session")
-@json_option
-@click.pass_obj
-def pause(target: Target, session: str, as_json: bool) -> None:
-    """Freeze the agent where it stands."""
-    with connect(target) as client:
-        _changed(client.sessions.pause(session), as_json)
-
-
-@command.command()
-@click.argument("session")
-@json_option
-@click.pass_obj
-def resume(target: Target, session: str, as_json: bool) -> None:
-    """Let a paused agent go on."""
-    with connect(target) as client:
-        _changed(client.sessions.resume(session), as_json)
+_add_verb("stop", "End a session gracefully.")
+_add_verb("cancel", "End a session by force.")
+_add_verb("pause", "Freeze the agent where it stands.")
+_add_verb("resume", "Let a paused agent go on.")
 
 
 @command.command()
@@ -245,10 +224,6 @@ def turns(target: Target, session: str, as_json: bool) -> None:
 
 for _each in COMMANDS:
     command.add_command(_each)
-
-
-def _changed(session: Session, as_json: bool) -> None:
-    show(session, as_json, lambda: f"{session.id} is {session.status}.")
 
 
 def _receipt_text(receipt: PromptReceipt) -> str:

@@ -88,7 +88,7 @@ class WorkspaceLibrary:
         return await self.threads.alone(workspace, lambda: self.storage.entry(workspace))
 
     def rest(self, workspace: str) -> None:
-        """Nobody uses it for now, so it need not stay mounted; whatever uses it next mounts it again."""
+        """Unmount a workspace that is not in use; whatever uses it next mounts it again."""
         self.threads.begin(workspace, lambda: self.storage.rest(workspace))
 
     async def _rest_now_and_then(self) -> None:

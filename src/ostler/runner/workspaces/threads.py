@@ -93,7 +93,7 @@ class WorkspaceThreads:
             raise
         except OstlerError:
             raise
-        except Exception as error:
+        except Exception as error:  # the edge of a thread
             raise self._explained(workspace, stop, error) from error
         finally:
             del self._working[stop]
