@@ -120,7 +120,7 @@ def _spread(sessions: list[str], count: int) -> list[str]:
 
 
 def _wake(server: Ostler, http: Http, session: str) -> float:
-    last = json.loads(http.call("GET", server.session_path(session)).body)["last_sequence"]
+    last = json.loads(http.call("GET", server.session_path(session)).body)["lastSequence"]
     with Stream(server.port, f"{server.stream_path(session)}?offset={last}", end=server.end_of_turn) as stream:
         begin = time.perf_counter()
         server.send_prompt(http, session, "mock: say hello again")

@@ -211,13 +211,13 @@ class Run:
         if await person.answer_asks():
             return False
         state = await self.caller.get(f"/sessions/{person.session}")
-        resting = state["activity"] == "idle" and (state["queue_length"] == 0 or state["status"] == "failed")
+        resting = state["activity"] == "idle" and (state["queueLength"] == 0 or state["status"] == "failed")
         await asyncio.sleep(0 if resting else 0.02)
         return bool(resting)
 
     async def _readers_catch_up(self) -> None:
         page = await self.caller.get("/sessions", per_page=200)
-        last = {one["id"]: one["last_sequence"] for one in page["items"]}
+        last = {one["id"]: one["lastSequence"] for one in page["items"]}
         readings = self.history.readings
         behind = [reading for reading in readings if reading.session in last]
         try:

@@ -45,7 +45,7 @@ class Story:
 
     async def _is(self, activity: str) -> bool:
         state = await self._caller.get(f"/sessions/{self._person.session}")
-        return bool(state["activity"] == activity and state["queue_length"] == 0)
+        return bool(state["activity"] == activity and state["queueLength"] == 0)
 
 
 async def endure(victim: Victim, failpoint: str) -> list[str]:

@@ -98,13 +98,13 @@ class Person:
         roll = self._choice.random()
         if state["status"] == "failed":
             await self.begin()
-        elif state["activity"] == "idle" or (roll < 0.3 and state["queue_length"] < _WAITING):
+        elif state["activity"] == "idle" or (roll < 0.3 and state["queueLength"] < _WAITING):
             await self.prompt("queue")
         elif self.mood == "calm":
             return
         elif roll < 0.4:
             await self.prompt("steer")
-        elif roll < 0.45 and state["queue_length"] < _WAITING:
+        elif roll < 0.45 and state["queueLength"] < _WAITING:
             await self.prompt("interrupt")
         elif roll < 0.5:
             await self.post("interrupt")
@@ -122,7 +122,7 @@ class Person:
             return  # its agent was killed before it was first ready
         assert answer.status_code == 202, answer.text
         receipt = answer.json()
-        self._history.prompts.append(Prompted(self.session, token, receipt["prompt_id"], receipt["disposition"]))
+        self._history.prompts.append(Prompted(self.session, token, receipt["promptId"], receipt["disposition"]))
 
     async def answer_asks(self) -> int:
         """Decide everything that is open; how much there was."""
@@ -140,7 +140,7 @@ class Person:
             status = "answered"
             answer = await self.post(f"questions/{ask['ask_id']}/reply", answers=[["yes"]])
         if answer.status_code == 200:
-            self._history.replies.append(Replied(self.session, ask["ask_id"], status))
+            self._history.replies.append(Replied(self.session, ask["askId"], status))
         else:
             assert answer.status_code in _NOT_OPEN, answer.text
 

@@ -42,7 +42,7 @@ def test_a_session_lives_through_all_its_verbs(ostler: Ostler, tmp_path: Path) -
         "sessions", "create", "mock", "--key", "life", "--label", "team=a", "--env", "X=1", "--cwd", ".", "--json"
     )
     session = json.loads(made.stdout)
-    assert (session["cwd"], session["env_names"], session["labels"]) == (str(tmp_path), ["X"], {"team": "a"})
+    assert (session["cwd"], session["envNames"], session["labels"]) == (str(tmp_path), ["X"], {"team": "a"})
     assert ostler("sessions", "create", "mock", "--key", "life").stdout.strip() == session["id"]
     assert "Renamed" in ostler("sessions", "update", "life", "--title", "Renamed").stdout
     assert session["id"] in ostler("sessions", "list", "--label", "team=a").stdout
@@ -63,7 +63,7 @@ def test_a_prompt_waits_behind_another_and_can_be_taken_back(ostler: Ostler) -> 
     receipt = json.loads(ostler("sessions", "send", "waiting", "-", "--json", stdin="later").stdout)
     assert (receipt["disposition"], receipt["position"]) == ("queued", 1)
     assert "later" in ostler("sessions", "queue", "waiting").stdout
-    assert ostler("sessions", "unqueue", "waiting", receipt["prompt_id"]).returncode == 0
+    assert ostler("sessions", "unqueue", "waiting", receipt["promptId"]).returncode == 0
     assert ostler("sessions", "cancel", "waiting").returncode == 0
     assert "interrupted" in ostler("sessions", "turns", "waiting").stdout
 
@@ -90,7 +90,7 @@ def test_asks_are_listed_and_answered(ostler: Ostler) -> None:
     ):
         ask = _open_ask(ostler, session)
         assert ask["kind"] == kind
-        verb, *rest = (piece.format(ask["ask_id"]) for piece in command)
+        verb, *rest = (piece.format(ask["askId"]) for piece in command)
         assert ostler("asks", verb, session, *rest).returncode == 0
     again = ostler("asks", "permission", session, "per_none", "once")
     assert (again.returncode, again.stderr.count("\n")) == (4, 1)

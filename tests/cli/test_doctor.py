@@ -66,7 +66,7 @@ def test_an_agent_that_outlives_its_keeper_is_named(ostler: Ostler, tmp_path: Pa
     state_dir = tmp_path / "state"
     agent = left_behind(state_dir, "only")["only"]
     running = state_dir / "keepers" / f"{agent['id']}.1" / "running"
-    running.write_text(running.read_text().replace(f'"keeper": {agent["keeper_pid"]}', '"keeper": 0'))
+    running.write_text(running.read_text().replace(f'"keeper": {agent["keeperPid"]}', '"keeper": 0'))
     done = ostler("doctor", "--state-dir", str(state_dir), **NOWHERE)
     assert "alive, but its keeper was killed. The next `ostler serve` ends it" in about(done.stdout, str(agent["id"]))
     with running_server(state_dir):

@@ -96,7 +96,7 @@ def test_a_key_keeps_the_session_and_continues_it(ostler: Ostler) -> None:
     second = ostler("run", "mock", "mock: say two", "--key", "again", "--stop")
     assert first.stderr == "Go on with `ostler attach again`.\n"
     assert (second.stdout.splitlines()[0], second.stderr) == ("two", "")
-    assert json.loads(ostler("sessions", "get", "again", "--json").stdout)["turn_count"] == 2
+    assert json.loads(ostler("sessions", "get", "again", "--json").stdout)["turnCount"] == 2
 
 
 @pytest.mark.parametrize("prompt", ["mock: error The model is overloaded", "mock: crash 3"])

@@ -135,7 +135,7 @@ async def test_an_event_from_the_future_is_kept() -> None:
 
 
 async def test_a_post_whose_connection_breaks_is_sent_once_more_with_the_same_key() -> None:
-    script = [lambda _: b"", lambda _: reply(202, {"prompt_id": "p", "disposition": "started"})]
+    script = [lambda _: b"", lambda _: reply(202, {"promptId": "p", "disposition": "started"})]
     async with scripted_server(script) as server, AsyncClient(server.url) as client:
         receipt = await client.sessions.send("ses_1", "hi")
     keys = {request.headers["idempotency-key"] for request in server.requests}

@@ -192,7 +192,7 @@ def _allow(root: httpx.Client, chat_id: str) -> None:
         return list(answer.json()["items"]) if answer.status_code == 200 else []
 
     wait_until(lambda: bool(asks()), what="the permission is asked for")
-    root.post(f"{path}/permissions/{asks()[0]['ask_id']}/reply", json={"reply": "once"})
+    root.post(f"{path}/permissions/{asks()[0]['askId']}/reply", json={"reply": "once"})
 
 
 @pytest.mark.parametrize("name", NEWEST)

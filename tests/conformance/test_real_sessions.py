@@ -76,7 +76,7 @@ def test_a_plan_writes_nothing_until_it_is_approved(place: Place, name: str) -> 
     assert list(folder.iterdir()) == []
     talk.post(f"/questions/{asked['question_id']}/reply", answers=[["Approve"]])
     talk.until_type("turn.ended")
-    assert talk.get()["permission_mode"] == "default"
+    assert talk.get()["permissionMode"] == "default"
     talk.send(f"SCRIPT: bash touch {folder}/approved\nSCRIPT: say Done.")
     wanted = talk.until_type("permission.requested")["data"]["permission_id"]
     talk.post(f"/permissions/{wanted}/reply", reply="once")

@@ -100,7 +100,7 @@ def _live(state_dir: Path) -> None:
         waiting.send("mock: permission open the door")
         waiting.until_type("permission.requested")
         waiting.send("mock: say queued")
-        keeper = waiting.get()["process"]["keeper_pid"]
+        keeper = waiting.get()["process"]["keeperPid"]
         server.process.kill()
         server.process.wait()
     os.kill(keeper, signal.SIGKILL)

@@ -119,7 +119,7 @@ def wait_idle(api: httpx.Client, session: str, *, turns: int, seconds: float = 6
     deadline = time.monotonic() + seconds
     while True:
         found: dict[str, Any] = api.get(f"/sessions/{session}").json()
-        if found["turn_count"] >= turns and found["activity"] == "idle" and not found["queue_length"]:
+        if found["turnCount"] >= turns and found["activity"] == "idle" and not found["queueLength"]:
             return found
         assert time.monotonic() < deadline, found
         time.sleep(0.02)

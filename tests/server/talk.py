@@ -50,7 +50,7 @@ class Talk:
         """Run one prompt to its end and give the events of that turn."""
         start = len(self.events)
         receipt = self.send(text)
-        self.until(lambda event: event["type"] == "turn.ended" and event["data"]["turn_id"] == receipt["turn_id"])
+        self.until(lambda event: event["type"] == "turn.ended" and event["data"]["turn_id"] == receipt["turnId"])
         return self.events[start:]
 
     def types(self) -> list[str]:

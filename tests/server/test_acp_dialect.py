@@ -172,7 +172,7 @@ async def test_a_session_has_the_tool_servers_of_the_editor_that_opened_it_last(
     where = {"sessionId": talk.id, "cwd": str(tmp_path)}
     for given, names in [([TOOLS], ["tools"]), ([], ["tools"]), ([TOOLS, OTHERS], ["others", "tools"])]:
         await agent._conn.send_request(method, {**where, "mcpServers": given})
-        assert sorted(talk.get()["mcp_servers"]) == names
+        assert sorted(talk.get()["mcpServers"]) == names
     assert await prompt(agent, talk.id, "mock: say After.") == "end_turn"
 
 
@@ -190,7 +190,7 @@ async def test_tool_servers_that_a_session_cannot_have_now_are_refused_by_name(
     await agent._conn.send_request(method, {**where, "mcpServers": []})
     talk.post("/stop")
     await agent._conn.send_request(method, {**where, "mcpServers": [TOOLS]})
-    assert talk.get()["mcp_servers"] == []
+    assert talk.get()["mcpServers"] == []
 
 
 async def test_a_closed_session_can_be_loaded_again(agent: Any, editor: Editor, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_names_of_models_are_left_alone(api: httpx.Client, value: str) -> None:
 @pytest.mark.parametrize("name", ["--x", "a\nb", "", "a;b"])
 def test_a_name_of_an_mcp_server_that_is_none_is_refused(api: httpx.Client, name: str) -> None:
     server = {"type": "stdio", "command": "true"}
-    assert list(refused(api, mcp_servers={name: server})["errors"]) == ["mcp_servers"]
+    assert list(refused(api, mcpServers={name: server})["errors"]) == ["mcpServers"]
     bad = {**server, "env": {"A\nB": "x"}}
     assert list(refused(api, mcp_servers={"fine": bad})["errors"]) == ["mcp_servers.fine.env.A\nB"]
 

@@ -93,7 +93,7 @@ def test_a_run_tells_reasoning_tools_and_text(agui: httpx.Client, thread: str) -
 def test_a_thread_is_a_session_that_remembers(agui: httpx.Client, thread: str) -> None:
     prompt(agui, thread, "mock: say one")
     assert "2" in spoken(prompt(agui, thread, "mock: recall"))
-    assert agui.get(f"/api/v1/sessions/{thread}").json()["turn_count"] == 2
+    assert agui.get(f"/api/v1/sessions/{thread}").json()["turnCount"] == 2
 
 
 def test_a_permission_interrupts_the_run_and_a_resume_goes_on(agui: httpx.Client, thread: str) -> None:
@@ -138,7 +138,7 @@ def test_a_run_against_the_rules_of_interrupts_is_an_error(agui: httpx.Client, t
     for wanted, code in wrong:
         (event,) = run(agui, wanted)
         assert (event["type"], event["code"]) == ("RUN_ERROR", code)
-    assert agui.get(f"/api/v1/sessions/{thread}").json()["open_asks"] == 1
+    assert agui.get(f"/api/v1/sessions/{thread}").json()["openAsks"] == 1
 
 
 def test_a_failed_turn_is_a_run_error_that_says_why(agui: httpx.Client, thread: str) -> None:

@@ -75,14 +75,14 @@ def test_an_unknown_id_names_the_new_session_and_a_known_one_goes_on(root: httpx
     assert ask(root, message("mock: say one"), session=key)["session_id"] == key
     second = ask(root, message("mock: recall"), session=key)
     assert (second["session_id"], content(second)) == (key, "I remember 2 user turns, this one included.")
-    assert root.get(f"/api/v1/sessions/{key}").json()["turn_count"] == 2
+    assert root.get(f"/api/v1/sessions/{key}").json()["turnCount"] == 2
 
 
 def test_turns_that_create_the_same_session_at_once_share_it(root: httpx.Client, key: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(ask, root, message(f"mock: say {number}"), session=key) for number in range(4)]
         assert {found.result()["session_id"] for found in asked} == {key}
-    assert root.get(f"/api/v1/sessions/{key}").json()["turn_count"] == 4
+    assert root.get(f"/api/v1/sessions/{key}").json()["turnCount"] == 4
     assert {content(found.result()) for found in asked} == {"0", "1", "2", "3"}
 
 
@@ -150,14 +150,14 @@ def test_the_agent_is_configured_by_the_request(root: httpx.Client, key: str) ->
     answer = ask(root, message("mock: permission delete x\nmock: say done"), session=key, parameters={"agent": agent})
     assert content(answer).endswith("done")
     session = root.get(f"/api/v1/sessions/{key}").json()
-    shown = ("model", "variant", "mode", "instructions", "permission_mode", "mcp_servers")
+    shown = ("model", "variant", "mode", "instructions", "permissionMode", "mcpServers")
     assert {name: session[name] for name in shown} == {
         "model": "mock-large",
         "variant": "high",
         "mode": "build",
         "instructions": "Be brief.",
-        "permission_mode": "bypass",
-        "mcp_servers": ["files"],
+        "permissionMode": "bypass",
+        "mcpServers": ["files"],
     }
     assert words(load(root, key))[0] == ("user", "mock: permission delete x\nmock: say done")
 
@@ -268,7 +268,7 @@ def test_another_conversation_gets_a_branch_that_knows_it(
         "I remember 1 user turn, this one included.",
     )
     assert words(load(root, f"{key}:fork-2"))[:-1] == told
-    assert root.get(f"/api/v1/sessions/{key}").json()["turn_count"] == 1
+    assert root.get(f"/api/v1/sessions/{key}").json()["turnCount"] == 1
     branch, trunk = (root.get(f"/api/v1/sessions/{name}").json() for name in (f"{key}:fork-2", key))
     assert (branch["cwd"], branch["labels"]) == (trunk["cwd"], {"forked_from": trunk["id"]})
     told_again = [*sent, message(content(answer), "assistant"), message("mock: recall")]
@@ -358,13 +358,13 @@ def test_a_conversation_with_messages_that_still_wait_goes_on(root: httpx.Client
         for number, messages in enumerate(told):
             pool.submit(root.post, "/api/chat", json={"id": key, "messages": messages})
             wait_until(functools.partial(_has_taken, root, key, number + 1), what="it is taken")
-    assert root.get(f"/api/v1/sessions/{key}").json()["turn_count"] == 3
+    assert root.get(f"/api/v1/sessions/{key}").json()["turnCount"] == 3
 
 
 def _has_taken(root: httpx.Client, key: str, count: int) -> bool:
     """Whether a session has so many prompts, also those that wait."""
     answer = root.get(f"/api/v1/sessions/{key}").json()
-    return int(answer.get("turn_count", 0)) + int(answer.get("queue_length", 0)) >= count
+    return int(answer.get("turnCount", 0)) + int(answer.get("queueLength", 0)) >= count
 
 
 def test_a_message_that_is_taken_back_ends_its_stream_with_an_error(root: httpx.Client, key: str) -> None:
@@ -372,7 +372,7 @@ def test_a_message_that_is_taken_back_ends_its_stream_with_an_error(root: httpx.
     root.post(f"/api/v1/sessions/{created['id']}/messages", json={"message": "mock: wait 60"})
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(root.post, "/api/chat", json={"id": key, "messages": [message("mock: say never")]})
-        wait_until(lambda: root.get(f"/api/v1/sessions/{key}").json()["queue_length"] == 1, what="it waits")
+        wait_until(lambda: root.get(f"/api/v1/sessions/{key}").json()["queueLength"] == 1, what="it waits")
         root.delete(f"/api/v1/sessions/{key}/queue")
         root.post(f"/api/chat/{key}/stop")
         answer = waiting.result()
@@ -412,7 +412,7 @@ def test_the_same_message_again_while_it_is_answered_joins_its_turn(root: httpx.
     with root.stream("POST", "/api/chat", json={**body, "trigger": "regenerate-message"}) as again:
         assert next(again.iter_lines()) == start
     root.post(f"/api/chat/{key}/stop")
-    assert root.get(f"/api/v1/sessions/{key}").json()["turn_count"] == 2
+    assert root.get(f"/api/v1/sessions/{key}").json()["turnCount"] == 2
 
 
 def test_a_json_client_hears_what_the_agent_waits_for(root: httpx.Client, key: str) -> None:
@@ -449,7 +449,7 @@ def test_a_repeated_request_with_a_key_is_done_once(root: httpx.Client, key: str
     assert chunks(root.post("/api/chat", json=body, headers=headers))
     again = root.post("/api/chat", json=body, headers=headers)
     assert (again.status_code, again.headers["idempotency-replayed"]) == (202, "true")
-    assert root.get(f"/api/v1/sessions/{key}").json()["turn_count"] == 1
+    assert root.get(f"/api/v1/sessions/{key}").json()["turnCount"] == 1
 
 
 def test_an_approval_that_waits_is_in_the_resumed_stream_until_somebody_decides(root: httpx.Client, key: str) -> None:

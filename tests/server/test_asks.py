@@ -18,9 +18,9 @@ def ask(talk: Talk, directive: str, kind: str) -> Any:
 def test_a_permission_waits_in_the_inbox_until_it_is_allowed(api: httpx.Client) -> None:
     talk = Talk(api)
     asked = ask(talk, "permission delete the old notes", "permission")
-    assert (asked["status"], talk.get()["activity"], talk.get()["open_asks"]) == ("requested", "waiting", 1)
+    assert (asked["status"], talk.get()["activity"], talk.get()["openAsks"]) == ("requested", "waiting", 1)
     (entry,) = api.get("/asks", params={"session": talk.id}).json()["items"]
-    assert (entry["ask_id"], entry["kind"], entry["session_id"]) == (asked["permission_id"], "permission", talk.id)
+    assert (entry["askId"], entry["kind"], entry["sessionId"]) == (asked["permission_id"], "permission", talk.id)
     answer = talk.post(f"/permissions/{asked['permission_id']}/reply", reply="once")
     assert (answer.status_code, answer.json()["status"]) == (200, "accept")
     assert talk.until_type("permission.resolved")["data"]["status"] == "accept"
@@ -54,7 +54,7 @@ def test_bypass_asks_nobody(api: httpx.Client) -> None:
     talk = Talk(api, permission_mode="bypass")
     events = talk.turn("mock: permission delete everything\nmock: say Done.")
     assert "Done." in said(events)
-    assert talk.get()["open_asks"] == 0
+    assert talk.get()["openAsks"] == 0
 
 
 def test_of_two_clients_one_wins_and_the_other_hears_the_outcome(api: httpx.Client) -> None:
@@ -144,7 +144,7 @@ def test_answers_that_are_not_on_offer_are_refused_and_the_question_stays(
     refused = httpx.post(root + door.format(talk.id, asked["question_id"]), json={"answers": answers}, timeout=60)
     assert refused.status_code == 422
     assert [word for word in words if word not in refused.json()["detail"]] == []
-    assert talk.get()["open_asks"] == 1
+    assert talk.get()["openAsks"] == 1
     talk.post("/cancel")
 
 

@@ -26,7 +26,7 @@ def shown(talk: Talk, form: str) -> list[dict[str, Any]]:
 
 
 def turn_id(talk: Talk) -> str:
-    return str(talk.api.get(f"/sessions/{talk.id}/turns").json()["turns"][0]["turn_id"])
+    return str(talk.api.get(f"/sessions/{talk.id}/turns").json()["turns"][0]["turnId"])
 
 
 def user_item(talk: Talk) -> str:

@@ -27,9 +27,9 @@ def _new_session(api: httpx.Client) -> str:
 
 def _open_ask(api: httpx.Client, session: str) -> str:
     """Wait for the session's open ask; gives its id."""
-    wait_until(lambda: api.get(f"/sessions/{session}").json()["open_asks"] == 1, what="the agent to ask")
+    wait_until(lambda: api.get(f"/sessions/{session}").json()["openAsks"] == 1, what="the agent to ask")
     (ask,) = api.get("/asks", params={"session": session}).json()["items"]
-    return str(ask["ask_id"])
+    return str(ask["askId"])
 
 
 def _assert_replayed(first: httpx.Response, again: httpx.Response) -> None:
@@ -187,7 +187,7 @@ def test_a_repeated_streaming_prompt_gets_the_receipt_and_does_not_wait_for_the_
     ask = _open_ask(api, session)
     api.post(f"/sessions/{session}/permissions/{ask}/reply", json={"reply": "once"})
     assert _events(first)[-1]["type"] == "turn.ended"
-    assert wait_idle(api, session, turns=1)["turn_count"] == 1
+    assert wait_idle(api, session, turns=1)["turnCount"] == 1
 
 
 def _events(stream: httpx.Response) -> list[dict[str, Any]]:

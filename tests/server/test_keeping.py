@@ -58,7 +58,7 @@ def test_a_turn_goes_on_while_no_server_runs(state_dir: Path, how: signal.Signal
         process = talk.get()["process"]
         end(server, how)
     assert is_alive(process["pid"])
-    assert is_alive(process["keeper_pid"])
+    assert is_alive(process["keeperPid"])
     with running_server(state_dir) as server, api_of(server) as api:
         again(talk, api)
         assert talk.get()["process"] == process
@@ -94,7 +94,7 @@ def test_a_turn_that_ended_while_no_server_ran_is_in_the_log(state_dir: Path) ->
         talk.until_type("item.delta")
         process = talk.get()["process"]
         end(server, signal.SIGKILL)
-    wait_until(lambda: not is_alive(process["keeper_pid"]), what="the keeper stayed")
+    wait_until(lambda: not is_alive(process["keeperPid"]), what="the keeper stayed")
     with running_server(state_dir) as server, api_of(server) as api:
         again(talk, api)
         ended = talk.until_type("turn.ended")
@@ -131,7 +131,7 @@ def test_an_agent_whose_server_stays_away_is_stopped(state_dir: Path) -> None:
         process = talk.get()["process"]
         end(server, signal.SIGKILL)
     wait_until(lambda: not is_alive(process["pid"]), what="the orphan was not stopped")
-    wait_until(lambda: not is_alive(process["keeper_pid"]), what="its keeper stayed")
+    wait_until(lambda: not is_alive(process["keeperPid"]), what="its keeper stayed")
     with running_server(state_dir) as server, api_of(server) as api:
         again(talk, api)
         ended = talk.until_type("turn.ended")["data"]
@@ -145,7 +145,7 @@ def test_a_killed_keeper_takes_its_agent_along_and_the_session_goes_on(state_dir
         talk.turn("mock: say one")
         talk.send("mock: wait 600")
         process = talk.get()["process"]
-        os.kill(process["keeper_pid"], signal.SIGKILL)
+        os.kill(process["keeperPid"], signal.SIGKILL)
         ended = talk.until_type("turn.ended")["data"]
         assert (ended["outcome"], ended["stop_reason"]) == ("interrupted", "keeper_lost")
         wait_until(lambda: not is_alive(process["pid"]), what="the agent outlived its keeper")
@@ -159,7 +159,7 @@ def test_a_keeper_that_was_killed_while_no_server_ran_is_noticed(state_dir: Path
         talk.until(lambda event: "start" in event["data"])
         process = talk.get()["process"]
         end(server, signal.SIGKILL)
-    os.kill(process["keeper_pid"], signal.SIGKILL)
+    os.kill(process["keeperPid"], signal.SIGKILL)
     with running_server(state_dir) as server, api_of(server) as api:
         again(talk, api)
         assert talk.until_type("turn.ended")["data"]["stop_reason"] == "keeper_lost"

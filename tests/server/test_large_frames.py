@@ -55,7 +55,7 @@ def test_a_huge_frame_is_cut_while_it_is_read(server: RunningServer, kind: str) 
     with httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
         talk = Talk(api, agent="loud")
         talk.turn("[]")
-        keeper = talk.get()["process"]["keeper_pid"]
+        keeper = talk.get()["process"]["keeperPid"]
         before = memory(server.process.pid, "VmRSS")
         events = talk.turn(json.dumps([UPDATES[kind]]))
         assert memory(server.process.pid, "VmHWM") - before < 2 * SIZE

@@ -18,7 +18,7 @@ def test_a_new_session_is_running_and_idle_and_links_to_itself(api: httpx.Client
     assert answer.status_code == 201
     assert answer.headers["location"] == f"/api/v1/sessions/{session['id']}" == session["links"]["self"]
     assert (session["status"], session["activity"], session["key"]) == ("running", "idle", session["id"])
-    assert (session["title"], session["labels"], session["env_names"]) == ("Try", {"team": "a"}, ["X"])
+    assert (session["title"], session["labels"], session["envNames"]) == ("Try", {"team": "a"}, ["X"])
     assert "secret" not in answer.text
 
 
@@ -71,7 +71,7 @@ def test_a_turn_is_recorded_from_prompt_to_end(api: httpx.Client) -> None:
     assert (ended["phase"], ended["outcome"]) == ("ended", "completed")
     assert [event["sequence"] for event in talk.events] == list(range(1, len(talk.events) + 1))
     (turn,) = talk.get("/turns")["turns"]
-    assert (turn["number"], turn["outcome"], turn["last_sequence"]) == (1, "completed", talk.events[-1]["sequence"])
+    assert (turn["number"], turn["outcome"], turn["lastSequence"]) == (1, "completed", talk.events[-1]["sequence"])
 
 
 def test_the_transcript_folds_deltas_into_items(api: httpx.Client) -> None:
@@ -122,7 +122,7 @@ def test_stop_ends_the_turn_and_the_session_once(api: httpx.Client) -> None:
     talk.until_type("session.ended")
     assert talk.types().count("turn.ended") == talk.types().count("session.ended") == 1
     assert talk.events[-1]["data"] == {"reason": "terminated", "terminated_by": "daemon"}
-    assert talk.get()["queue_length"] == 0
+    assert talk.get()["queueLength"] == 0
     refused = talk.post("/messages", message="more")
     assert (refused.status_code, refused.json()["code"]) == (409, "session_ended")
 
@@ -150,10 +150,10 @@ def test_a_paused_session_stands_still_and_goes_on(api: httpx.Client) -> None:
     talk.until_type("item.delta")
     assert talk.post("/pause").json()["status"] == "paused"
     assert talk.post("/pause").status_code == 409
-    before = talk.get()["last_sequence"]
+    before = talk.get()["lastSequence"]
     queued = talk.send("mock: say after the pause")
     assert queued["disposition"] == "queued"
-    assert talk.get()["last_sequence"] <= before + 2  # the queue, and at most one burst that was under way
+    assert talk.get()["lastSequence"] <= before + 2  # the queue, and at most one burst that was under way
     assert talk.post("/resume").json()["status"] == "running"
     talk.until(lambda event: event["sequence"] > before + 20 and event["type"] == "item.delta")
     talk.post("/interrupt")
@@ -185,7 +185,7 @@ def test_each_session_has_its_own_environment_folder_model_and_mode(api: httpx.C
         ("model", "nonsense", 422),
         ("mode", "nonsense", 422),
         ("variant", "nonsense", 422),
-        ("permission_mode", "nonsense", 400),
+        ("permissionMode", "nonsense", 400),
         ("agent", "nobody", 404),
     ],
 )
@@ -199,7 +199,7 @@ def test_a_session_that_could_never_start_is_refused_by_name(
 
 def test_camel_case_fields_are_understood(api: httpx.Client) -> None:
     answer = api.post("/sessions", json={"agent": "mock", "permissionMode": "bypass"})
-    assert answer.json()["permission_mode"] == "bypass"
+    assert answer.json()["permissionMode"] == "bypass"
 
 
 def test_a_path_that_nobody_could_have_is_refused_like_one_that_is_not_there(api: httpx.Client) -> None:
@@ -216,7 +216,7 @@ def test_what_a_session_used_and_changed_is_added_up_in_lists(api: httpx.Client)
     talk.turn("mock: usage 1000 200 0.1\nmock: usage 1500 300 0.15\nmock: write notes.md one\\ntwo\\n")
     talk.turn("mock: usage 500 100 0.2\nmock: edit notes.md two -> three\nmock: write more.md x\\n")
     [listed] = [each for each in api.get("/sessions").json()["items"] if each["id"] == talk.id]
-    assert listed["usage"] == {"input_tokens": 2000, "output_tokens": 400, "cost": {"USD": 0.35}}
+    assert listed["usage"] == {"inputTokens": 2000, "outputTokens": 400, "cost": {"USD": 0.35}}
     assert listed["changes"] == {"files": 2, "added": 4, "removed": 1}
     assert listed == talk.get()
 
@@ -231,4 +231,4 @@ def test_what_a_turn_took_so_far_is_counted_once(api: httpx.Client) -> None:
     talk = Talk(api)
     talk.send("mock: usage 10 1 0.25\nmock: usage 20 2 0.5\nmock: wait 600")
     talk.until(lambda event: event["type"] == "usage.updated" and event["data"]["output_tokens"] == 2)
-    assert talk.get()["usage"] == {"input_tokens": 20, "output_tokens": 2, "cost": {"USD": 0.5}}
+    assert talk.get()["usage"] == {"inputTokens": 20, "outputTokens": 2, "cost": {"USD": 0.5}}

@@ -153,7 +153,7 @@ def test_those_who_ask_and_then_take_nothing_of_the_answer_cost_little(server: R
 
 def has_ended(talk: Talk, turns: int) -> bool:
     state = talk.get()
-    return (state["turn_count"], state["activity"]) == (turns, "idle")
+    return (state["turnCount"], state["activity"]) == (turns, "idle")
 
 
 def without_chunks(answer: bytes) -> bytes:
@@ -186,7 +186,7 @@ def test_a_client_has_only_so_many_streams(state_dir: Path) -> None:
                 f"/sessions/{talk.id}/messages", json={"message": "hi"}, headers={"accept": "text/event-stream"}
             )
             assert_problem(sent, "too_many_streams")
-            assert talk.get()["turn_count"] == 0
+            assert talk.get()["turnCount"] == 0
             assert talk.get("/events")["events"]
         wait_until(lambda: "ostler_open_streams 0" in api.get("/metrics").text, what="streams were still counted")
         stack.enter_context(deaf(server, path)).close()

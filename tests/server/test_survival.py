@@ -196,7 +196,7 @@ def send_to_all(api: httpx.Client, witnesses: list[Witness]) -> list[tuple[str, 
     for witness in witnesses:
         body = {"message": "mock: stream 100000 words 50/s"}
         receipt: dict[str, Any] = api.post(f"/sessions/{witness.session_id}/messages", json=body).json()
-        sent.append((witness.session_id, receipt["prompt_id"]))
+        sent.append((witness.session_id, receipt["promptId"]))
     return sent
 
 
@@ -210,4 +210,4 @@ def check(api: httpx.Client, witness: Witness) -> None:
     types = [event["type"] for event in stored]
     assert (types.count("turn.started"), types.count("turn.ended")) == (1, 0)
     session = api.get(f"/sessions/{witness.session_id}").json()
-    assert (session["activity"], session["queue_length"]) == ("working", KILLS - 1)
+    assert (session["activity"], session["queueLength"]) == ("working", KILLS - 1)

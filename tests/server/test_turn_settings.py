@@ -54,13 +54,13 @@ def test_a_stricter_permission_of_a_later_message_is_obeyed(root: httpx.Client, 
     answer = root.post("/messages", json=envelope(message(DELETE), session=key, **agent(permissions="ask")))
     assert answer.json()["status"]["message"] == "The agent wants permission to delete everything."
     assert is_waiting(root, key)
-    assert session(root, key)["permission_mode"] == "default"
+    assert session(root, key)["permissionMode"] == "default"
 
 
 def test_a_message_that_says_nothing_leaves_the_permissions_as_they_are(root: httpx.Client, key: str) -> None:
     ask(root, message(DELETE), session=key, **agent(permissions="bypass"))
     assert content(ask(root, message(DELETE), session=key)).endswith("over")
-    assert session(root, key)["permission_mode"] == "bypass"
+    assert session(root, key)["permissionMode"] == "bypass"
 
 
 def test_model_variant_mode_and_permissions_are_those_of_the_newest_message(root: httpx.Client, key: str) -> None:
@@ -72,7 +72,7 @@ def test_model_variant_mode_and_permissions_are_those_of_the_newest_message(root
     assert "permission mode plan" in told
     assert "I remember 2 user turns" in told  # the agent was started anew and resumed
     found = session(root, key)
-    assert [found[name] for name in ("model", "variant", "mode", "permission_mode")] == [
+    assert [found[name] for name in ("model", "variant", "mode", "permissionMode")] == [
         "mock-large",
         "high",
         "plan",
@@ -91,7 +91,7 @@ def test_tools_of_a_later_message_are_the_sessions_tools(root: httpx.Client, key
     ask(root, message("mock: say first"), session=key, **agent())
     tools = {"files": {"type": "stdio", "command": "true"}}
     ask(root, message("mock: say second"), session=key, **agent(tools=tools))
-    assert session(root, key)["mcp_servers"] == ["files"]
+    assert session(root, key)["mcpServers"] == ["files"]
 
 
 def test_a_change_while_a_turn_is_under_way_is_refused_by_name(root: httpx.Client, key: str) -> None:
@@ -103,10 +103,10 @@ def test_a_change_while_a_turn_is_under_way_is_refused_by_name(root: httpx.Clien
         status = assert_status(root.post("/messages", json=body), 409, "settings_in_use")
         assert "agent.permissions" in status["message"]
         assert "agent.model" in status["message"]
-        assert session(root, key)["queue_length"] == 0
+        assert session(root, key)["queueLength"] == 0
         root.post(f"/api/v1/sessions/{key}/cancel")
         turn.result()
-    assert session(root, key)["permission_mode"] == "default"
+    assert session(root, key)["permissionMode"] == "default"
 
 
 def test_the_same_settings_again_while_a_turn_is_under_way_are_no_change(root: httpx.Client, key: str) -> None:
@@ -123,8 +123,8 @@ def test_a_setting_the_agent_does_not_have_is_refused_and_changes_nothing(root: 
     ask(root, message("mock: say first"), session=key, **agent())
     body = envelope(message("mock: say x"), session=key, **agent(model="gpt-99", permissions="bypass"))
     assert "gpt-99" in assert_status(root.post("/messages", json=body), 422, "unprocessable")["message"]
-    assert session(root, key)["permission_mode"] == "default"
-    assert session(root, key)["turn_count"] == 1
+    assert session(root, key)["permissionMode"] == "default"
+    assert session(root, key)["turnCount"] == 1
 
 
 def test_another_folder_is_refused_by_name(root: httpx.Client, key: str) -> None:

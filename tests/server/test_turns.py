@@ -29,14 +29,14 @@ def test_a_waiting_prompt_can_be_taken_back(api: httpx.Client) -> None:
     second, third = talk.send("mock: say second"), talk.send("mock: say third")
     assert api.delete(f"/sessions/{talk.id}/queue/{second['prompt_id']}").status_code == 204
     assert api.delete(f"/sessions/{talk.id}/queue/{second['prompt_id']}").json()["code"] == "queue_entry_not_found"
-    assert [entry["prompt_id"] for entry in talk.get("/queue")["entries"]] == [third["prompt_id"]]
+    assert [entry["prompt_id"] for entry in talk.get("/queue")["entries"]] == [third["promptId"]]
     assert api.delete(f"/sessions/{talk.id}/queue").status_code == 204
     assert talk.get("/queue")["entries"] == []
 
 
 def test_reject_refuses_while_busy_and_names_the_turn(api: httpx.Client) -> None:
     talk = Talk(api)
-    turn = talk.send("mock: wait 600")["turn_id"]
+    turn = talk.send("mock: wait 600")["turnId"]
     refused = talk.post("/messages", message="now", when_busy="reject")
     assert (refused.status_code, refused.json()["code"]) == (409, "session_busy")
     assert turn in refused.json()["detail"]
@@ -54,11 +54,11 @@ def test_interrupt_puts_the_prompt_first_and_ends_the_turn(api: httpx.Client) ->
 
 def test_steer_reaches_the_running_turn(api: httpx.Client) -> None:
     talk = Talk(api)
-    turn = talk.send("mock: wait 600")["turn_id"]
+    turn = talk.send("mock: wait 600")["turnId"]
     talk.until_type("item.started")
     talk.until(lambda event: "start" in event["data"])
     steered = talk.send("mock: say steered", when_busy="steer")
-    assert (steered["disposition"], steered["turn_id"]) == ("steered", turn)
+    assert (steered["disposition"], steered["turnId"]) == ("steered", turn)
     talk.post("/interrupt")
     talk.until_type("turn.ended")
 
@@ -142,7 +142,7 @@ def test_images_reach_the_agent_and_stay_with_the_session(api: httpx.Client) -> 
     pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     parts = [{"type": "text", "text": "What is this?"}, {"type": "image", "data": pixel, "mime": "image/png"}]
     receipt = talk.post("/messages", parts=parts).json()
-    talk.until(lambda event: event["type"] == "turn.ended" and event["data"]["turn_id"] == receipt["turn_id"])
+    talk.until(lambda event: event["type"] == "turn.ended" and event["data"]["turn_id"] == receipt["turnId"])
     user = next(e["data"]["item"] for e in talk.events if e["type"] == "item.completed")
     assert [part["type"] for part in user["content"]] == ["text", "image"]
     assert user["content"][1]["path"].endswith(".png")
@@ -169,6 +169,6 @@ def test_the_stream_of_a_prompt_that_is_taken_back_ends(api: httpx.Client) -> No
     talk.send("mock: wait 600")
     wanted, headers = {"message": "mock: say never"}, {"accept": "text/event-stream"}
     with api.stream("POST", f"/sessions/{talk.id}/messages", json=wanted, headers=headers) as stream:
-        prompt_id = json.loads(stream.headers["ostler-receipt"])["prompt_id"]
+        prompt_id = json.loads(stream.headers["ostler-receipt"])["promptId"]
         api.delete(f"/sessions/{talk.id}/queue/{prompt_id}").raise_for_status()
         assert "turn.ended" not in stream.read().decode()

@@ -74,7 +74,7 @@ def new_session(api: httpx.Client, repository: Path, **more: Any) -> str:
 
 def say(api: httpx.Client, session: str, *directives: str) -> int:
     """Send a prompt and wait until its turn is over and kept; gives the number of the turn."""
-    turn = int(api.get(f"/sessions/{session}").json()["turn_count"]) + 1
+    turn = int(api.get(f"/sessions/{session}").json()["turnCount"]) + 1
     answer = api.post(f"/sessions/{session}/messages", json={"message": "\n".join(directives)})
     assert answer.status_code == 202, answer.text
     settled(api, session, turn=turn)

@@ -39,7 +39,7 @@ def test_a_huge_file_with_holes_costs_nothing_and_is_named(
     patch = limited.get(f"/sessions/{session}/patch").text
     assert patch.startswith(f"Left out: big.bin has {_TERABYTE} bytes")
     delivered = limited.post(f"/sessions/{session}/deliver", json={"mode": "patch"}).json()
-    assert delivered["too_large"] == [_BIG]
+    assert delivered["tooLarge"] == [_BIG]
 
 
 def test_a_patch_that_names_what_it_leaves_out_can_be_applied(

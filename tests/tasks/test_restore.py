@@ -15,7 +15,7 @@ def _snapshots(api: httpx.Client, session: str) -> list[dict[str, object]]:
 
 def _kept(api: httpx.Client, session: str, turn: int) -> str:
     """The snapshot of the end of a turn."""
-    return next(str(each["snapshot_id"]) for each in _snapshots(api, session) if each["turn"] == turn)
+    return next(str(each["snapshotId"]) for each in _snapshots(api, session) if each["turn"] == turn)
 
 
 def _restored(api: httpx.Client, session: str, snapshot: str) -> None:
@@ -32,7 +32,7 @@ def test_the_files_come_back_and_the_conversation_stays(api: httpx.Client, repos
     session = new_session(api, repository)
     for turn in (1, 2, 3):
         say(api, session, f"mock: write a{turn}.txt {turn}", f"mock: write same.txt {turn}", "mock: recall")
-    trees = {each["snapshot_id"]: each["tree"] for each in _snapshots(api, session)}
+    trees = {each["snapshotId"]: each["tree"] for each in _snapshots(api, session)}
     said = prompts(api, session)
     first, last = _kept(api, session, 1), _kept(api, session, 3)
     for number, snapshot in enumerate((first, last, first)):
@@ -75,7 +75,7 @@ def test_a_fork_can_take_files_of_before_its_beginning(api: httpx.Client, reposi
     say(api, parent, "mock: write one.txt 1")
     say(api, parent, "mock: write two.txt 2")
     fork = api.post(f"/sessions/{parent}/fork").json()["id"]
-    own = _snapshots(api, fork)[-1]["snapshot_id"]
+    own = _snapshots(api, fork)[-1]["snapshotId"]
     say(api, fork, "mock: write three.txt 3")
     _restored(api, fork, _kept(api, parent, 1))
     assert _changed(api, fork) == {"one.txt": "added"}

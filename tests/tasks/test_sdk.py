@@ -92,7 +92,7 @@ def test_the_command_line_has_a_verb_for_everything(
     assert ostler("files", "read", session, "new.txt") == "hello"
     assert ostler("files", "search", session, "hello").startswith("new.txt:1:")
     fork = ostler("session", "fork", session, "--turn", "1")
-    kept = api.get(f"/sessions/{session}/snapshots").json()["snapshots"][0]["snapshot_id"]
+    kept = api.get(f"/sessions/{session}/snapshots").json()["snapshots"][0]["snapshotId"]
     assert ostler("session", "restore", session, kept) == f"The files of {session} are those of {kept}."
     assert ostler("session", "diff", session) == "Nothing changed."
     assert ostler("session", "rewind", session, "0") == f"{session} is as it was after turn 0."

@@ -47,12 +47,12 @@ def test_the_session_of_a_task_shows_the_order_as_the_task_does(api: httpx.Clien
     shown = api.get(f"/sessions/{ordered}").json()
     same = ("task", "runtime", "workspace", "vcs")
     assert {name: shown[name] for name in same} == {name: told[name] for name in same}
-    assert (shown["tenant_id"], shown["project_id"], shown["started_at"]) == ("acme", "storefront", told["startedAt"])
+    assert (shown["tenantId"], shown["projectId"], shown["startedAt"]) == ("acme", "storefront", told["startedAt"])
     assert shown["runtime"]["resources"] == {"cpu": 4, "memoryMiB": 8192}
     assert {name: shown["links"][name] for name in ("workspace", "ide")} == {
         name: told["links"][name] for name in ("workspace", "ide")
     }
-    (listed,) = api.get("/sessions", params={"project_id": "storefront", "per_page": 1}).json()["items"]
+    (listed,) = api.get("/sessions", params={"projectId": "storefront", "perPage": 1}).json()["items"]
     assert ("task" in listed, "vcs" in listed) == (False, True)
 
 

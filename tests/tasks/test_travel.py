@@ -48,7 +48,7 @@ def test_twenty_turns_can_be_forked_and_rewound_each(api: httpx.Client, reposito
 
 def _changed_since(api: httpx.Client, session: str, turn: int) -> list[str]:
     kept = api.get(f"/sessions/{session}/snapshots").json()["snapshots"]
-    old = next(each["snapshot_id"] for each in kept if each["turn"] == turn)
+    old = next(each["snapshotId"] for each in kept if each["turn"] == turn)
     return [file["path"] for file in api.get(f"/sessions/{session}/diff", params={"old": old}).json()["files"]]
 
 
@@ -89,7 +89,7 @@ def test_a_fork_and_its_parent_go_on_without_each_other(api: httpx.Client, repos
     say(api, parent, "mock: write a.txt two", "mock: recall")
     answer = api.post(f"/sessions/{parent}/fork", json={"turn": 1, "key": "fork-of-one", "title": "Another way"})
     fork = answer.json()
-    assert (answer.status_code, fork["key"], fork["title"], fork["forked_from"]) == (
+    assert (answer.status_code, fork["key"], fork["title"], fork["forkedFrom"]) == (
         201,
         "fork-of-one",
         "Another way",
@@ -170,7 +170,7 @@ def test_an_agent_that_lost_its_memory_is_told_the_conversation(
 ) -> None:
     session = new_session(api, repository)
     say(api, session, "mock: say the word is swordfish")
-    workspace = api.get(f"/sessions/{session}").json()["workspace_id"]
+    workspace = api.get(f"/sessions/{session}").json()["workspaceId"]
     shell(tasks_state / "memories", f"rm -r {workspace}/*/.mock-agent")
     api.post(f"/sessions/{session}/rewind", json={"turn": 1})
     say(api, session, "mock: recall")

@@ -71,7 +71,7 @@ test("Esc never answers an ask", async () => {
   for (let press = 0; press < 3; press++) await page.getByLabel("Message").press("Escape");
   for (let press = 0; press < 3; press++) await page.locator("body").press("Escape");
   await page.getByText("The agent waits for your answer.").waitFor();
-  assert.equal((await api("GET", `/sessions/${id}`)).open_asks, 1);
+  assert.equal((await api("GET", `/sessions/${id}`)).openAsks, 1);
   await page.getByRole("button", { name: "Allow once" }).click();
   await answer(page, "Well.").waitFor();
   await page.context().close();

@@ -57,7 +57,7 @@ export async function endServer(server, api, folder) {
   const used = [];
   for (let page = 1; page; ) {
     const list = await api("GET", `/sessions?perPage=500&page=${page}`);
-    used.push(...list.items.filter((session) => session.turn_count > 0));
+    used.push(...list.items.filter((session) => session.turnCount > 0));
     page = list.nextPage;
   }
   await Promise.all(used.map((session) => api("DELETE", `/sessions/${session.id}`)));

@@ -64,7 +64,7 @@ test("Claude Code streams, asks, edits and goes on", async () => {
   await page.getByLabel("Message").fill("SCRIPT: recall");
   await page.keyboard.press("Enter");
   await answer(page, "Recall: 2 scripted user turns").waitFor();
-  await until(async () => (await api("GET", `/sessions/${page.url().split("/").at(-1)}`)).turn_count === 2, "two turns are counted");
+  await until(async () => (await api("GET", `/sessions/${page.url().split("/").at(-1)}`)).turnCount === 2, "two turns are counted");
   await page.getByRole("link", { name: "Sessions" }).first().click();
   await page.locator("a[data-session]").getByText("+2").waitFor();
   assert.deepEqual(page.problems, []);

@@ -23,7 +23,7 @@ test("a session of 10,000 events opens with few nodes and scrolls to its beginni
   const id = await startSession(api, script);
   const last = await until(async () => {
     const session = await api("GET", `/sessions/${id}`);
-    return session.activity === "idle" && session.turn_count === 1 && session.last_sequence;
+    return session.activity === "idle" && session.turnCount === 1 && session.lastSequence;
   }, "the agent is done", 90);
   assert.ok(last >= 10_000, `${last} events`);
   const page = await openPage(browser, `${server.url}/sessions/${id}`);

@@ -163,7 +163,7 @@ export function switcherOf(
   const open = opened.flatMap((id) => sessions.get(id) ?? []);
   const others = [...sessions.values()]
     .filter((session) => !opened.includes(session.id) && ["waiting", "working"].includes(needOf(session)))
-    .sort((one, other) => needOf(one).localeCompare(needOf(other)) || other.updated_at.localeCompare(one.updated_at));
+    .sort((one, other) => needOf(one).localeCompare(needOf(other)) || other.updatedAt.localeCompare(one.updatedAt));
   return { open, others };
 }
 

@@ -11,8 +11,8 @@ from ostler.wire.agents import Agent, AgentList, InstallAgent, Installed, ModeLi
 from ostler.wire.events import PermissionMode
 from ostler.wire.parts import InputPart
 from ostler.wire.sessions import (
-    Ask,
     AskList,
+    AskView,
     CreateSession,
     Interrupted,
     LogList,
@@ -31,13 +31,14 @@ from ostler.wire.sessions import (
     WhenBusy,
 )
 from ostler.wire.system import Health, Ready, Version
-from ostler.wire.workspaces import Repo, Runtime, WorkspaceWish
+from ostler.wire.tasks import TaskRuntime
+from ostler.wire.workspaces import Repo, WorkspaceWish
 
 _INSTALL_SECONDS = 1800.0
 
 _session = msgspec.json.Decoder(Session).decode
 _sessions = msgspec.json.Decoder(Page[Session]).decode
-_ask = msgspec.json.Decoder(Ask).decode
+_ask = msgspec.json.Decoder(AskView).decode
 _document = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -127,7 +128,7 @@ def create_session(
     labels: Mapping[str, str] | None = None,
     turn_timeout_seconds: float | None = None,
     repo: Repo | None = None,
-    runtime: Runtime | None = None,
+    runtime: TaskRuntime | None = None,
     workspace: WorkspaceWish | None = None,
     setup: str | None = None,
 ) -> Call[Session]:
@@ -257,20 +258,20 @@ def list_asks(*, status: str | None = None, session: str | None = None) -> Call[
 
 def reply_permission(
     session: str, permission_id: str, reply: PermissionReply, *, message: str | None = None
-) -> Call[Ask]:
+) -> Call[AskView]:
     """Allow once, allow always in this session, or reject with a reason the agent hears."""
     path = f"/sessions/{segment(session)}/permissions/{segment(permission_id)}/reply"
     return post(path, _ask, ReplyPermission(reply=reply, message=message))
 
 
-def answer_question(session: str, question_id: str, answers: Sequence[Sequence[str] | str]) -> Call[Ask]:
+def answer_question(session: str, question_id: str, answers: Sequence[Sequence[str] | str]) -> Call[AskView]:
     """Answer each question with one text, or with several where several may be chosen."""
     given = tuple((each,) if isinstance(each, str) else tuple(each) for each in answers)
     path = f"/sessions/{segment(session)}/questions/{segment(question_id)}/reply"
     return post(path, _ask, ReplyQuestion(answers=given))
 
 
-def reject_question(session: str, question_id: str, *, message: str | None = None) -> Call[Ask]:
+def reject_question(session: str, question_id: str, *, message: str | None = None) -> Call[AskView]:
     """Decline to answer."""
     path = f"/sessions/{segment(session)}/questions/{segment(question_id)}/reject"
     return post(path, _ask, RejectQuestion(message=message))

@@ -9,19 +9,19 @@ from ostler.client.calls import Call, delete, get, post, put, segment
 from ostler.wire.sessions import Session
 from ostler.wire.tasks import (
     CreateTask,
+    Delivered,
     ProjectList,
     RunnerList,
     RuntimeList,
     TaskCreated,
+    TaskDelivery,
     TaskPage,
     TaskSession,
     UploadTicket,
 )
-from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import (
     ArchiveForm,
     ArtifactList,
-    Deliver,
     DeliveryMode,
     Difference,
     FileEntry,
@@ -160,9 +160,9 @@ def deliver_session(
     token: str | None = None,
     forge: ForgeKind | None = None,
     api_url: str | None = None,
-) -> Call[DeliveryCompletedData]:
+) -> Call[Delivered]:
     """Hand over what the workspace holds now: as a patch, a branch or a pull request."""
-    wanted = Deliver(
+    wanted = TaskDelivery(
         mode=mode,
         branch=branch,
         target_branch=target_branch,
@@ -174,7 +174,7 @@ def deliver_session(
         forge=forge,
         api_url=api_url,
     )
-    return _patient(post(_place(session, "deliver"), _reads(DeliveryCompletedData), wanted))
+    return _patient(post(_place(session, "deliver"), _reads(Delivered), wanted))
 
 
 # Files

@@ -7,12 +7,19 @@ import msgspec
 from ostler.wire.events import PermissionData, PermissionMode, QuestionData, QueueEntry, SessionStatus, TurnOutcome
 from ostler.wire.items import Item
 from ostler.wire.parts import InputPart
-from ostler.wire.providers import McpServers, Provider
-from ostler.wire.struct import Answer, Body, Request, Wire
-from ostler.wire.tasks import TaskPart, TaskRuntimeView, TaskVcs, TaskWorkspaceView
+from ostler.wire.providers import McpServers
+from ostler.wire.struct import Answer, Body, Wire
+from ostler.wire.tasks import (
+    Delivered,
+    TaskPart,
+    TaskProvider,
+    TaskRuntime,
+    TaskRuntimeView,
+    TaskVcs,
+    TaskWorkspaceView,
+)
 from ostler.wire.texts import AbsolutePath, Choice, Key, Prompt, Variables
-from ostler.wire.workspace_events import DeliveryCompletedData
-from ostler.wire.workspaces import Repo, Runtime, WorkspaceWish
+from ostler.wire.workspaces import Repo, WorkspaceWish
 
 Activity = Literal["idle", "working", "waiting"]
 WhenBusy = Literal["queue", "steer", "interrupt", "reject"]
@@ -24,7 +31,7 @@ MOST_INSTRUCTIONS = 64 * 2**10
 """The largest instructions of a session, in bytes."""
 
 
-class CreateSession(Request, frozen=True, kw_only=True):
+class CreateSession(Body, frozen=True, kw_only=True):
     """What a new session needs; only the agent is required."""
 
     agent: str
@@ -44,14 +51,14 @@ class CreateSession(Request, frozen=True, kw_only=True):
     """Absolute folder the agent works in, as it is; by default a new empty one."""
     repo: Repo | None = None
     """What a workspace of the session's own begins with; it is isolated and has snapshots. Instead of `cwd`."""
-    runtime: Runtime | None = None
+    runtime: TaskRuntime | None = None
     """What the agent's processes run in; needs `repo`."""
     workspace: WorkspaceWish | None = None
     """How the workspace should be made; needs `repo`."""
     setup: str | None = None
     """A shell command that is run in the new workspace before the agent is; needs `repo`."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
-    provider: Provider | None = None
+    provider: TaskProvider | None = None
     """The model provider to use instead of the agent's own."""
     mcp_servers: McpServers = msgspec.field(default_factory=dict)
     """Tools for the agent, by the server's name."""
@@ -66,7 +73,7 @@ class UpdateSession(Body, frozen=True, kw_only=True):
     labels: dict[str, str] | None = None
 
 
-class ProcessInfo(Wire, frozen=True, kw_only=True):
+class ProcessInfo(Answer, frozen=True, kw_only=True):
     """The process of a session's agent, for operators."""
 
     pid: int
@@ -76,6 +83,17 @@ class ProcessInfo(Wire, frozen=True, kw_only=True):
 
 
 class SessionUsage(Wire, frozen=True, kw_only=True):
+    """What a session has used, as it is stored."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: dict[str, float] = msgspec.field(default_factory=dict)
+    """By currency."""
+
+
+class UsageView(Answer, frozen=True, kw_only=True):
     """Tokens and money of all turns, as far as the agent tells; a fork begins at nothing."""
 
     input_tokens: int = 0
@@ -95,7 +113,7 @@ class SessionChanges(Wire, frozen=True, kw_only=True):
     removed: int = 0
 
 
-class Session(Wire, frozen=True, kw_only=True):
+class Session(Answer, frozen=True, kw_only=True):
     """A session as it is now."""
 
     id: str
@@ -134,11 +152,11 @@ class Session(Wire, frozen=True, kw_only=True):
     workspace_id: str | None = None
     forked_from: str | None = None
     """The session it was made from."""
-    usage: SessionUsage | None = None
+    usage: UsageView | None = None
     """Absent while the agent has told nothing."""
     changes: SessionChanges | None = None
     """Absent while the agent has changed nothing."""
-    delivery: DeliveryCompletedData | None = None
+    delivery: Delivered | None = None
     """How the result was handed over last."""
     tenant_id: str | None = None
     """Of a session that a task started, as the fields below; they are what `GET /tasks/{id}` shows."""
@@ -169,7 +187,7 @@ class SendMessage(Body, frozen=True, kw_only=True):
     when_busy: WhenBusy = "queue"
 
 
-class PromptReceipt(Wire, frozen=True, kw_only=True):
+class PromptReceipt(Answer, frozen=True, kw_only=True):
     """What became of a prompt: a turn started, it waits in the queue, or it went into the running turn."""
 
     prompt_id: str
@@ -178,13 +196,28 @@ class PromptReceipt(Wire, frozen=True, kw_only=True):
     position: int | None = None
 
 
-class Queue(Wire, frozen=True, kw_only=True):
+class Queue(Answer, frozen=True, kw_only=True):
     """The prompts that wait."""
 
     entries: tuple[QueueEntry, ...]
 
 
 class Turn(Wire, frozen=True, kw_only=True):
+    """One turn of a session, as it is stored."""
+
+    turn_id: str
+    number: int
+    started_at: str
+    first_sequence: int
+    ended_at: str | None = None
+    last_sequence: int | None = None
+    outcome: TurnOutcome | None = None
+    stop_reason: str | None = None
+    after: int | None = None
+    """The turn it goes on from, if a rewind made that another one than the one before it; 0 is the beginning."""
+
+
+class TurnView(Answer, frozen=True, kw_only=True):
     """One turn of a session."""
 
     turn_id: str
@@ -201,10 +234,10 @@ class Turn(Wire, frozen=True, kw_only=True):
     """Whether a rewind took it out of the conversation."""
 
 
-class TurnList(Wire, frozen=True, kw_only=True):
+class TurnList(Answer, frozen=True, kw_only=True):
     """All turns of a session."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[TurnView, ...]
 
 
 class Message(Answer, frozen=True, kw_only=True):
@@ -248,6 +281,21 @@ class LogList(Answer, frozen=True, kw_only=True):
 
 
 class Ask(Wire, frozen=True, kw_only=True):
+    """Something that waits, or waited, for a human, as it is stored."""
+
+    ask_id: str
+    kind: Literal["permission", "question"]
+    session_id: str
+    agent: str
+    status: str
+    requested_at: str
+    turn_id: str | None = None
+    resolved_at: str | None = None
+    permission: PermissionData | None = None
+    question: QuestionData | None = None
+
+
+class AskView(Answer, frozen=True, kw_only=True):
     """Something that waits, or waited, for a human."""
 
     ask_id: str
@@ -262,10 +310,10 @@ class Ask(Wire, frozen=True, kw_only=True):
     question: QuestionData | None = None
 
 
-class AskList(Wire, frozen=True, kw_only=True):
+class AskList(Answer, frozen=True, kw_only=True):
     """The inbox: asks of all sessions, oldest first."""
 
-    items: tuple[Ask, ...]
+    items: tuple[AskView, ...]
 
 
 class ReplyPermission(Body, frozen=True, kw_only=True):
@@ -287,7 +335,7 @@ class RejectQuestion(Body, frozen=True, kw_only=True):
     message: str | None = None
 
 
-class Interrupted(Wire, frozen=True, kw_only=True):
+class Interrupted(Answer, frozen=True, kw_only=True):
     """Whether there was a turn to end."""
 
     interrupted: bool

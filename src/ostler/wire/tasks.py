@@ -12,6 +12,7 @@ from ostler.wire.workspaces import (
     Deliver,
     DeliveryMode,
     ForgeKind,
+    LargeFile,
     Repo,
     RepoCredential,
     RuntimeType,
@@ -177,15 +178,24 @@ class TaskWorkspaceView(Answer, frozen=True, kw_only=True):
     host: str
 
 
-class TaskDelivered(Answer, frozen=True, kw_only=True):
-    """How the result was handed over, also after the end of the session."""
+class Delivered(Answer, frozen=True, kw_only=True):
+    """The result as it was handed over; `url` is the pull request, the repository, or where the patch is."""
 
     mode: DeliveryMode
+    snapshot_id: str
     url: str | None = None
     branch: str | None = None
     commit: str | None = None
     target: str | None = None
     number: int | None = None
+    created: bool = True
+    """False for a pull request that was open already."""
+    size: int | None = None
+    """Of a patch, in bytes."""
+    left_out: tuple[str, ...] = ()
+    """Submodules that were changed; a branch cannot hold that, a patch can."""
+    too_large: tuple[LargeFile, ...] = ()
+    """Changed files that were not handed over because of their size."""
 
 
 class TaskVcs(Answer, frozen=True, kw_only=True):
@@ -197,7 +207,7 @@ class TaskVcs(Answer, frozen=True, kw_only=True):
     commit: str | None = None
     delivery: DeliveryMode | None = None
     target_branch: str | None = None
-    delivered: TaskDelivered | None = None
+    delivered: Delivered | None = None
 
 
 class TaskSession(Answer, frozen=True, kw_only=True):

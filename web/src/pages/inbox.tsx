@@ -24,24 +24,24 @@ export default function InboxPage() {
       {!asks.length && <p className="p-6 text-dim">{link === "connecting" ? "Loading." : "Nothing waits for you."}</p>}
       <ol className="mx-auto max-w-[54rem] space-y-4 p-3 sm:p-5">
         {asks.map((ask, index) => {
-          const session = sessions.get(ask.session_id);
+          const session = sessions.get(ask.sessionId);
           return (
-            <li key={ask.ask_id}>
+            <li key={ask.askId}>
               <p className="mb-1 flex items-center gap-2 text-2xs text-dim">
                 <Link
                   className="truncate font-medium text-ink underline-offset-2 hover:underline"
-                  href={`/sessions/${ask.session_id}`}
+                  href={`/sessions/${ask.sessionId}`}
                 >
-                  {session ? titleOf(session) : ask.session_id}
+                  {session ? titleOf(session) : ask.sessionId}
                 </Link>
                 <span>{ask.agent}</span>
-                <time className="ml-auto" dateTime={ask.requested_at} title={moment(ask.requested_at)}>
-                  {ago(ask.requested_at, now)}
+                <time className="ml-auto" dateTime={ask.requestedAt} title={moment(ask.requestedAt)}>
+                  {ago(ask.requestedAt, now)}
                 </time>
               </p>
               <AskCard
-                sessionId={ask.session_id}
-                askId={ask.ask_id}
+                sessionId={ask.sessionId}
+                askId={ask.askId}
                 permission={ask.permission}
                 question={ask.question}
                 keys={index === 0}

@@ -122,7 +122,7 @@ export function linesOf(sessions: Session[], text: string, agent: string, need: 
   return GROUPS.flatMap(([name, title]): Line[] => {
     const inside = groups.get(name)!;
     if (!inside.length || (need && need !== name)) return [];
-    inside.sort((one, other) => other.updated_at.localeCompare(one.updated_at));
+    inside.sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
     return [
       { kind: "group", need: name, title, count: inside.length },
       ...inside.map((session): Line => ({ kind: "session", session })),
@@ -214,7 +214,7 @@ const Row = memo(function Row({ session, now }: { session: Session; now: number 
             {session.agent}
             {session.model && ` · ${session.model}`}
           </span>
-          {session.queue_length > 0 && <span>{session.queue_length} queued</span>}
+          {session.queueLength > 0 && <span>{session.queueLength} queued</span>}
           {session.error && <span className="truncate text-bad">{session.error}</span>}
         </span>
       </span>
@@ -225,14 +225,14 @@ const Row = memo(function Row({ session, now }: { session: Session; now: number 
         {usage && money(usage.cost ?? {})}
       </span>
       <span className="hidden w-14 text-right text-2xs text-dim tabular-nums sm:block">
-        {session.turn_count === 1 ? "1 turn" : `${session.turn_count} turns`}
+        {session.turnCount === 1 ? "1 turn" : `${session.turnCount} turns`}
       </span>
       <time
         className="w-9 text-right text-2xs text-dim tabular-nums"
-        dateTime={session.updated_at}
-        title={`Changed ${moment(session.updated_at)}, created ${moment(session.created_at)}`}
+        dateTime={session.updatedAt}
+        title={`Changed ${moment(session.updatedAt)}, created ${moment(session.createdAt)}`}
       >
-        {ago(session.updated_at, now)}
+        {ago(session.updatedAt, now)}
       </time>
     </Link>
   );

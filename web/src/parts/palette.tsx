@@ -37,7 +37,7 @@ export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHel
     const fitting = actions.filter((entry) => words.every((word) => entry.label.toLowerCase().includes(word)));
     const found = [...sessions.values()]
       .filter((session) => matches(session, words))
-      .sort((one, other) => RANK[needOf(one)] - RANK[needOf(other)] || other.updated_at.localeCompare(one.updated_at))
+      .sort((one, other) => RANK[needOf(one)] - RANK[needOf(other)] || other.updatedAt.localeCompare(one.updatedAt))
       .slice(0, 30)
       .map((session): Entry => ({
         id: session.id,

@@ -56,7 +56,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
             <ChevronRight size={12} className={showsInstructions ? "rotate-90" : ""} aria-hidden /> Instructions
           </button>
         )}
-        {session && session.permission_mode !== "default" && <span className="chip">{session.permission_mode}</span>}
+        {session && session.permissionMode !== "default" && <span className="chip">{session.permissionMode}</span>}
         <span>Turn {summary.turnCount}</span>
         <Context />
         {Object.keys(summary.cost).length > 0 && (

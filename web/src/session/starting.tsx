@@ -25,7 +25,7 @@ export function Starting() {
 
 function Waiting({ step }: { step: Step }) {
   const session = useHead((head) => head.session);
-  const since = useHead((head) => head.summary.turn?.at ?? head.session?.created_at);
+  const since = useHead((head) => head.summary.turn?.at ?? head.session?.createdAt);
   const name = useSelected(
     catalogue,
     ({ agents }) => agents.find((agent) => agent.id === session?.agent)?.name ?? session?.agent ?? "the agent",

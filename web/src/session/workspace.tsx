@@ -12,7 +12,7 @@ import type { TurnRow } from "../state/rows";
 import { useHead, useLive, useOpen } from "./context";
 
 export function useWorkspace(): string | undefined {
-  return useHead((head) => head.summary.workspaceId ?? head.session?.workspace_id ?? undefined);
+  return useHead((head) => head.summary.workspaceId ?? head.session?.workspaceId ?? undefined);
 }
 
 /** The files as they are, against how they began; read again after every turn. */

@@ -13,8 +13,8 @@ export function useAttention(): void {
     document.title = `${asks.length ? `(${asks.length}) ` : ""}${name ? `${name} · ` : ""}Ostler`;
   }, [asks.length, name]);
   useEffect(() => {
-    const fresh = told.current ? asks.filter((ask) => !told.current!.has(ask.ask_id)) : [];
-    told.current = new Set(asks.map((ask) => ask.ask_id));
+    const fresh = told.current ? asks.filter((ask) => !told.current!.has(ask.askId)) : [];
+    told.current = new Set(asks.map((ask) => ask.askId));
     if (document.hidden) for (const ask of fresh) notify(ask);
   }, [asks]);
 }
@@ -34,13 +34,13 @@ function usePageName(): string | undefined {
 
 function notify(ask: Ask): void {
   if (!("Notification" in window) || Notification.permission !== "granted") return;
-  const session = overview.get().sessions.get(ask.session_id);
+  const session = overview.get().sessions.get(ask.sessionId);
   const note = new Notification(session?.title ?? ask.agent, {
     body: ask.permission?.action ?? ask.question?.prompt ?? "",
-    tag: ask.ask_id,
+    tag: ask.askId,
   });
   note.onclick = () => {
     window.focus();
-    location.assign(`/sessions/${ask.session_id}`);
+    location.assign(`/sessions/${ask.sessionId}`);
   };
 }

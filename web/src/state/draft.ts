@@ -65,7 +65,7 @@ export function like(session: Session): Partial<Draft> {
     variant: session.variant ?? "",
     mode: session.mode ?? "",
     instructions: session.instructions ?? "",
-    permission: session.permission_mode,
+    permission: session.permissionMode,
     place: session.cwd.includes(session.id) ? "empty" : "folder",
     cwd: session.cwd.includes(session.id) ? "" : session.cwd,
     labels: Object.entries(session.labels)
@@ -95,7 +95,7 @@ export function bodyOf(draft: Draft, defaultInstructions = ""): CreateSession {
     variant: given(draft.variant),
     mode: given(draft.mode),
     instructions: draft.instructions === defaultInstructions ? undefined : draft.instructions,
-    permission_mode: draft.permission,
+    permissionMode: draft.permission,
     ...filesOf(draft),
     labels: pairsOf(draft.labels, /[,\n]/),
     env: pairsOf(draft.env, /\n/),

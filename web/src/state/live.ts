@@ -96,9 +96,9 @@ export class LiveSession {
   private async load(window: number): Promise<void> {
     const { signal } = this.control;
     const session = await api.session(this.id, signal);
-    const turns = session.last_sequence > window ? await api.turns(this.id, signal) : [];
-    const start = turns.findLast((turn) => turn.first_sequence <= session.last_sequence - window);
-    const from = start ? start.first_sequence - 1 : 0;
+    const turns = session.lastSequence > window ? await api.turns(this.id, signal) : [];
+    const start = turns.findLast((turn) => turn.firstSequence <= session.lastSequence - window);
+    const from = start ? start.firstSequence - 1 : 0;
     const fold = new Fold(from, start ? start.number - 1 : 0);
     for (let offset = from, more = true; more;) {
       const page = await api.events(this.id, { offset, limit: PAGE, fold: true }, signal);

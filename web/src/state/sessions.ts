@@ -124,7 +124,7 @@ async function* pages() {
 }
 
 function newer(known: Session | undefined, found: Session): Session {
-  return known && known.last_sequence > found.last_sequence ? known : found;
+  return known && known.lastSequence > found.lastSequence ? known : found;
 }
 
 /** Sessions beyond those in memory whose title or key has this text. */
@@ -190,7 +190,7 @@ export async function refreshAsks(): Promise<void> {
     const asks = await api.asks();
     if (mine !== askingFor || control.signal.aborted) return;
     tell({ asks });
-    for (const ask of asks) if (!overview.get().sessions.has(ask.session_id)) refresh(ask.session_id);
+    for (const ask of asks) if (!overview.get().sessions.has(ask.sessionId)) refresh(ask.sessionId);
   } catch {
     // Asked again when the stream is back.
   }

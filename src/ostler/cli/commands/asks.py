@@ -5,7 +5,7 @@ import click
 from ostler.cli.api import Noun, connect, json_option
 from ostler.cli.output import show, table
 from ostler.cli.root import Target
-from ostler.wire.sessions import Ask, PermissionReply
+from ostler.wire.sessions import AskView, PermissionReply
 
 
 @click.group(cls=Noun)
@@ -69,11 +69,11 @@ def reject(target: Target, session: str, question_id: str, message: str | None, 
     show(ask, as_json, lambda: _decided(ask))
 
 
-def _about(ask: Ask) -> str:
+def _about(ask: AskView) -> str:
     if ask.permission is not None:
         return ask.permission.action
     return ask.question.prompt if ask.question is not None else ""
 
 
-def _decided(ask: Ask) -> str:
+def _decided(ask: AskView) -> str:
     return f"{ask.ask_id}: {ask.status}"

@@ -8,6 +8,7 @@ import click
 from ostler.cli.api import ApiCommand, connect, json_option
 from ostler.cli.output import clean, facts, show, table
 from ostler.cli.root import Target
+from ostler.wire.tasks import Delivered
 from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import DeliveryMode, Difference, ForgeKind, Ide
 
@@ -195,7 +196,7 @@ def deliver(
     show(done, as_json, lambda: delivery_text(done))
 
 
-def delivery_text(done: DeliveryCompletedData) -> str:
+def delivery_text(done: Delivered | DeliveryCompletedData) -> str:
     """A delivery for people."""
     match done.mode:
         case "patch":

@@ -12,7 +12,7 @@ from ostler.cli.output import cell, facts, show, table
 from ostler.cli.root import Target
 from ostler.cli.terminal.transcript import transcript
 from ostler.wire.parts import FileInput, ImageInput, InputPart, TextInput
-from ostler.wire.sessions import PromptReceipt, Session, SessionChanges, SessionUsage, WhenBusy
+from ostler.wire.sessions import PromptReceipt, Session, SessionChanges, UsageView, WhenBusy
 
 
 @click.group(cls=Noun)
@@ -248,7 +248,7 @@ def _session_text(session: Session) -> str:
     return facts([*known, *rest, *sums, ("created", times), ("ended", session.ended_at)])
 
 
-def _usage_text(usage: SessionUsage | None) -> str | None:
+def _usage_text(usage: UsageView | None) -> str | None:
     if usage is None:
         return None
     cost = [f"{amount:g} {currency}" for currency, amount in usage.cost.items()]

@@ -1,5 +1,7 @@
 """How stored things look on the wire."""
 
+from typing import TypeVar, overload
+
 import msgspec
 
 from ostler.server.sessions.live import LiveSession
@@ -7,10 +9,21 @@ from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
 from ostler.server.tasks.views import task_session
-from ostler.wire.sessions import ProcessInfo, Session
-from ostler.wire.tasks import TaskSession
+from ostler.wire.sessions import ProcessInfo, Session, UsageView
+from ostler.wire.struct import Answer
+from ostler.wire.tasks import Delivered, TaskSession
 
 API = "/api/v1"
+T = TypeVar("T", bound=Answer)
+
+
+@overload
+def shown_as(kind: type[T], stored: msgspec.Struct) -> T: ...
+@overload
+def shown_as(kind: type[T], stored: msgspec.Struct | None) -> T | None: ...
+def shown_as(kind: type[T], stored: msgspec.Struct | None) -> T | None:
+    """What is stored or told in events, in the casing of REST."""
+    return None if stored is None else msgspec.convert(stored, kind, from_attributes=True)
 
 
 def session_view(
@@ -57,9 +70,9 @@ def session_view(
         process=process,
         workspace_id=state.kept_workspace,
         forked_from=state.forked_from,
-        usage=state.usage,
+        usage=shown_as(UsageView, state.usage),
         changes=state.changes,
-        delivery=state.delivery,
+        delivery=shown_as(Delivered, state.delivery),
     )
     return shown if record.task is None else _ordered(shown, task_session(record, state))
 

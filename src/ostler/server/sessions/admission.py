@@ -39,7 +39,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     async def check_addresses(self, spec: SessionSpec) -> None:
         """Raise for addresses that may not be called; what the agent itself calls must be found now."""
         if spec.provider is not None:
-            await self._strictly(spec.provider.base_url, "provider.base_url")
+            await self._strictly(spec.provider.base_url, "provider.baseUrl")
         for name, server in spec.mcp_servers.items():
             if isinstance(server, HttpMcpServer):
                 await self._strictly(server.url, f"mcp_servers.{name}.url")

@@ -16,7 +16,7 @@ from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Draft
 from ostler.wire.sessions import MOST_INSTRUCTIONS, CreateSession
-from ostler.wire.tasks import TaskSpec
+from ostler.wire.tasks import TaskProvider, TaskRuntime, TaskSpec
 from ostler.wire.workspace_events import WorkspaceCreatedData
 from ostler.wire.workspaces import Repo, Runtime, WorkspaceOrder
 
@@ -88,7 +88,7 @@ def _workspace_order(project: str, wanted: CreateSession) -> WorkspaceOrder | No
     wish = wanted.workspace
     return WorkspaceOrder(
         repo=_checked_repo(wanted.repo),
-        runtime=wanted.runtime or Runtime(),
+        runtime=_runtime(wanted.runtime),
         providers=wish.snapshot_preference if wish else (),
         setup=wanted.setup,
         scope=project,
@@ -106,11 +106,17 @@ def _checked_repo(repo: Repo) -> Repo:
     return repo
 
 
-def _checked_provider(provider: Provider | None) -> Provider | None:
-    if provider is not None and not provider.base_url.startswith(("http://", "https://")):
-        errors = {"provider.base_url": ["must begin with http:// or https://"]}
-        raise InvalidRequest(reason=f"provider.base_url '{provider.base_url}' is not an address.", errors=errors)
-    return provider
+def _checked_provider(provider: TaskProvider | None) -> Provider | None:
+    if provider is None:
+        return None
+    if not provider.base_url.startswith(("http://", "https://")):
+        errors = {"provider.baseUrl": ["must begin with http:// or https://"]}
+        raise InvalidRequest(reason=f"provider.baseUrl '{provider.base_url}' is not an address.", errors=errors)
+    return msgspec.convert(provider, Provider, from_attributes=True)
+
+
+def _runtime(given: TaskRuntime | None) -> Runtime:
+    return Runtime() if given is None else msgspec.convert(given, Runtime, from_attributes=True)
 
 
 def _checked_instructions(instructions: str | None) -> str | None:

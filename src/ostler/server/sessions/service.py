@@ -242,7 +242,7 @@ class Sessions(Directory):
         """Hand a prompt to a session, whose agent works as the change says from this turn on."""
         claim = next_claim()
         if (known := await self._done(claim)) is not None:
-            return msgspec.json.decode(known, type=PromptReceipt)
+            return PromptReceipt(**msgspec.json.decode(known))
         live.refuse_if_over("prompts")
         await live.log.measure()
         parts = await self._prompt_parts(live, wanted)

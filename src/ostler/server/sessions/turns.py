@@ -224,7 +224,7 @@ class Turns:
 
 
 def _done(claim: str | None, receipt: PromptReceipt) -> Done | None:
-    return Done(claim, msgspec.json.encode(receipt)) if claim is not None else None
+    return Done(claim, msgspec.json.encode(msgspec.structs.asdict(receipt))) if claim is not None else None
 
 
 def _title_of(parts: Sequence[PromptPart]) -> str | None:

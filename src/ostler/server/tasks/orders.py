@@ -5,10 +5,9 @@ import msgspec
 from ostler.base import signing
 from ostler.base.errors import InvalidRequest, VersionNotOffered
 from ostler.wire.agents import Agent
-from ostler.wire.providers import Provider
 from ostler.wire.sessions import CreateSession
-from ostler.wire.tasks import CreateTask, TaskSettings, TaskSpec
-from ostler.wire.workspaces import Deliver, Resources, Runtime, WorkspaceWish
+from ostler.wire.tasks import CreateTask, TaskSpec
+from ostler.wire.workspaces import Deliver, WorkspaceWish
 
 _LATEST = "latest"
 
@@ -29,11 +28,11 @@ def session_of(task: CreateTask, agent: Agent) -> CreateSession:
         permission_mode=settings.permission_mode,
         env=settings.env,
         labels=task.labels,
-        provider=_provider(settings),
+        provider=settings.provider,
         mcp_servers=settings.mcp_servers,
         turn_timeout_seconds=settings.turn_timeout_seconds,
         repo=task.repo,
-        runtime=_runtime(task),
+        runtime=task.runtime,
         workspace=WorkspaceWish(
             snapshot_preference=task.workspace.snapshot_preference, execution_host_id=task.workspace.execution_host_id
         ),
@@ -62,18 +61,6 @@ def _delivery(task: CreateTask) -> Deliver | None:
         reason = f"'{task.delivery.mode}' needs repo.mode=git; 'patch' works for all"
         raise InvalidRequest(reason=f"delivery.mode: {reason}.", errors={"delivery.mode": [reason]})
     return msgspec.convert(task.delivery, Deliver, from_attributes=True)
-
-
-def _runtime(task: CreateTask) -> Runtime:
-    given = task.runtime
-    limits = given.resources
-    resources = Resources(cpu=limits.cpu, memory_mib=limits.memory_mib) if limits is not None else None
-    return Runtime(type=given.type, devcontainer_path=given.devcontainer_path, resources=resources)
-
-
-def _provider(settings: TaskSettings) -> Provider | None:
-    given = settings.provider
-    return Provider(type=given.type, base_url=given.base_url, api_key=given.api_key) if given is not None else None
 
 
 def _check_prompt(prompt: str) -> None:

@@ -6,9 +6,9 @@ from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
 from ostler.wire.tasks import (
+    Delivered,
     TaskAgentView,
     TaskCreated,
-    TaskDelivered,
     TaskLinks,
     TaskPart,
     TaskResources,
@@ -86,7 +86,7 @@ def _vcs(record: SessionRecord, state: SessionState) -> TaskVcs:
         commit=made.commit if made is not None else None,
         delivery=delivery.mode if delivery is not None else None,
         target_branch=delivery.target_branch if delivery is not None else None,
-        delivered=msgspec.convert(state.delivery, TaskDelivered, from_attributes=True) if state.delivery else None,
+        delivered=msgspec.convert(state.delivery, Delivered, from_attributes=True) if state.delivery else None,
     )
 
 

@@ -6,7 +6,8 @@ from litestar import get, post
 from litestar.params import Parameter
 
 from ostler.server.api.services import Services
-from ostler.wire.sessions import Ask, AskList, RejectQuestion, ReplyPermission, ReplyQuestion
+from ostler.server.api.views import shown_as
+from ostler.wire.sessions import AskList, AskView, RejectQuestion, ReplyPermission, ReplyQuestion
 
 _TAGS = ["asks"]
 
@@ -20,7 +21,8 @@ async def list_asks(
 ) -> AskList:
     """Everything that waits for a human, oldest first."""
     session_id = (await services.sessions.find(project, session)).id if session else None
-    return AskList(items=tuple(await services.sessions.asks(project, session_id, only_open=status == "open")))
+    found = await services.sessions.asks(project, session_id, only_open=status == "open")
+    return AskList(items=tuple(shown_as(AskView, ask) for ask in found))
 
 
 @post(
@@ -32,10 +34,10 @@ async def list_asks(
 )
 async def reply_permission(
     session: str, permission_id: str, services: Services, project: str, data: ReplyPermission
-) -> Ask:
+) -> AskView:
     """Allow once, allow for the session, or reject."""
     live = await services.sessions.live(project, session)
-    return await live.asks.reply_permission(permission_id, data.reply, data.message)
+    return shown_as(AskView, await live.asks.reply_permission(permission_id, data.reply, data.message))
 
 
 @post(
@@ -45,10 +47,12 @@ async def reply_permission(
     status_code=200,
     role="operator",
 )
-async def answer_question(session: str, question_id: str, services: Services, project: str, data: ReplyQuestion) -> Ask:
+async def answer_question(
+    session: str, question_id: str, services: Services, project: str, data: ReplyQuestion
+) -> AskView:
     """Answer a question."""
     live = await services.sessions.live(project, session)
-    return await live.asks.answer_question(question_id, data.answers, None)
+    return shown_as(AskView, await live.asks.answer_question(question_id, data.answers, None))
 
 
 @post(
@@ -60,11 +64,11 @@ async def answer_question(session: str, question_id: str, services: Services, pr
 )
 async def reject_question(
     session: str, question_id: str, services: Services, project: str, data: RejectQuestion | None = None
-) -> Ask:
+) -> AskView:
     """Decline to answer a question."""
     live = await services.sessions.live(project, session)
     message = data.message if data else None
-    return await live.asks.answer_question(question_id, None, message)
+    return shown_as(AskView, await live.asks.answer_question(question_id, None, message))
 
 
 HANDLERS = (list_asks, reply_permission, answer_question, reject_question)

@@ -12,9 +12,10 @@ from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.events import turn_stream
 from ostler.server.api.services import Services
+from ostler.server.api.views import shown_as
 from ostler.server.dialects.conversation import turns_left_behind
 from ostler.server.dialects.turns import PromptTurn
-from ostler.wire.sessions import MessageList, Queue, SendMessage, TurnList
+from ostler.wire.sessions import MessageList, Queue, SendMessage, TurnList, TurnView
 
 _TAGS = ["conversation"]
 
@@ -88,8 +89,8 @@ async def list_turns(session: str, services: Services, project: str) -> TurnList
     record = await services.sessions.find(project, session)
     past = {turn.number for turn in await turns_left_behind(services.sessions, record)}
     turns = await services.sessions.turns(record.id)
-    marked = (msgspec.structs.replace(turn, rewound=True) if turn.number in past else turn for turn in turns)
-    return TurnList(turns=tuple(marked))
+    shown = (shown_as(TurnView, turn) for turn in turns)
+    return TurnList(turns=tuple(msgspec.structs.replace(turn, rewound=turn.number in past) for turn in shown))
 
 
 HANDLERS = (send_message, list_messages, get_queue, delete_queued, clear_queue, list_turns)

@@ -1,10 +1,12 @@
 """Handing the result of a session over."""
 
+import msgspec
 from litestar import post
 
 from ostler.server.api.services import Services
+from ostler.server.api.views import shown_as
 from ostler.server.tasks.handover import hand_over
-from ostler.wire.workspace_events import DeliveryCompletedData
+from ostler.wire.tasks import Delivered, TaskDelivery
 from ostler.wire.workspaces import Deliver
 
 
@@ -15,10 +17,11 @@ from ostler.wire.workspaces import Deliver
     status_code=200,
     role="operator",
 )
-async def deliver_session(session: str, services: Services, project: str, data: Deliver) -> DeliveryCompletedData:
+async def deliver_session(session: str, services: Services, project: str, data: TaskDelivery) -> Delivered:
     """Hand over what the workspace holds now: as a patch, a branch or a pull request; twice gives one of them."""
     live = await services.sessions.live(project, session)
-    return await hand_over(services.workspaces, live, data)
+    wanted = msgspec.convert(data, Deliver, from_attributes=True)
+    return shown_as(Delivered, await hand_over(services.workspaces, live, wanted))
 
 
 HANDLERS = (deliver_session,)

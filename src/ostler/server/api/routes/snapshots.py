@@ -7,12 +7,12 @@ from litestar.params import Parameter
 from litestar.response import Stream
 
 from ostler.server.api.services import Services
-from ostler.server.api.views import live_view
+from ostler.server.api.views import live_view, shown_as
 from ostler.server.sessions.live import LiveSession
 from ostler.server.tasks.states import BASE, NOW, between, workspace_of
 from ostler.server.tasks.travel import Travel
 from ostler.wire.sessions import Session
-from ostler.wire.workspaces import Difference, ForkSession, RewindSession, SnapshotList
+from ostler.wire.workspaces import Difference, ForkSession, RewindSession, SnapshotList, SnapshotView
 
 _TAGS = ["workspaces"]
 _STATE = "`base`, `now` or the id of a snapshot."
@@ -28,7 +28,8 @@ async def list_snapshots(session: str, services: Services, project: str) -> Snap
     """What was kept of the workspace: its beginning, and its state after every turn."""
     live = await services.sessions.live(project, session)
     workspace_of(live)
-    return SnapshotList(snapshots=tuple(await services.sessions.snapshots(live.id)))
+    kept = await services.sessions.snapshots(live.id)
+    return SnapshotList(snapshots=tuple(shown_as(SnapshotView, each) for each in kept))
 
 
 async def _states(services: Services, live: LiveSession, turn: int | None, old: str, new: str) -> tuple[str, str]:

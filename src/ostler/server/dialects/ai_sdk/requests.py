@@ -10,8 +10,9 @@ from ostler.server.dialects.ai_sdk.bodies import AgentChoice, ChatRequest, Invok
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionSpec
 from ostler.wire.events import PermissionMode
-from ostler.wire.providers import McpServer
+from ostler.wire.providers import McpServer, Provider
 from ostler.wire.sessions import CreateSession
+from ostler.wire.tasks import TaskProvider
 
 _PERMISSIONS: dict[str, PermissionMode] = {
     "default": "default",
@@ -139,7 +140,7 @@ def new_session(
         instructions=instructions,
         permission_mode=_PERMISSIONS[choice.permissions or "default"],
         cwd=sandbox.cwd,
-        provider=choice.provider,
+        provider=_wished(choice.provider),
         mcp_servers=_servers(choice),
     )
 
@@ -189,10 +190,14 @@ def like_session(spec: SessionSpec, *, agent: str, key: str, title: str | None, 
         env=spec.env,
         cwd=spec.cwd,
         labels={FORKED_FROM: parent},
-        provider=spec.provider,
+        provider=_wished(spec.provider),
         mcp_servers=spec.mcp_servers,
         turn_timeout_seconds=spec.turn_timeout_seconds,
     )
+
+
+def _wished(provider: Provider | None) -> TaskProvider | None:
+    return None if provider is None else msgspec.convert(provider, TaskProvider, from_attributes=True)
 
 
 FORKED_FROM = "forked_from"

@@ -66,7 +66,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         """One more prompt."""
         _check_text("message", prompt.message or "")
         receipt = await self.sessions.send(await self._live(session_id), prompt, change)
-        return dict(msgspec.to_builtins(receipt))
+        return _known(receipt)
 
     async def wait_for_turn(self, session_id: str, seconds: float) -> Json:
         """Wait until the agent is done, or asks something, or the time is up; tells where the session stands."""
@@ -130,7 +130,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
 
     async def interrupt(self, session_id: str) -> Json:
         """End the turn under way."""
-        return dict(msgspec.to_builtins(await (await self._live(session_id)).turns.interrupt()))
+        return _known(await (await self._live(session_id)).turns.interrupt())
 
     async def stop_session(self, session_id: str) -> Json:
         """End a session."""
@@ -196,3 +196,7 @@ def _ask_view(ask: Ask) -> Json:
         return view
     questions = msgspec.to_builtins(ask.question.questions)
     return {**view, "prompt": ask.question.prompt, "options": list(ask.question.options), "questions": questions}
+
+
+def _known(told: msgspec.Struct) -> Json:
+    return {name: value for name, value in msgspec.structs.asdict(told).items() if value is not None}
