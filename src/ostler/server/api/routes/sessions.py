@@ -26,9 +26,8 @@ async def list_sessions(
     agent: Annotated[str | None, Parameter(description="Only sessions of this agent.")] = None,
     label: Annotated[str | None, Parameter(description="name=value; several separated by commas.")] = None,
     q: Annotated[str | None, Parameter(description="Text in the title or key.")] = None,
-    project_id: Annotated[
-        str | None, QueryParameter(name="projectId", description="Only sessions of this project.")
-    ] = None,
+    project_id: Annotated[str | None, QueryParameter(name="projectId", description="Only of this project.")] = None,
+    tenant_id: Annotated[str | None, QueryParameter(name="tenantId", description="Only of this tenant.")] = None,
     page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
     per_page: Annotated[int, QueryParameter(name="perPage", ge=1, le=500)] = 20,
 ) -> Page[Session]:
@@ -42,6 +41,7 @@ async def list_sessions(
         labels=labels_of(label),
         text=q,
         project_id=project_id,
+        tenant_id=tenant_id,
     )
     records, total = await services.sessions.page(wanted)
     items = tuple(

@@ -6,7 +6,7 @@ from litestar import Response, get, post
 from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import InvalidRequest
-from ostler.server.api.routes.agents import find_agent
+from ostler.server.api.routes.agents import find_agent, full_name
 from ostler.server.api.routes.sessions import labels_of, statuses_of
 from ostler.server.api.services import Services
 from ostler.server.store.records import SessionFilter
@@ -42,6 +42,7 @@ async def list_tasks(
     agent: Annotated[str | None, Parameter(description="Only tasks of this agent.")] = None,
     project_id: Annotated[str | None, QueryParameter(name="projectId", description="Only of this project.")] = None,
     tenant_id: Annotated[str | None, QueryParameter(name="tenantId", description="Only of this tenant.")] = None,
+    q: Annotated[str | None, Parameter(description="Text in the title or key.")] = None,
     label: Annotated[str | None, Parameter(description="name=value; several separated by commas.")] = None,
     page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
     per_page: Annotated[int, QueryParameter(name="perPage", ge=1, le=500)] = 20,
@@ -52,10 +53,11 @@ async def list_tasks(
         page=page,
         per_page=per_page,
         statuses=statuses_of(status),
-        agent=(await find_agent(services, agent)).id if agent else None,
+        agent=await full_name(services, agent),
         project_id=project_id,
         tenant_id=tenant_id,
         labels=labels_of(label),
+        text=q,
         only_tasks=True,
     )
     records, total = await services.sessions.page(wanted)
