@@ -135,10 +135,10 @@ class Person:
         if ask["kind"] == "permission":
             reply = "once" if self._choice.random() < 0.8 else "reject"
             status = _OUTCOMES[reply]
-            answer = await self.post(f"permissions/{ask['ask_id']}/reply", reply=reply)
+            answer = await self.post(f"permissions/{ask['askId']}/reply", reply=reply)
         else:
             status = "answered"
-            answer = await self.post(f"questions/{ask['ask_id']}/reply", answers=[["yes"]])
+            answer = await self.post(f"questions/{ask['askId']}/reply", answers=[["yes"]])
         if answer.status_code == 200:
             self._history.replies.append(Replied(self.session, ask["askId"], status))
         else:

@@ -24,7 +24,7 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "CreateTask": {"prompt": "mock: say hello", "agent": {"type": "mock"}},
     "RewindSession": {"turn": 0},
     "ForkSession": {},
-    "Deliver": {"mode": "patch"},
+    "TaskDelivery": {"mode": "patch"},
     "OpenIde": {"ide": "vscode"},
 }
 DIALECTS = frozenset({"chat", "daemon", "workflows", "acp", "agui", "mcp"})

@@ -262,7 +262,7 @@ async def test_an_ask_that_somebody_else_answers_is_withdrawn(
     running = asyncio.create_task(prompt(agent, session, "mock: permission delete\nmock: say done"))
     await until(lambda: len(editor.asked) == 1)
     (ask,) = api.get("/asks", params={"session": session}).json()["items"]
-    api.post(f"/sessions/{session}/permissions/{ask['ask_id']}/reply", json={"reply": "once"})
+    api.post(f"/sessions/{session}/permissions/{ask['askId']}/reply", json={"reply": "once"})
     assert await running == "end_turn"
     editor.decided.set()
     await until(lambda: all(task.get_name() != ANSWERING for task in asyncio.all_tasks()))  # its late answer is out

@@ -186,7 +186,7 @@ def test_what_an_agent_heard_while_the_disk_was_full_is_in_the_log_once(disk: Sm
         assert (receipt.status_code, receipt.json()["disposition"]) == (202, "steered")
         talk.until_type("turn.ended")
         items = [event["data"]["item"]["item_id"] for event in talk.events if event["type"] == "item.completed"]
-        assert items.count(f"itm_{receipt.json()['prompt_id']}") == 1
+        assert items.count(f"itm_{receipt.json()['promptId']}") == 1
         assert_whole(talk)
 
 

@@ -92,7 +92,7 @@ def test_a_journal_of_an_earlier_version_is_gone_on_with(state_dir: Path) -> Non
     with serving(state_dir) as (_, api):
         talk.api = api
         (ask,) = talk.api.get("/asks").json()["items"]
-        talk.post(f"/permissions/{ask['ask_id']}/reply", reply="once")
+        talk.post(f"/permissions/{ask['askId']}/reply", reply="once")
         assert talk.until_type("turn.ended")["data"]["outcome"] == "completed"
     with serving(state_dir) as (_, api):
         talk.api = api

@@ -93,7 +93,7 @@ def test_the_first_prompt_names_the_session_and_a_patch_renames_it(api: httpx.Cl
 
 def test_a_filter_takes_the_names_of_an_agent_that_a_new_session_takes(api: httpx.Client) -> None:
     created = api.post("/sessions", json={"agent": "claude", "labels": {"batch": "names"}}).json()
-    assert created["agent"] == "claude-code"
+    assert created["agent"]["type"] == "claude-code"
     for name, expected in (("claude", [created["id"]]), ("claude-code", [created["id"]]), ("nobody", [])):
         items = api.get("/sessions", params={"agent": name, "label": "batch=names"}).json()["items"]
         assert [found["id"] for found in items] == expected

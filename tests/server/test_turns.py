@@ -27,8 +27,8 @@ def test_a_waiting_prompt_can_be_taken_back(api: httpx.Client) -> None:
     talk = Talk(api)
     talk.send("mock: wait 600")
     second, third = talk.send("mock: say second"), talk.send("mock: say third")
-    assert api.delete(f"/sessions/{talk.id}/queue/{second['prompt_id']}").status_code == 204
-    assert api.delete(f"/sessions/{talk.id}/queue/{second['prompt_id']}").json()["code"] == "queue_entry_not_found"
+    assert api.delete(f"/sessions/{talk.id}/queue/{second['promptId']}").status_code == 204
+    assert api.delete(f"/sessions/{talk.id}/queue/{second['promptId']}").json()["code"] == "queue_entry_not_found"
     assert [entry["prompt_id"] for entry in talk.get("/queue")["entries"]] == [third["promptId"]]
     assert api.delete(f"/sessions/{talk.id}/queue").status_code == 204
     assert talk.get("/queue")["entries"] == []

@@ -128,7 +128,7 @@ def test_a_delivery_that_fails_can_be_made_good_later(api: httpx.Client, bare: P
     assert answer.status_code == 200, answer.text
     assert git(bare, "show", "free:new.txt") == "hello"
     shown = api.get(f"/tasks/{found['id']}").json()
-    assert (shown["status"], shown["vcs"]["delivered"]["branch"]) == ("failed", "free")
+    assert (shown["status"], shown["delivery"]["branch"]) == ("failed", "free")
     assert api.get(f"/sessions/{found['id']}").json()["delivery"]["branch"] == "free"
     assert len(events(api, found["id"], "delivery.completed")) == 1
 

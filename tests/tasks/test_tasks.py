@@ -41,19 +41,27 @@ def test_a_new_task_is_queued_and_says_where_to_look(api: httpx.Client, reposito
     assert answer.headers["location"] == place
 
 
-def test_the_session_of_a_task_shows_the_order_as_the_task_does(api: httpx.Client, repository: Path) -> None:
+def test_a_task_and_its_session_are_one_resource(api: httpx.Client, repository: Path) -> None:
     ordered = done(api, _full(repository))["id"]
-    told = api.get(f"/tasks/{ordered}").json()
     shown = api.get(f"/sessions/{ordered}").json()
-    same = ("task", "runtime", "workspace", "vcs")
-    assert {name: shown[name] for name in same} == {name: told[name] for name in same}
-    assert (shown["tenantId"], shown["projectId"], shown["startedAt"]) == ("acme", "storefront", told["startedAt"])
+    assert api.get(f"/tasks/{ordered}").json() == shown
+    assert (shown["tenantId"], shown["projectId"], shown["agent"]) == (
+        "acme",
+        "storefront",
+        {"type": "mock", "version": "latest", "model": "mock-small"},
+    )
     assert shown["runtime"]["resources"] == {"cpu": 4, "memoryMiB": 8192}
+    running = next(each for each in events(api, ordered, "session.status") if each["data"]["status"] == "running")
+    assert (shown["startedAt"], shown["createdAt"] < shown["startedAt"] <= shown["endedAt"]) == (running["time"], True)
+    place = f"/api/v1/sessions/{ordered}"
     assert {name: shown["links"][name] for name in ("workspace", "ide")} == {
-        name: told["links"][name] for name in ("workspace", "ide")
+        "workspace": f"{place}/workspace",
+        "ide": f"{place}/open/ide",
     }
-    (listed,) = api.get("/sessions", params={"projectId": "storefront", "perPage": 1}).json()["items"]
-    assert ("task" in listed, "vcs" in listed) == (False, True)
+    spellings = (("projectId", "storefront"), ("project_id", "storefront"), ("tenantId", "acme"), ("tenant_id", "acme"))
+    for name, value in spellings:
+        (listed,) = api.get("/sessions", params={name: value, "perPage": 1}).json()["items"]
+        assert ("task" in listed, "vcs" in listed, listed["tenantId"]) == (False, True, "acme")
 
 
 def test_a_task_goes_through_its_states_and_writes_them_down(
@@ -88,7 +96,6 @@ def test_the_full_body_of_the_specification_is_taken(api: httpx.Client, reposito
         "commit": "",
         "delivery": "patch",
         "targetBranch": "main",
-        "delivered": {"mode": "patch", "url": found["vcs"]["delivered"]["url"]},
     }
     assert found["workspace"]["host"] == "local"
     notices = [event["data"]["code"] for event in events(api, found["id"], "notice")]

@@ -112,7 +112,7 @@ describe("a new session", () => {
   const draft = { ...remembered(), agent: "mock" };
 
   test("asks only for what was chosen", () => {
-    expect(bodyOf(draft)).toEqual({ agent: "mock", permission_mode: "default", labels: {}, env: {} });
+    expect(bodyOf(draft)).toEqual({ agent: "mock", permissionMode: "default", labels: {}, env: {} });
   });
 
   test("begins with a folder, a copy of one, or a repository", () => {

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ostler.client.calls import Call, delete, get, post, put, segment
-from ostler.wire.sessions import Session
+from ostler.wire.sessions import Page, Session, SnapshotList
 from ostler.wire.tasks import (
     CreateTask,
     Delivered,
@@ -15,8 +15,6 @@ from ostler.wire.tasks import (
     RuntimeList,
     TaskCreated,
     TaskDelivery,
-    TaskPage,
-    TaskSession,
     UploadTicket,
 )
 from ostler.wire.workspaces import (
@@ -35,7 +33,6 @@ from ostler.wire.workspaces import (
     OpenIde,
     RepoCredential,
     RewindSession,
-    SnapshotList,
     Upload,
     WorkspaceInfo,
 )
@@ -74,11 +71,11 @@ def list_tasks(
     project_id: str | None = None,
     page: int | None = None,
     per_page: int | None = None,
-) -> Call[TaskPage]:
+) -> Call[Page[Session]]:
     """One page of the sessions that tasks started, newest first."""
     return get(
         "/tasks",
-        _reads(TaskPage),
+        _reads(Page[Session]),
         status=status,
         agent=agent,
         project_id=project_id,
@@ -87,9 +84,9 @@ def list_tasks(
     )
 
 
-def get_task(session: str) -> Call[TaskSession]:
-    """One session, as the tasks API shows it."""
-    return get(f"/tasks/{segment(session)}", _reads(TaskSession))
+def get_task(session: str) -> Call[Session]:
+    """The session that works on a task."""
+    return get(f"/tasks/{segment(session)}", _session)
 
 
 # Workspaces

@@ -11,6 +11,7 @@ from ostler.wire.providers import McpServers
 from ostler.wire.struct import Answer, Body, Wire
 from ostler.wire.tasks import (
     Delivered,
+    SessionAgent,
     TaskPart,
     TaskProvider,
     TaskRuntime,
@@ -118,8 +119,9 @@ class Session(Answer, frozen=True, kw_only=True):
 
     id: str
     key: str
+    tenant_id: str
     project_id: str
-    agent: str
+    agent: SessionAgent
     status: SessionStatus
     activity: Activity
     permission_mode: PermissionMode
@@ -133,6 +135,8 @@ class Session(Answer, frozen=True, kw_only=True):
     turn_count: int
     queue_length: int
     open_asks: int
+    runtime: TaskRuntimeView
+    vcs: TaskVcs
     links: dict[str, str]
     title: str | None = None
     model: str | None = None
@@ -158,15 +162,12 @@ class Session(Answer, frozen=True, kw_only=True):
     """Absent while the agent has changed nothing."""
     delivery: Delivered | None = None
     """How the result was handed over last."""
-    tenant_id: str | None = None
-    """Of a session that a task started, as the fields below; they are what `GET /tasks/{id}` shows."""
     started_at: str | None = None
+    """When it began to run."""
     task: TaskPart | None = None
-    """What was ordered; absent in lists."""
-    runtime: TaskRuntimeView | None = None
+    """What was ordered, if a task started it; absent in lists of sessions."""
     workspace: TaskWorkspaceView | None = None
     """While its files are kept."""
-    vcs: TaskVcs | None = None
 
 
 class Page(Answer, Generic[T], frozen=True, kw_only=True):
@@ -177,6 +178,19 @@ class Page(Answer, Generic[T], frozen=True, kw_only=True):
     per_page: int
     total: int
     next_page: int | None = None
+
+
+class WebhookCall(Answer, frozen=True, kw_only=True):
+    """What a webhook is sent."""
+
+    id: str
+    """The same whenever this is sent again."""
+    event: str
+    session: Session
+
+    def encoded(self) -> bytes:
+        """As JSON."""
+        return msgspec.json.encode(self)
 
 
 class SendMessage(Body, frozen=True, kw_only=True):
@@ -238,6 +252,33 @@ class TurnList(Answer, frozen=True, kw_only=True):
     """All turns of a session."""
 
     turns: tuple[TurnView, ...]
+
+
+class SnapshotView(Answer, frozen=True, kw_only=True):
+    """A frozen state of a session's workspace."""
+
+    snapshot_id: str
+    workspace_id: str
+    turn: int
+    """How many turns had ended; 0 is the beginning."""
+    created_at: str
+    sequence: int
+    """Of its event in the log."""
+    tree: str
+    """The git tree of its files, without ignored ones."""
+    turn_id: str | None = None
+    note: str | None = None
+    native_session_id: str | None = None
+    memory_kept: bool = False
+    """Whether the agent's own memory of that moment is kept with it."""
+    restored_from: str | None = None
+    """The snapshot whose files were put back just before, while the conversation stayed."""
+
+
+class SnapshotList(Answer, frozen=True, kw_only=True):
+    """The snapshots of a session, oldest first."""
+
+    snapshots: tuple[SnapshotView, ...]
 
 
 class Message(Answer, frozen=True, kw_only=True):

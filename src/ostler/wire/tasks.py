@@ -154,7 +154,7 @@ class TaskPart(Answer, frozen=True, kw_only=True):
     attachments: tuple[str, ...] = ()
 
 
-class TaskAgentView(Answer, frozen=True, kw_only=True):
+class SessionAgent(Answer, frozen=True, kw_only=True):
     """Who works on it."""
 
     type: str
@@ -207,35 +207,6 @@ class TaskVcs(Answer, frozen=True, kw_only=True):
     commit: str | None = None
     delivery: DeliveryMode | None = None
     target_branch: str | None = None
-    delivered: Delivered | None = None
-
-
-class TaskSession(Answer, frozen=True, kw_only=True):
-    """A session as the tasks API shows it."""
-
-    id: str
-    tenant_id: str
-    project_id: str
-    task: TaskPart
-    agent: TaskAgentView
-    runtime: TaskRuntimeView
-    vcs: TaskVcs
-    status: SessionStatus
-    links: TaskLinks
-    started_at: str
-    workspace: TaskWorkspaceView | None = None
-    ended_at: str | None = None
-    error: str | None = None
-
-
-class TaskPage(Answer, frozen=True, kw_only=True):
-    """One page of sessions, newest first."""
-
-    items: tuple[TaskSession, ...]
-    page: int
-    per_page: int
-    total: int
-    next_page: int | None = None
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -250,19 +221,6 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent_version: str | None = None
     max_tokens: int | None = None
     """Only so that the log can say that it has no effect."""
-
-
-class WebhookCall(Answer, frozen=True, kw_only=True):
-    """What a webhook is sent."""
-
-    id: str
-    """The same whenever this is sent again."""
-    event: str
-    session: TaskSession
-
-    def encoded(self) -> bytes:
-        """As JSON."""
-        return msgspec.json.encode(self)
 
 
 class RuntimeInfo(Answer, frozen=True, kw_only=True):

@@ -181,33 +181,6 @@ class Snapshot(Wire, frozen=True, kw_only=True):
     """The snapshot whose files were put back just before, while the conversation stayed."""
 
 
-class SnapshotView(Answer, frozen=True, kw_only=True):
-    """A frozen state of a session's workspace."""
-
-    snapshot_id: str
-    workspace_id: str
-    turn: int
-    """How many turns had ended; 0 is the beginning."""
-    created_at: str
-    sequence: int
-    """Of its event in the log."""
-    tree: str
-    """The git tree of its files, without ignored ones."""
-    turn_id: str | None = None
-    note: str | None = None
-    native_session_id: str | None = None
-    memory_kept: bool = False
-    """Whether the agent's own memory of that moment is kept with it."""
-    restored_from: str | None = None
-    """The snapshot whose files were put back just before, while the conversation stayed."""
-
-
-class SnapshotList(Answer, frozen=True, kw_only=True):
-    """The snapshots of a session, oldest first."""
-
-    snapshots: tuple[SnapshotView, ...]
-
-
 class FileChange(Answer, frozen=True, kw_only=True):
     """What happened to one file."""
 

@@ -25,7 +25,7 @@ export function titleOf(session: Session): string {
 
 export function matches(session: Session, words: string[]): boolean {
   const labels = Object.entries(session.labels).map(([name, value]) => `${name}=${value}`);
-  const text = [session.title, session.key, session.id, session.agent, session.model, session.cwd, ...labels]
+  const text = [session.title, session.key, session.id, session.agent.type, session.model, session.cwd, ...labels]
     .join("\n")
     .toLowerCase();
   return words.every((word) => text.includes(word));
@@ -37,7 +37,10 @@ export default function SessionsPage() {
   const [agent, setAgent] = useState("");
   const [need, setNeed] = useState<Need | "">("");
   const lines = useMemo(() => linesOf([...sessions.values()], text, agent, need), [sessions, text, agent, need]);
-  const agents = useMemo(() => [...new Set([...sessions.values()].map((session) => session.agent))].sort(), [sessions]);
+  const agents = useMemo(
+    () => [...new Set([...sessions.values()].map((session) => session.agent.type))].sort(),
+    [sessions],
+  );
   useServerSearch(text, total > sessions.size);
   const isEmpty = !lines.length;
   return (
@@ -116,7 +119,7 @@ export function linesOf(sessions: Session[], text: string, agent: string, need: 
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const groups = new Map<Need, Session[]>(GROUPS.map(([name]) => [name, []]));
   for (const session of sessions) {
-    if ((agent && session.agent !== agent) || !matches(session, words)) continue;
+    if ((agent && session.agent.type !== agent) || !matches(session, words)) continue;
     groups.get(needOf(session))!.push(session);
   }
   return GROUPS.flatMap(([name, title]): Line[] => {
@@ -211,7 +214,7 @@ const Row = memo(function Row({ session, now }: { session: Session; now: number 
         <span className="flex items-center gap-x-3 text-2xs text-dim">
           <StatusWord session={session} />
           <span className="truncate">
-            {session.agent}
+            {session.agent.type}
             {session.model && ` · ${session.model}`}
           </span>
           {session.queueLength > 0 && <span>{session.queueLength} queued</span>}

@@ -42,7 +42,7 @@ export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHel
       .map((session): Entry => ({
         id: session.id,
         label: titleOf(session),
-        hint: session.agent,
+        hint: session.agent.type,
         session,
         run: () => go(`/sessions/${session.id}`),
       }));

@@ -43,7 +43,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
       </div>
       <div className="flex w-full flex-wrap items-center gap-x-3 text-2xs text-dim">
         <StatusWord session={{ status: summary.status, activity }} />
-        <span>{session?.agent}</span>
+        <span>{session?.agent.type}</span>
         {model && <span>{model}</span>}
         {(summary.mode ?? session?.mode) && <span>{summary.mode ?? session?.mode}</span>}
         {session?.instructions && (

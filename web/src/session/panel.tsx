@@ -149,7 +149,7 @@ function Details() {
   const facts: [string, string | null | undefined][] = [
     ["Session", session.id],
     ["Key", session.key === session.id ? undefined : session.key],
-    ["Agent", [session.agent, summary.agentVersion].filter(Boolean).join(" ")],
+    ["Agent", [session.agent.type, summary.agentVersion].filter(Boolean).join(" ")],
     ["Model", summary.model ?? session.model],
     ["Variant", summary.variant ?? session.variant],
     ["Mode", summary.mode ?? session.mode],

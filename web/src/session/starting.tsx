@@ -28,7 +28,8 @@ function Waiting({ step }: { step: Step }) {
   const since = useHead((head) => head.summary.turn?.at ?? head.session?.createdAt);
   const name = useSelected(
     catalogue,
-    ({ agents }) => agents.find((agent) => agent.id === session?.agent)?.name ?? session?.agent ?? "the agent",
+    ({ agents }) =>
+      agents.find((agent) => agent.id === session?.agent.type)?.name ?? session?.agent.type ?? "the agent",
   );
   const doing = useHead((head) => head.summary.step);
   const words = { files: "Preparing the files", start: `Starting ${name}`, answer: `${name} is working` }[step];

@@ -60,7 +60,7 @@ export function remembered(): Draft {
 
 export function like(session: Session): Partial<Draft> {
   return {
-    agent: session.agent,
+    agent: session.agent.type,
     model: session.model ?? "",
     variant: session.variant ?? "",
     mode: session.mode ?? "",

@@ -43,7 +43,7 @@ def list_sessions(
     """List sessions, newest first."""
     with connect(target) as client:
         found = client.sessions.list(status=status, agent=agent, labels=labels, q=search, page=page, per_page=per_page)
-    rows = [(each.id, each.key, each.agent, each.status, each.activity, each.title) for each in found.items]
+    rows = [(each.id, each.key, each.agent.type, each.status, each.activity, each.title) for each in found.items]
     text = table(("SESSION", "KEY", "AGENT", "STATUS", "ACTIVITY", "TITLE"), rows, "No sessions.")
     more = f"\n{found.total} in all; next: --page {found.next_page}" if found.next_page else ""
     show(found, as_json, lambda: text + more)
@@ -232,8 +232,9 @@ def _receipt_text(receipt: PromptReceipt) -> str:
 
 
 def _session_text(session: Session) -> str:
-    names = ("id", "key", "title", "agent", "status", "activity", "permission_mode", "model", "variant", "mode", "cwd")
+    names = ("id", "key", "title", "status", "activity", "permission_mode", "model", "variant", "mode", "cwd")
     known = [(name, getattr(session, name)) for name in names]
+    known.insert(3, ("agent", session.agent.type))
     counts = f"{session.turn_count} turns, {session.last_sequence} events, {session.queue_length} waiting prompts"
     times = f"{session.created_at}, changed {session.updated_at}"
     asks = f"{session.open_asks} open" if session.open_asks else None

@@ -6,6 +6,7 @@ from ostler.cli.api import Noun, connect, json_option
 from ostler.cli.commands.task import command as create
 from ostler.cli.output import facts, show, table
 from ostler.cli.root import Target
+from ostler.wire.sessions import Session
 
 
 @click.group(cls=Noun)
@@ -37,7 +38,7 @@ def list_tasks(
     """List tasks, newest first."""
     with connect(target) as client:
         found = client.tasks.list(status=status, agent=agent, project_id=project_id, page=page, per_page=per_page)
-    rows = [(each.id, each.project_id, each.agent.type, each.status, each.task.prompt[:60]) for each in found.items]
+    rows = [(each.id, each.project_id, each.agent.type, each.status, _prompt(each)[:60]) for each in found.items]
     text = table(("SESSION", "PROJECT", "AGENT", "STATUS", "PROMPT"), rows, "No tasks.")
     more = f"\n{found.total} in all; next: --page {found.next_page}" if found.next_page else ""
     show(found, as_json, lambda: text + more)
@@ -56,7 +57,7 @@ def get(target: Target, session: str, as_json: bool) -> None:
         ("project", found.project_id),
         ("agent", found.agent.type),
         ("status", found.status),
-        ("prompt", found.task.prompt),
+        ("prompt", _prompt(found)),
         ("repository", found.vcs.url),
         ("commit", found.vcs.commit),
         ("delivery", found.vcs.delivery),
@@ -66,3 +67,7 @@ def get(target: Target, session: str, as_json: bool) -> None:
         ("error", found.error),
     ]
     show(found, as_json, lambda: facts(rows))
+
+
+def _prompt(session: Session) -> str:
+    return session.task.prompt if session.task is not None else ""

@@ -1,19 +1,22 @@
-"""Sessions as the tasks API shows them."""
+"""How stored sessions look on the wire."""
+
+from typing import TypeVar, overload
 
 import msgspec
 
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
+from ostler.wire.sessions import ProcessInfo, Session, UsageView
+from ostler.wire.struct import Answer
 from ostler.wire.tasks import (
     Delivered,
-    TaskAgentView,
+    SessionAgent,
     TaskCreated,
     TaskLinks,
     TaskPart,
     TaskResources,
     TaskRuntimeView,
-    TaskSession,
     TaskVcs,
     TaskWorkspaceView,
 )
@@ -22,6 +25,7 @@ from ostler.wire.workspaces import SnapshotProvider
 RUNNER = "local"
 """The name of the one runner that is part of the server."""
 DEFAULT_TENANT = "default"
+T = TypeVar("T", bound=Answer)
 
 
 def links_of(session_id: str) -> TaskLinks:
@@ -43,25 +47,78 @@ def task_created(record: SessionRecord, state: SessionState) -> TaskCreated:
     return TaskCreated(id=record.id, status=state.status, links=links_of(record.id))
 
 
-def task_session(record: SessionRecord, state: SessionState) -> TaskSession:
-    """A session with its task."""
-    task = record.task
-    version = task.agent_version if task is not None else None
-    return TaskSession(
+def session_view(
+    record: SessionRecord, state: SessionState, last: int, updated_at: str, process: ProcessInfo | None = None
+) -> Session:
+    """A session as clients see it, whoever started it; values of env never leave the server."""
+    settings, task = settings_shown(record, state), record.task
+    return Session(
         id=record.id,
+        key=record.key,
         tenant_id=(task.tenant_id if task is not None else None) or DEFAULT_TENANT,
         project_id=(task.project_id if task is not None else None) or record.project,
-        task=TaskPart(prompt=task.prompt if task is not None else "", labels=state.labels),
-        agent=TaskAgentView(type=record.agent, version=version, model=settings_shown(record, state).model),
+        agent=_agent(record, state),
+        status=state.status,
+        activity=state.activity,
+        permission_mode=settings.permission_mode,
+        cwd=state.workspace.path if state.workspace is not None else settings.cwd,
+        labels=state.labels,
+        env_names=tuple(sorted(settings.env)),
+        mcp_servers=tuple(sorted(settings.mcp_servers)),
+        created_at=record.created_at,
+        updated_at=updated_at,
+        last_sequence=last,
+        turn_count=state.turn_count,
+        queue_length=len(state.queue),
+        open_asks=len(state.asks),
         runtime=_runtime(record),
         vcs=_vcs(record, state),
-        status=state.status,
-        links=links_of(record.id),
-        started_at=record.created_at,
-        workspace=_workspace(state),
+        links=_links(record),
+        title=state.title,
+        model=settings.model,
+        variant=settings.variant,
+        mode=settings.mode,
+        instructions=settings.instructions,
+        provider=f"{provider.type} at {provider.base_url}" if (provider := settings.provider) else None,
+        turn_id=state.turn.turn_id if state.turn else None,
+        native_session_id=state.native_session_id,
+        started_at=state.started_at,
         ended_at=state.ended_at,
         error=state.error,
+        process=process,
+        workspace_id=state.kept_workspace,
+        forked_from=state.forked_from,
+        usage=shown_as(UsageView, state.usage),
+        changes=state.changes,
+        delivery=shown_as(Delivered, state.delivery),
+        task=TaskPart(prompt=task.prompt, labels=state.labels) if task is not None else None,
+        workspace=_workspace(state),
     )
+
+
+def _agent(record: SessionRecord, state: SessionState) -> SessionAgent:
+    task = record.task
+    version = task.agent_version if task is not None else None
+    return SessionAgent(type=record.agent, version=version, model=settings_shown(record, state).model)
+
+
+def _links(record: SessionRecord) -> dict[str, str]:
+    place = f"/api/v1/sessions/{record.id}"
+    links = {"self": place, "stream": f"{place}/events/sse"}
+    links |= {name: f"{place}/{name}" for name in ("events", "messages", "logs")}
+    if record.order is not None:
+        links |= {name: f"{place}/{name}" for name in ("workspace", "diff", "patch")}
+        links["ide"] = f"{place}/open/ide"
+    return links
+
+
+@overload
+def shown_as(kind: type[T], stored: msgspec.Struct) -> T: ...
+@overload
+def shown_as(kind: type[T], stored: msgspec.Struct | None) -> T | None: ...
+def shown_as(kind: type[T], stored: msgspec.Struct | None) -> T | None:
+    """What is stored or told in events, in the casing of REST."""
+    return None if stored is None else msgspec.convert(stored, kind, from_attributes=True)
 
 
 def _runtime(record: SessionRecord) -> TaskRuntimeView:
@@ -86,7 +143,6 @@ def _vcs(record: SessionRecord, state: SessionState) -> TaskVcs:
         commit=made.commit if made is not None else None,
         delivery=delivery.mode if delivery is not None else None,
         target_branch=delivery.target_branch if delivery is not None else None,
-        delivered=msgspec.convert(state.delivery, Delivered, from_attributes=True) if state.delivery else None,
     )
 
 

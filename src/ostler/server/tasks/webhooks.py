@@ -16,9 +16,10 @@ from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import settings_now
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import SessionRecord
-from ostler.server.tasks.views import task_session
+from ostler.server.tasks.views import session_view
 from ostler.wire.events import SessionStatus
-from ostler.wire.tasks import TaskWebhook, WebhookCall
+from ostler.wire.sessions import WebhookCall
+from ostler.wire.tasks import TaskWebhook
 
 if TYPE_CHECKING:
     import httpx
@@ -66,7 +67,8 @@ class Webhooks:
         webhook = webhooks[number]
         keep_secret(settings_now(record, state))
         if webhook.event in {"session.ended", _EVENTS.get(state.status)}:
-            body = WebhookCall(id=f"{record.id}-{number}", event=webhook.event, session=task_session(record, state))
+            session = session_view(record, state, record.last_sequence, record.updated_at)
+            body = WebhookCall(id=f"{record.id}-{number}", event=webhook.event, session=session)
             secret = signing.key(webhook.secret or self._secret)
             await _call(webhook, body, self._rules, secret)
         try:

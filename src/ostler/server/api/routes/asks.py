@@ -6,7 +6,7 @@ from litestar import get, post
 from litestar.params import Parameter
 
 from ostler.server.api.services import Services
-from ostler.server.api.views import shown_as
+from ostler.server.tasks.views import shown_as
 from ostler.wire.sessions import AskList, AskView, RejectQuestion, ReplyPermission, ReplyQuestion
 
 _TAGS = ["asks"]

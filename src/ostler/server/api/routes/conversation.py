@@ -12,9 +12,9 @@ from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.events import turn_stream
 from ostler.server.api.services import Services
-from ostler.server.api.views import shown_as
 from ostler.server.dialects.conversation import turns_left_behind
 from ostler.server.dialects.turns import PromptTurn
+from ostler.server.tasks.views import shown_as
 from ostler.wire.sessions import MessageList, Queue, SendMessage, TurnList, TurnView
 
 _TAGS = ["conversation"]

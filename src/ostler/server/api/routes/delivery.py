@@ -4,8 +4,8 @@ import msgspec
 from litestar import post
 
 from ostler.server.api.services import Services
-from ostler.server.api.views import shown_as
 from ostler.server.tasks.handover import hand_over
+from ostler.server.tasks.views import shown_as
 from ostler.wire.tasks import Delivered, TaskDelivery
 from ostler.wire.workspaces import Deliver
 

@@ -10,8 +10,9 @@ from ostler.server.api.accept import JSON
 from ostler.server.api.described import answer
 from ostler.server.api.routes.agents import full_name
 from ostler.server.api.services import Services
-from ostler.server.api.views import listed_view, live_view, session_view
-from ostler.server.store.records import SessionFilter
+from ostler.server.api.views import listed_view, live_view
+from ostler.server.store.records import SessionFilter, SessionRecord
+from ostler.server.tasks.views import session_view
 from ostler.wire.events import SessionStatus
 from ostler.wire.sessions import CreateSession, Interrupted, Page, Session, UpdateSession
 
@@ -44,10 +45,7 @@ async def list_sessions(
         tenant_id=tenant_id,
     )
     records, total = await services.sessions.page(wanted)
-    items = tuple(
-        listed_view(session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record)))
-        for record in records
-    )
+    items = tuple(listed_view(stored_view(services, record)) for record in records)
     following = page + 1 if page * per_page < total else None
     return Page(items=items, page=page, per_page=per_page, total=total, next_page=following)
 
@@ -91,6 +89,11 @@ async def create_session(services: Services, project: str, data: CreateSession) 
 async def get_session(session: str, services: Services, project: str) -> Session:
     """One session, by id or key."""
     record = await services.sessions.find(project, session)
+    return stored_view(services, record)
+
+
+def stored_view(services: Services, record: SessionRecord) -> Session:
+    """A session that may be in memory or not."""
     return session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record))
 
 

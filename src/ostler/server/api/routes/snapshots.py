@@ -7,12 +7,13 @@ from litestar.params import Parameter
 from litestar.response import Stream
 
 from ostler.server.api.services import Services
-from ostler.server.api.views import live_view, shown_as
+from ostler.server.api.views import live_view
 from ostler.server.sessions.live import LiveSession
 from ostler.server.tasks.states import BASE, NOW, between, workspace_of
 from ostler.server.tasks.travel import Travel
-from ostler.wire.sessions import Session
-from ostler.wire.workspaces import Difference, ForkSession, RewindSession, SnapshotList, SnapshotView
+from ostler.server.tasks.views import shown_as
+from ostler.wire.sessions import Session, SnapshotList, SnapshotView
+from ostler.wire.workspaces import Difference, ForkSession, RewindSession
 
 _TAGS = ["workspaces"]
 _STATE = "`base`, `now` or the id of a snapshot."

@@ -7,12 +7,13 @@ from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import InvalidRequest
 from ostler.server.api.routes.agents import find_agent, full_name
-from ostler.server.api.routes.sessions import labels_of, statuses_of
+from ostler.server.api.routes.sessions import labels_of, statuses_of, stored_view
 from ostler.server.api.services import Services
 from ostler.server.store.records import SessionFilter
 from ostler.server.tasks.orders import session_of, spec_of
-from ostler.server.tasks.views import RUNNER, task_created, task_session
-from ostler.wire.tasks import CreateTask, TaskCreated, TaskPage, TaskSession
+from ostler.server.tasks.views import RUNNER, task_created
+from ostler.wire.sessions import Page, Session
+from ostler.wire.tasks import CreateTask, TaskCreated
 
 _TAGS = ["tasks"]
 
@@ -46,7 +47,7 @@ async def list_tasks(
     label: Annotated[str | None, Parameter(description="name=value; several separated by commas.")] = None,
     page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
     per_page: Annotated[int, QueryParameter(name="perPage", ge=1, le=500)] = 20,
-) -> TaskPage:
+) -> Page[Session]:
     """Sessions that tasks started, newest first."""
     wanted = SessionFilter(
         project=project,
@@ -61,16 +62,16 @@ async def list_tasks(
         only_tasks=True,
     )
     records, total = await services.sessions.page(wanted)
-    items = tuple(task_session(record, services.sessions.state_of(record)[0]) for record in records)
+    items = tuple(stored_view(services, record) for record in records)
     following = page + 1 if page * per_page < total else None
-    return TaskPage(items=items, page=page, per_page=per_page, total=total, next_page=following)
+    return Page(items=items, page=page, per_page=per_page, total=total, next_page=following)
 
 
 @get("/tasks/{session:str}", operation_id="tasks.get", tags=_TAGS, role="viewer")
-async def get_task(session: str, services: Services, project: str) -> TaskSession:
-    """One session, as the tasks API shows it."""
+async def get_task(session: str, services: Services, project: str) -> Session:
+    """The session that works on a task: the same as `GET /sessions/{id}`."""
     record = await services.sessions.find(project, session)
-    return task_session(record, services.sessions.state_of(record)[0])
+    return stored_view(services, record)
 
 
 HANDLERS = (create_task, list_tasks, get_task)

@@ -72,6 +72,8 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     permission_mode: PermissionMode | None = None
     """What it was changed to; None while it is what the session was created with."""
     error: str | None = None
+    started_at: str | None = None
+    """When it began to run."""
     ended_at: str | None = None
     head: int | None = None
     """The turn that the conversation stands at, if that is not the last one because the session was rewound."""
@@ -146,7 +148,8 @@ def apply(state: SessionState, event: Happened) -> SessionState:
 def _status(state: SessionState, event: Happened) -> SessionState:
     data: SessionStatusData = event.data
     ended_at = event.time if data.status in TERMINAL else None
-    return replace(state, status=data.status, ended_at=ended_at)
+    started_at = state.started_at or (event.time if data.status == "running" else None)
+    return replace(state, status=data.status, started_at=started_at, ended_at=ended_at)
 
 
 def _info(state: SessionState, event: Happened) -> SessionState:
