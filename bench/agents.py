@@ -48,9 +48,9 @@ def server(folder: Path, cache: Path, *args: str) -> Iterator[httpx.Client]:
 
 def first_words(api: httpx.Client, row: Row, agent: str, url: str, cwd: Path) -> float:
     """Seconds from the first prompt of a new session to its first delta."""
-    body: dict[str, Any] = {"agent": agent, "cwd": str(cwd), "env": row.variables(url), "permission_mode": "bypass"}
+    body: dict[str, Any] = {"agent": agent, "cwd": str(cwd), "env": row.variables(url), "permissionMode": "bypass"}
     if row.provider:
-        body["provider"] = {"type": row.provider, "base_url": url, "api_key": "sk-test"}
+        body["provider"] = {"type": row.provider, "baseUrl": url, "apiKey": "sk-test"}
     if row.model:
         body["model"] = row.model
     session = api.post("/sessions", json=body).raise_for_status().json()["id"]

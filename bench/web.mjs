@@ -45,7 +45,7 @@ async function longSession(api) {
   const id = await startSession(api, [...steps, "mock: stream 3500 words max", "mock: say The end."].join("\n"));
   const isDone = async () => {
     const session = await api("GET", `/sessions/${id}`);
-    return session.activity === "idle" && session.turn_count === 1 && session;
+    return session.activity === "idle" && session.turnCount === 1 && session;
   };
   return until(isDone, "the long session is done", PATIENCE / 1000);
 }
@@ -117,7 +117,7 @@ try {
   const firstPageBytes = await firstPage(browser, server);
   const opened = await repeated(() => openAndScroll(browser, `${server.url}/sessions/${session.id}`));
   const followed = await repeated(() => followAndType(browser, server, api));
-  console.log(JSON.stringify({ events: session.last_sequence, firstPageBytes, opened, followed }));
+  console.log(JSON.stringify({ events: session.lastSequence, firstPageBytes, opened, followed }));
 } finally {
   await browser.close();
   await endServer(server, api, folder);

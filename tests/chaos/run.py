@@ -94,7 +94,7 @@ class Run:
 
     def add_agent(self, agent: str, provider: dict[str, str], **more: str) -> None:
         """Somebody who works calmly with a real agent and a scripted model."""
-        session = {"agent": agent, "provider": provider, "permission_mode": "bypass", **more}
+        session = {"agent": agent, "provider": provider, "permissionMode": "bypass", **more}
         self._add(len(self.people), mood="calm", script=model_script, session=session)
 
     def _add(self, number: int, **how: Any) -> None:

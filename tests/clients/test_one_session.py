@@ -57,8 +57,8 @@ def new_session(root: httpx.Client, model: ScriptedModel, folder: Path) -> str:
         "agent": AGENT,
         "key": f"shared-{uuid4().hex}",
         "cwd": str(folder),
-        "permission_mode": "bypass",
-        "provider": {"type": row.provider, "base_url": model.url, "api_key": "sk-test"},
+        "permissionMode": "bypass",
+        "provider": {"type": row.provider, "baseUrl": model.url, "apiKey": "sk-test"},
     }
     answer = root.post("/api/v1/sessions", json=body if row.model is None else {**body, "model": row.model})
     assert answer.status_code == 201, answer.text

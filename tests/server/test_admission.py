@@ -81,7 +81,7 @@ def test_a_name_of_an_mcp_server_that_is_none_is_refused(api: httpx.Client, name
     server = {"type": "stdio", "command": "true"}
     assert list(refused(api, mcpServers={name: server})["errors"]) == ["mcpServers"]
     bad = {**server, "env": {"A\nB": "x"}}
-    assert list(refused(api, mcp_servers={"fine": bad})["errors"]) == ["mcp_servers.fine.env.A\nB"]
+    assert list(refused(api, mcpServers={"fine": bad})["errors"]) == ["mcpServers.fine.env.A\nB"]
 
 
 @pytest.mark.parametrize("path", ["/etc", "/etc/../etc", "/", "/no/such/folder", "/etc/passwd"])

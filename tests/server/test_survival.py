@@ -116,7 +116,7 @@ def test_a_turn_with_an_image_survives_a_kill_in_the_middle_of_it(state_dir: Pat
         talk.api = api
         go.touch()
         end = talk.until_type("turn.ended")
-    assert (end["data"]["turn_id"], end["data"]["outcome"]) == (receipt["turn_id"], "completed")
+    assert (end["data"]["turn_id"], end["data"]["outcome"]) == (receipt["turnId"], "completed")
     assert "agent.unparsed" not in talk.types()
     printed = "".join(event["data"]["data"] for event in talk.events if event["type"] == "terminal.output")
     assert printed.startswith(hashlib.sha256(picture).hexdigest())

@@ -96,7 +96,7 @@ def test_delivering_twice_gives_one_pull_request(shop: Shop) -> None:
     repo = {"url": f"{shop.url}/team/project.git", "branch": "main", "credential": {"token": TOKEN}}
     session = new_session(shop.api, shop.bare, repo=repo)
     say(shop.api, session, _WORK)
-    wanted = {"mode": "pr", "forge": "github", "api_url": f"{shop.url}/github", "target_branch": "main"}
+    wanted = {"mode": "pr", "forge": "github", "apiUrl": f"{shop.url}/github", "targetBranch": "main"}
     first, second = (shop.api.post(f"/sessions/{session}/deliver", json=wanted) for _ in range(2))
     assert (first.status_code, second.status_code) == (200, 200), (first.text, second.text)
     assert (first.json()["url"], second.json()["created"]) == (second.json()["url"], False)
@@ -137,7 +137,7 @@ def test_a_pull_request_goes_to_the_default_branch_of_the_remote(shop: Shop) -> 
     repo = {"url": f"{shop.url}/team/project.git", "credential": {"token": TOKEN}}
     session = new_session(shop.api, shop.bare, repo=repo)
     say(shop.api, session, _WORK)
-    wanted = {"mode": "pr", "forge": "github", "api_url": f"{shop.url}/github"}
+    wanted = {"mode": "pr", "forge": "github", "apiUrl": f"{shop.url}/github"}
     answer = shop.api.post(f"/sessions/{session}/deliver", json=wanted)
     assert (answer.status_code, answer.json().get("target")) == (200, "main"), answer.text
     assert [pull["target"] for pull in shop.state.pulls] == ["main"]

@@ -64,12 +64,12 @@ def test_webhooks_providers_and_mcp_servers_are_not_looked_for_inside(
 ) -> None:
     url = f"http://{host}:1/x"
     hooks = [{"event": "session.ended", "url": url}]
-    provider = {"type": "openai", "base_url": url}
+    provider = {"type": "openai", "baseUrl": url}
     told = {
         "webhooks[0].url": default_api.post("/tasks", json=task("mock: say hi", repository, webhooks=hooks)),
-        "provider.base_url": default_api.post("/sessions", json={"agent": "mock", "provider": provider}),
-        "mcp_servers.x.url": default_api.post(
-            "/sessions", json={"agent": "mock", "mcp_servers": {"x": {"type": "http", "url": url}}}
+        "provider.baseUrl": default_api.post("/sessions", json={"agent": "mock", "provider": provider}),
+        "mcpServers.x.url": default_api.post(
+            "/sessions", json={"agent": "mock", "mcpServers": {"x": {"type": "http", "url": url}}}
         ),
     }
     for field, answer in told.items():
@@ -77,7 +77,7 @@ def test_webhooks_providers_and_mcp_servers_are_not_looked_for_inside(
 
 
 def test_who_runs_a_model_on_this_machine_is_told_the_setting(default_api: httpx.Client) -> None:
-    provider = {"type": "openai", "base_url": "http://127.0.0.1:11434"}
+    provider = {"type": "openai", "baseUrl": "http://127.0.0.1:11434"}
     answer = default_api.post("/sessions", json={"agent": "mock", "provider": provider})
     assert HINT in answer.json()["detail"]
     assert "127.0.0.1:11434" in answer.json()["detail"]

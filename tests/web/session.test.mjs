@@ -235,7 +235,7 @@ test("a picture of the agent is shown and enlarged, and one of another site is n
       'mock: tool read {"path": "chart.png"} -> a picture',
       "mock: say The end.",
     ].join("\n"),
-    { permission_mode: "bypass" },
+    { permissionMode: "bypass" },
   );
   await answer(page, "The end.").waitFor();
   const size = (picture) => picture.evaluate((image) => image.decode().then(() => image.naturalWidth));

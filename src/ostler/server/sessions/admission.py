@@ -42,7 +42,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
             await self._strictly(spec.provider.base_url, "provider.baseUrl")
         for name, server in spec.mcp_servers.items():
             if isinstance(server, HttpMcpServer):
-                await self._strictly(server.url, f"mcp_servers.{name}.url")
+                await self._strictly(server.url, f"mcpServers.{name}.url")
         for number, webhook in enumerate(spec.task.webhooks if spec.task is not None else ()):
             await self._loosely(webhook.url, f"webhooks[{number}].url")
 
@@ -94,7 +94,7 @@ def check_choices(wanted: CreateSession | SessionChange, names: Mapping[str, str
             _refuse_name((names or {}).get(name, name), value)
 
 
-def check_servers(servers: Mapping[str, McpServer] | None, field: str = "mcp_servers") -> None:
+def check_servers(servers: Mapping[str, McpServer] | None, field: str = "mcpServers") -> None:
     """Raise for a name of an MCP server that is none, and for variables that are none."""
     for name, server in (servers or {}).items():
         if not _SERVER.fullmatch(name):
