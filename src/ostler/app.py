@@ -49,6 +49,7 @@ from ostler.server.api.app import build_app
 from ostler.server.api.edge.http_protocol import limited
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
+from ostler.server.runners.registry import Runners
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.directory import SessionLimits
 from ostler.server.sessions.service import Sessions
@@ -238,10 +239,12 @@ async def _assemble(
         default_instructions=settings.default_instructions,
         admission=Admission(allowed_env=settings.allowed_env, addresses=addresses),
     )
+    await (runners := Runners()).add("local", runner)
     return Services(
         settings=settings,
         sessions=sessions,
         runner=runner,
+        runners=runners,
         workspaces=workspaces,
         uploads=uploads,
         clock=clock,
@@ -339,7 +342,8 @@ class Leaving:
             return True
         asks = self._at_terminal and not busy.keys() <= self._named
         self._named = set(busy)
-        print(f"\n{_agents(len(busy))} at work: {', '.join(sorted(busy.values()))}.", flush=True)
+        agents = "1 agent" if len(busy) == 1 else f"{len(busy)} agents"
+        print(f"\n{agents} at work: {', '.join(sorted(busy.values()))}.", flush=True)
         if asks:
             print(f"Ctrl-C again ends them. To stop only the server: kill {os.getpid()}", flush=True)
         else:
@@ -349,10 +353,6 @@ class Leaving:
 
 def _at_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()  # none where standard input is closed
-
-
-def _agents(count: int) -> str:
-    return "1 agent" if count == 1 else f"{count} agents"
 
 
 def _stop_signal(may_end_agents: Callable[[], bool]) -> "asyncio.Future[int]":

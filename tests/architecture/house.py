@@ -34,6 +34,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.runner.execution": ("ostler.runner.runtimes", "ostler.runner.processes"),
     "ostler.server.auth": (),
     "ostler.server.store": (),
+    "ostler.server.runners": (),
     "ostler.server.sessions": ("ostler.server.store",),
     "ostler.server.dialects": ("ostler.server.sessions", "ostler.server.store"),
     "ostler.server.tasks": ("ostler.server.sessions", "ostler.server.store"),
@@ -42,6 +43,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "ostler.server.dialects",
         "ostler.server.tasks",
         "ostler.server.sessions",
+        "ostler.server.runners",
         "ostler.server.store",
     ),
 }

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from ostler.base import errors
 from ostler.base.errors import OstlerError
 from ostler.link.messages import Failure, Verb, error_of, failure
-from ostler.link.remote import CONNECTION, RUNNER, SINK
+from ostler.link.remote import CONNECTION, REGISTRY, RUNNER, SINK
 from ostler.wire import agents, providers, provisioning, running, workspaces
 from ostler.wire.events import EVENTS
 from ostler.wire.running import Draft
@@ -40,7 +40,9 @@ def test_a_struct_of_the_link_survives(kind: type[msgspec.Struct]) -> None:
     check()
 
 
-@pytest.mark.parametrize("verb", [*RUNNER.values(), *CONNECTION.values(), *SINK.values()], ids=lambda verb: verb.name)
+@pytest.mark.parametrize(
+    "verb", [*RUNNER.values(), *REGISTRY.values(), *CONNECTION.values(), *SINK.values()], ids=lambda verb: verb.name
+)
 def test_a_verb_survives_with_its_result(verb: Verb) -> None:
     @settings(max_examples=20, deadline=None, database=None)
     @given(values_of(verb.arguments), values_of(verb.result))

@@ -22,11 +22,12 @@ from ostler.base.errors import (
 from ostler.link.protocol import Connection, Runner
 from ostler.runner.execution.connection import Limits
 from ostler.runner.local import LocalRunner
+from ostler.wire.agents import Model
 from ostler.wire.events import PermissionData, QuestionData
 from ostler.wire.parts import ImagePart, TextPart
 from ostler.wire.running import AgentSpec, KeptProcess, PermissionAnswer, Prompt, QuestionAnswer
 from tests.link.loopback import Loopback
-from tests.runner.tools import HERE, PATIENCE, Leash, Recorder, TinyAdapter, state_of, until
+from tests.runner.tools import HERE, PATIENCE, Desk, Leash, OfferingAdapter, Recorder, TinyAdapter, state_of, until
 
 LIMITS = Limits(
     start_timeout=PATIENCE,
@@ -277,9 +278,20 @@ async def test_errors_arrive_as_they_were_raised(linked: Linked, tmp_path: Path)
         await seen.close()
 
 
+async def test_a_runner_reports_its_agents_and_what_they_offer(linked: Linked, tmp_path: Path) -> None:
+    desk, local = Desk(), local_runner(tmp_path, adapters=[OfferingAdapter()])
+    async with linked(local) as seen:
+        await seen.register(desk)
+        assert [(agent.id, agent.models) for agent in desk.agents.values()] == [("tiny", ())]
+        await seen.connect(spec_in(tmp_path, "tiny"), Recorder())
+        await until(lambda: desk.agents["tiny"].models == (Model(id="m1", name="M1"),))
+        await seen.close()
+
+
 async def test_the_catalogue_arrives_whole(linked: Linked, tmp_path: Path) -> None:
     local = local_runner(tmp_path)
     async with linked(local) as seen:
         assert await seen.catalogue() == await local.catalogue()
+        assert await seen.describe("small") == await local.describe("tiny")
         assert (await seen.install("mock", None)).agent == "mock"
         await seen.close()

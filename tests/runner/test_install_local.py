@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ostler.agents.adapter import Credential, Output, Ready
+from ostler.agents.adapter import Adapter, Credential
 from ostler.agents.sources import Npm, OnPath
 from ostler.base.errors import AgentNotInstalled, AgentStartFailed, InstallFailed, VersionNotOffered
 from ostler.runner.installs.installer import Installer
@@ -24,14 +24,14 @@ from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Prompt
 from tests.runner.installing import SCRIPT, SEARCH, PackedAdapter, begun, installer_in, npm_source, serving, tarball
 from tests.runner.test_local import LIMITS
-from tests.runner.tools import Recorder, TinyTranslator, until
+from tests.runner.tools import Desk, OfferingAdapter, Recorder, until
 
 KEY = Credential(name="KEY", env=("KEY",), files=((".auth.json", "key"),))
 
 
 @asynccontextmanager
 async def running(
-    adapter: PackedAdapter,
+    adapter: Adapter,
     *,
     installer: Installer | None = None,
     search: Sequence[str] = (),
@@ -83,10 +83,13 @@ def program(folder: Path, name: str, text: str) -> Path:
 async def test_the_first_session_installs_a_missing_agent_and_says_so(tmp_path: Path) -> None:
     source, sink = npm_source(tmp_path), Recorder()
     async with running(PackedAdapter(source), installer=installer_in(tmp_path)) as runner:
+        await runner.register(desk := Desk())
         await runner.validate(spec_in(tmp_path))
         assert [agent.installed for agent in await runner.catalogue()] == [False]
+        assert not desk.agents["tiny"].installed
         assert await said(runner, spec_in(tmp_path), "say hello", sink) == "hello"
         (agent,) = await runner.catalogue()
+        await until(lambda: desk.agents["tiny"] == agent)
     spoken = f"npm installs tiny-package@{source.packages['tiny-package']}"
     assert logged(sink) == [f"Installing tiny: {spoken}", "Installed tiny 1.2.3"]
     assert (agent.installed, agent.version, agent.versions, agent.install_hint) == (True, "1.2.3", ("1.2.3",), None)
@@ -199,19 +202,6 @@ async def test_a_program_that_hangs_when_asked_has_no_version(tmp_path: Path) ->
     async with running(PackedAdapter(), search=[str(own.parent), "/usr/bin", "/bin"]) as runner:
         (agent,) = await runner.catalogue()
     assert (agent.installed, agent.version) == (True, None)
-
-
-class OfferingAdapter(PackedAdapter):
-    """Tells its models only once it runs."""
-
-    def translator(self, spec: AgentSpec) -> TinyTranslator:
-        class Offering(TinyTranslator):
-            def feed(self, frame: bytes) -> Sequence[Output]:
-                found = super().feed(frame)
-                models = (Model(id="m1", name="M1"),)
-                return [Ready(models=models) if isinstance(output, Ready) else output for output in found]
-
-        return Offering(spec)
 
 
 async def test_what_an_agent_offered_when_it_last_started_is_listed(tmp_path: Path) -> None:

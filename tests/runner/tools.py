@@ -27,6 +27,7 @@ from ostler.agents.adapter import (
 from ostler.agents.sources import OnPath, Source
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.process import Command, Process
+from ostler.wire.agents import Agent, Model
 from ostler.wire.events import ItemDeltaData, PermissionData, SessionInfoData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentExit, AgentSpec, Answer, Connected, Draft, PermissionAnswer, Prompt
@@ -225,3 +226,26 @@ class Recorder:
     def texts(self) -> list[str]:
         deltas = [draft.data.delta for draft in self.drafts if isinstance(draft.data, ItemDeltaData)]
         return [delta.text for delta in deltas if isinstance(delta, TextPart)]
+
+
+class OfferingAdapter(TinyAdapter):
+    """Tells its models only once it runs."""
+
+    def translator(self, spec: AgentSpec) -> TinyTranslator:
+        class Offering(TinyTranslator):
+            def feed(self, frame: bytes) -> Sequence[Output]:
+                found = super().feed(frame)
+                models = (Model(id="m1", name="M1"),)
+                return [Ready(models=models) if isinstance(output, Ready) else output for output in found]
+
+        return Offering(spec)
+
+
+class Desk:
+    """A server that is told which agents there are."""
+
+    def __init__(self) -> None:
+        self.agents: dict[str, Agent] = {}
+
+    async def offered(self, agents: Sequence[Agent]) -> None:
+        self.agents.update({agent.id: agent for agent in agents})

@@ -9,7 +9,7 @@ import msgspec
 from ostler.base.errors import OstlerError
 from ostler.wire.running import KeptProcess
 
-Part = Literal["runner", "connection", "sink", "workspaces"]
+Part = Literal["runner", "registry", "connection", "sink", "workspaces"]
 """The protocols of the seam; a verb belongs to one of them."""
 
 

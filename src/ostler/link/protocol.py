@@ -49,11 +49,27 @@ class Connection(Protocol):
         """End the process tree, gently first unless forced; returns when nothing of it is alive."""
 
 
+class Registry(Protocol):
+    """Where a runner reports which agents it has; implemented by the server."""
+
+    async def offered(self, agents: Sequence[Agent]) -> None:
+        """These agents are there, or something about them has changed."""
+
+
 class Runner(Protocol):
     """A place where agents run."""
 
+    async def register(self, registry: Registry) -> None:
+        """Report every agent now, and each one again when something about it changes.
+
+        Nothing is run for that: what a program says of itself, and credentials, are told by `catalogue` and `describe`.
+        """
+
     async def catalogue(self) -> list[Agent]:
-        """What can run here."""
+        """What can run here, looked up anew."""
+
+    async def describe(self, agent: str) -> Agent:
+        """One agent, looked up anew."""
 
     async def install(self, agent: str, version: str | None) -> Installed:
         """Install an agent, or raise InstallFailed."""

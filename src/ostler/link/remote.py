@@ -10,7 +10,7 @@ from ostler.base.errors import AgentExited
 from ostler.base.undo import undone_by
 from ostler.link.messages import Call, Part, verbs_of
 from ostler.link.peer import Peer
-from ostler.link.protocol import Connection, Runner, Sink
+from ostler.link.protocol import Connection, Registry, Runner, Sink
 from ostler.wire.agents import Agent, Installed
 from ostler.wire.running import (
     AgentExit,
@@ -23,8 +23,9 @@ from ostler.wire.running import (
     RunnerStats,
 )
 
-RUNNER, CONNECTION, SINK = verbs_of(Runner), verbs_of(Connection), verbs_of(Sink)
-_VERBS: dict[Part, Any] = {"runner": RUNNER, "connection": CONNECTION, "sink": SINK}
+RUNNER, REGISTRY = verbs_of(Runner), verbs_of(Registry)
+CONNECTION, SINK = verbs_of(Connection), verbs_of(Sink)
+_VERBS: dict[Part, Any] = {"runner": RUNNER, "registry": REGISTRY, "connection": CONNECTION, "sink": SINK}
 
 
 async def _done(call: Call, target: Any, **live: Any) -> Any:
@@ -38,13 +39,26 @@ class RemoteRunner:
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self.peer = Peer(send, self._serve)
+        self._registry: Registry | None = None
         self._sinks: dict[KeptProcess, Sink] = {}
 
     async def _serve(self, call: Call) -> Any:
+        if call.to == "registry":
+            return await _done(call, self._registry)
         sink = self._sinks[call.process] if call.process is not None else None
         if call.verb == "closed" and call.process is not None:
             del self._sinks[call.process]
         return await _done(call, sink)
+
+    async def register(self, registry: Registry) -> None:
+        """Have its agents reported."""
+        self._registry = registry
+        await self.peer.call("runner", RUNNER["register"])
+
+    async def describe(self, agent: str) -> Agent:
+        """One agent."""
+        found: Agent = await self.peer.call("runner", RUNNER["describe"], agent=agent)
+        return found
 
     async def catalogue(self) -> list[Agent]:
         """What can run there."""
@@ -150,6 +164,8 @@ class RunnerDesk:
     async def _serve(self, call: Call) -> Any:
         if call.to == "connection":
             return await _done(call, self._connection(call.process))
+        if call.verb == "register":
+            return await _done(call, self._runner, registry=RemoteRegistry(self.peer))
         if call.process is None:
             return await _done(call, self._runner)
         sink = RemoteSink(self.peer, call.process, lambda process: self._connections.pop(process, None))
@@ -160,6 +176,17 @@ class RunnerDesk:
         if process is None or process not in self._connections:
             raise AgentExited(agent=process.session_id if process else "", exit="it is not there any more")
         return self._connections[process]
+
+
+class RemoteRegistry:
+    """Implements link.protocol.Registry; the runner's end."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    async def offered(self, agents: Sequence[Agent]) -> None:
+        """Report agents."""
+        await self._peer.call("registry", REGISTRY["offered"], agents=agents)
 
 
 class RemoteSink:

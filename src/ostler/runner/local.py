@@ -6,9 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ostler.agents.adapter import Adapter, Installation, Ready
-from ostler.agents.coverage import coverage_of
-from ostler.base.casing import camel
+from ostler.agents.adapter import Adapter, Installation
 from ostler.base.clock import SystemClock
 from ostler.base.errors import (
     AgentLost,
@@ -20,12 +18,13 @@ from ostler.base.errors import (
     UnsupportedAgent,
     VersionNotOffered,
 )
-from ostler.link.protocol import Connection, Sink
+from ostler.link.protocol import Connection, Registry, Sink
+from ostler.runner.catalogue import Catalogue
 from ostler.runner.execution.connection import AgentConnection, Limits
 from ostler.runner.execution.dialogue import Counts
 from ostler.runner.execution.pool import Pool
 from ostler.runner.installs.finder import Finder
-from ostler.runner.installs.installations import Installations
+from ostler.runner.installs.installations import Installations, Underway
 from ostler.runner.installs.installer import Installer, installable
 from ostler.runner.installs.tested_versions import newer_hint, start_hint, tested_version, version_hint
 from ostler.runner.installs.versions import Versions
@@ -34,7 +33,6 @@ from ostler.runner.processes.folders import KeeperFolders
 from ostler.runner.processes.journal import Kept
 from ostler.runner.processes.logins import login_hint
 from ostler.runner.processes.nursery import NurseryHandle
-from ostler.runner.runtimes.credentials import Found, find_credentials
 from ostler.wire.agents import Agent, Installed
 from ostler.wire.events import LogData, NoticeData
 from ostler.wire.running import AgentSpec, Draft, KeptProcess, RunnerStats
@@ -74,52 +72,34 @@ class LocalRunner:
         self._auto_install = auto_install and installer is not None
         self._share_credentials = share_credentials
         self._workspaces = workspaces
-        self._offers: dict[str, Ready] = {}
         self._counts = {name: Counts() for name in self._adapters}
         self._connections: set[AgentConnection] = set()
         self._pool = Pool(warm, folder.with_name("spares"), self._open)
+        self._catalogue = Catalogue(
+            adapters,
+            environ=environ,
+            finder=self._finder,
+            versions=self._versions,
+            progress=self._installations.progress,
+            counts=self._counts,
+        )
         self._closing = False
 
     def start(self) -> None:
         """Start the nursery ahead of the first agent."""
         self._nursery.start()
 
+    async def register(self, registry: Registry) -> None:
+        """Report every agent now, and each one again when something about it changes."""
+        await self._catalogue.register(registry)
+
     async def catalogue(self) -> list[Agent]:
         """What can run here."""
-        return await asyncio.gather(*(self._described(adapter) for adapter in self._adapters.values()))
+        return await self._catalogue.all()
 
-    async def _described(self, adapter: Adapter) -> Agent:
-        info, found = adapter.info, self._finder.find(adapter)
-        version = await self._versions.of(found) if found else None
-        credentials = await asyncio.to_thread(self._credentials, adapter)
-        offer = self._offers.get(info.id, Ready())
-        tested = tested_version(adapter.sources)
-        return Agent(
-            id=info.id,
-            type=info.id,
-            name=info.name,
-            aliases=info.aliases,
-            installed=found is not None,
-            versions=_distinct(version, *self._finder.versions(adapter)),
-            capabilities=info.capabilities,
-            coverage={camel(name): found for name, found in coverage_of(info.id).items()},
-            modes=offer.modes or info.modes,
-            models=offer.models or info.models,
-            settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",
-            credentials_available=tuple(credential.name for credential in credentials),
-            credential_names=tuple(credential.name for credential in adapter.credentials),
-            version=version,
-            path=found.path if found else None,
-            install_hint=None if found else f"ostler agents install {info.id}",
-            tested_version=tested,
-            version_hint=version_hint(info.id, version, tested),
-            installing=self._installations.progress(info.id),
-            unparsed_frames=self._counts[info.id].unparsed,
-        )
-
-    def _credentials(self, adapter: Adapter) -> tuple[Found, ...]:
-        home = self._environ.get("HOME")
-        return find_credentials(adapter.credentials, environ=self._environ, home=Path(home) if home else None)
+    async def describe(self, agent: str) -> Agent:
+        """One agent."""
+        return await self._catalogue.describe(self._adapter(agent))
 
     async def install(self, agent: str, version: str | None) -> Installed:
         """Install an agent, unless it is there in this version already."""
@@ -129,7 +109,7 @@ class LocalRunner:
         if found is None or version not in {None, there}:
             if not installable(adapter.sources):
                 raise _not_from_here(name, version, there, found)
-            found = await asyncio.shield(self._installations.begin(adapter, version).result)
+            found = await asyncio.shield(self._installing(adapter, version).result)
             there = found.version
         hint = version_hint(name, there, tested_version(adapter.sources))
         return Installed(agent=name, version=there, path=found.path, version_hint=hint)
@@ -186,7 +166,7 @@ class LocalRunner:
             await connection.open(self._nursery, launch, self._environ)
         except AgentStartFailed as error:
             raise await self._explained(adapter, installation, error) from error
-        self._remember_offer(adapter, connection)
+        self._catalogue.heard(adapter, connection.ready)
         await self._mention_newer(adapter, installation, connection, sink)
         return connection
 
@@ -222,10 +202,6 @@ class LocalRunner:
         connection.over.add_done_callback(lambda _: self._connections.discard(connection))
         return connection
 
-    def _remember_offer(self, adapter: Adapter, connection: AgentConnection) -> None:
-        if connection.ready is not None:
-            self._offers[adapter.info.id] = connection.ready
-
     # Processes of an earlier server
 
     async def kept(self) -> list[KeptProcess]:
@@ -241,7 +217,7 @@ class LocalRunner:
         adapter = self._adapter(found.spec.agent)
         connection = self._connection(adapter, found, self._keepers.path(kept.session_id, kept.start), sink)
         await connection.adopt(self._nursery.bells, known=known)
-        self._remember_offer(adapter, connection)
+        self._catalogue.heard(adapter, connection.ready)
         return connection
 
     async def discard(self, kept: KeptProcess) -> None:
@@ -253,7 +229,7 @@ class LocalRunner:
         self._closing = True
         await self._pool.close()
         leaving = [connection.detach() for connection in self._connections]
-        await asyncio.gather(self._installations.close(), *leaving, return_exceptions=True)
+        await asyncio.gather(self._installations.close(), self._catalogue.close(), *leaving, return_exceptions=True)
         self._nursery.abandon()
 
     async def _install_for(self, adapter: Adapter, sink: Sink) -> Installation:
@@ -261,12 +237,17 @@ class LocalRunner:
         if self._closing or not self._can_install(adapter):
             raise Stopping if self._closing else self._missing(adapter)
         name = adapter.info.id
-        underway = self._installations.begin(adapter, None)
+        underway = self._installing(adapter, None)
         async for line in underway.follow():
             await sink.deliver([_line(f"Installing {name}: {line}")], 0)
         made = await asyncio.shield(underway.result)
         await sink.deliver([_line(f"Installed {name} {made.version}")], 0)
         return made
+
+    def _installing(self, adapter: Adapter, version: str | None) -> Underway:
+        underway = self._installations.begin(adapter, version)
+        underway.result.add_done_callback(lambda _: self._catalogue.report(adapter))
+        return underway
 
     def _can_install(self, adapter: Adapter) -> bool:
         return self._auto_install and bool(installable(adapter.sources))
@@ -278,7 +259,7 @@ class LocalRunner:
         """Add what the host can log in with, where that is wanted; a session's own provider or variable goes first."""
         if not self._share_credentials or spec.provider is not None:
             return spec
-        found = {credential.name: credential.value for credential in self._credentials(adapter)}
+        found = {credential.name: credential.value for credential in self._catalogue.credentials(adapter)}
         return msgspec.structs.replace(spec, env={**found, **spec.env})
 
     async def close(self) -> None:
@@ -286,7 +267,7 @@ class LocalRunner:
         self._closing = True
         await self._pool.close()
         ending = [connection.close(force=False) for connection in self._connections]
-        await asyncio.gather(self._installations.close(), *ending)
+        await asyncio.gather(self._installations.close(), self._catalogue.close(), *ending)
         await self._nursery.close()
 
     async def stats(self) -> RunnerStats:
@@ -306,10 +287,6 @@ class LocalRunner:
 
 def _line(message: str) -> Draft:
     return Draft("log", LogData(level="info", message=message), source="daemon", synthetic=True)
-
-
-def _distinct(*versions: str | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(version for version in versions if version is not None))
 
 
 def _not_from_here(agent: str, wanted: str | None, there: str | None, found: Installation | None) -> OstlerError:

@@ -32,6 +32,8 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What its workspace is made from; without it the agent works in `cwd` as it is."""
     task: TaskSpec | None = None
     """The task that started it."""
+    runner: str = "local"
+    """The runner that has it; the one that is part of the server where nothing was written down."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +71,11 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     def instructions(self) -> str | None:
         """What the agent is told beside its prompts."""
         return self.spec.instructions
+
+    @property
+    def runner(self) -> str:
+        """The runner that has it."""
+        return self.spec.runner
 
 
 class StateChange(msgspec.Struct, frozen=True, kw_only=True):

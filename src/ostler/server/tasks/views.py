@@ -22,8 +22,6 @@ from ostler.wire.tasks import (
 )
 from ostler.wire.workspaces import SnapshotProvider
 
-RUNNER = "local"
-"""The name of the one runner that is part of the server."""
 DEFAULT_TENANT = "default"
 T = TypeVar("T", bound=Answer)
 
@@ -92,7 +90,7 @@ def session_view(
         changes=state.changes,
         delivery=shown_as(Delivered, state.delivery),
         task=TaskPart(prompt=task.prompt, labels=state.labels) if task is not None else None,
-        workspace=_workspace(state),
+        workspace=_workspace(record, state),
     )
 
 
@@ -146,9 +144,9 @@ def _vcs(record: SessionRecord, state: SessionState) -> TaskVcs:
     )
 
 
-def _workspace(state: SessionState) -> TaskWorkspaceView | None:
+def _workspace(record: SessionRecord, state: SessionState) -> TaskWorkspaceView | None:
     made = state.workspace
     if made is None or state.removed is not None:
         return None
     provider: SnapshotProvider = made.provider  # type: ignore[assignment]  # the log keeps it as plain text
-    return TaskWorkspaceView(provider=provider, mount_path=made.path, host=RUNNER)
+    return TaskWorkspaceView(provider=provider, mount_path=made.path, host=record.runner)

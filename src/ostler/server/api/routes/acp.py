@@ -29,7 +29,7 @@ Agent = Annotated[str | None, Parameter(description="The agent of new sessions."
 def _backing(services: Services, project: str, agent: str | None) -> Backing:
     return Backing(
         sessions=services.sessions,
-        catalogue=services.runner.catalogue,
+        find_agent=services.runners.find,
         project=project,
         default_agent=agent or services.settings.default_agent,
         background=services.background,

@@ -13,7 +13,6 @@ from ostler.server.api.accept import SSE
 from ostler.server.api.described import answer
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.edge.stream_limit import client_of
-from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.agui.bodies import RunAgentInput, forwarded
@@ -54,7 +53,7 @@ async def _agent(services: Services, named: str | None, current: str | None) -> 
     """The agent that the address or `forwardedProps` names, or the thread's, or the server's default one."""
     if named is None and current is not None:
         return current
-    return (await find_agent(services, named or services.settings.default_agent)).id
+    return services.runners.find(named or services.settings.default_agent).id
 
 
 HANDLERS = (run_agent,)

@@ -8,7 +8,6 @@ from litestar import Request, get, post, put
 from litestar.params import Parameter
 
 from ostler.server.api.services import Services
-from ostler.server.tasks.views import RUNNER
 from ostler.wire.tasks import (
     ProjectInfo,
     ProjectList,
@@ -32,15 +31,18 @@ async def list_runtimes(services: Services) -> RuntimeList:
 async def list_runners(services: Services) -> RunnerList:
     """The machines that run agents, and how they make workspaces."""
     verdicts = await services.workspaces.providers()
-    runner = RunnerInfo(
-        id=RUNNER,
-        os=platform.system().lower(),
-        arch=platform.machine(),
-        snapshot_capabilities=tuple(verdict.provider for verdict in verdicts if verdict.works),
-        health="ok",
-        notes={verdict.provider: verdict.why_not for verdict in verdicts if verdict.why_not is not None},
-    )
-    return RunnerList(items=(runner,))
+    runners = [
+        RunnerInfo(
+            id=name,
+            os=platform.system().lower(),
+            arch=platform.machine(),
+            snapshot_capabilities=tuple(verdict.provider for verdict in verdicts if verdict.works),
+            health="ok",
+            notes={verdict.provider: verdict.why_not for verdict in verdicts if verdict.why_not is not None},
+        )
+        for name in services.runners.names
+    ]
+    return RunnerList(items=tuple(runners))
 
 
 @get("/git/refs", operation_id="catalogue.refs", tags=_TAGS, role="viewer")

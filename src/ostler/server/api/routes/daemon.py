@@ -10,7 +10,6 @@ from ostler.server.api.accept import JSON, SSE
 from ostler.server.api.described import answer
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.edge.stream_limit import client_of
-from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.routes.events import DaemonIncludeRaw, Limit, Offset, resume_from
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
@@ -65,26 +64,26 @@ async def list_agents(services: Services) -> DaemonAgents:
 )
 async def install_agent(agent: str, services: Services, data: DaemonInstall | None = None) -> None:
     """Install an agent, or find that it is there already."""
-    await services.runner.install((await find_agent(services, agent)).id, data.version if data else None)
+    await services.runner.install(services.runners.find(agent).id, data.version if data else None)
 
 
 @get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS, role="viewer", alias_of="agents.modes")
 async def agent_modes(agent: str, services: Services) -> DaemonModes:
     """What the agent can be told to do."""
-    return DaemonModes(modes=(await find_agent(services, agent)).modes)
+    return DaemonModes(modes=services.runners.find(agent).modes)
 
 
 @get("/agents/{agent:str}/models", operation_id="daemon.models", tags=_TAGS, role="viewer", alias_of="agents.models")
 async def agent_models(agent: str, services: Services) -> DaemonModels:
     """Which models the agent offers."""
-    models = (await find_agent(services, agent)).models
+    models = services.runners.find(agent).models
     return DaemonModels(models=tuple(map(translation.model_view, models)))
 
 
 @get("/sessions", operation_id="daemon.sessions", tags=_TAGS, role="viewer", alias_of="sessions.list")
 async def list_sessions(services: Services, project: str) -> DaemonSessions:
     """All sessions, newest first."""
-    names = {agent.id: translation.agent_name(agent) for agent in await services.runner.catalogue()}
+    names = {agent.id: translation.agent_name(agent) for agent in services.runners.agents()}
     views = []
     page, total = 1, 1
     while (page - 1) * _PAGE < total:
@@ -106,7 +105,7 @@ async def create_session(
     session: str, services: Services, project: str, data: DaemonCreateSession
 ) -> DaemonSessionCreated:
     """A new session under your own id; its agent is installed first if it is missing."""
-    agent = await find_agent(services, data.agent)
+    agent = await services.runner.describe(data.agent)
     wanted = translation.create_session(session, data, agent)
     if (error := await _installed(services, agent, data.agent_version)) is not None:
         problem = DaemonError(type=error.code, message=str(error), agent=data.agent, session_id=session)

@@ -8,7 +8,6 @@ from litestar.params import Parameter, QueryParameter
 from ostler.base.errors import InvalidRequest
 from ostler.server.api.accept import JSON
 from ostler.server.api.described import answer
-from ostler.server.api.routes.agents import full_name
 from ostler.server.api.services import Services
 from ostler.server.api.views import listed_view, live_view
 from ostler.server.store.records import SessionFilter, SessionRecord
@@ -38,7 +37,7 @@ async def list_sessions(
         page=page,
         per_page=per_page,
         statuses=statuses_of(status),
-        agent=await full_name(services, agent),
+        agent=services.runners.full_name(agent),
         labels=labels_of(label),
         text=q,
         project_id=project_id,

@@ -97,7 +97,7 @@ async def schema(name: str, services: Services) -> dict[str, Any]:
     wanted = name.strip("/")
     if wanted == "wire.json":
         return msgspec.json.schema(AnyEvent)
-    for agent in await services.runner.catalogue():
+    for agent in services.runners.agents():
         if wanted == f"agents/{agent.id}.json":
             return _settings_schema(agent)
     raise NotFound(what="schema", value=wanted, hint="Try wire.json.")

@@ -6,12 +6,11 @@ from litestar import Response, get, post
 from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import InvalidRequest
-from ostler.server.api.routes.agents import find_agent, full_name
 from ostler.server.api.routes.sessions import labels_of, statuses_of, stored_view
 from ostler.server.api.services import Services
 from ostler.server.store.records import SessionFilter
 from ostler.server.tasks.orders import session_of, spec_of
-from ostler.server.tasks.views import RUNNER, task_created
+from ostler.server.tasks.views import task_created
 from ostler.wire.sessions import Page, Session
 from ostler.wire.tasks import CreateTask, TaskCreated
 
@@ -21,16 +20,16 @@ _TAGS = ["tasks"]
 @post("/tasks", operation_id="tasks.create", tags=_TAGS, role="operator")
 async def create_task(services: Services, project: str, data: CreateTask) -> Response[TaskCreated]:
     """Order work: a session with a workspace of its own is queued, works on the prompt and delivers the result."""
-    _check_host(data.workspace.execution_host_id)
-    agent = await find_agent(services, data.agent.type)
+    _check_host(services, data.workspace.execution_host_id)
+    agent = services.runners.find(data.agent.type)
     live, _ = await services.sessions.create(project, session_of(data, agent), spec_of(data))
     view = task_created(live.record, live.state)
     return Response(view, status_code=201, headers={"location": view.links.self})
 
 
-def _check_host(name: str | None) -> None:
-    if name not in {None, RUNNER}:
-        reason = f"'{name}' is not one of {RUNNER}"
+def _check_host(services: Services, name: str | None) -> None:
+    if name not in {None, *services.runners.names}:
+        reason = f"'{name}' is not one of {', '.join(services.runners.names)}"
         errors = {"workspace.executionHostId": [reason]}
         raise InvalidRequest(reason=f"workspace.executionHostId: {reason}. See GET /api/v1/runners.", errors=errors)
 
@@ -54,7 +53,7 @@ async def list_tasks(
         page=page,
         per_page=per_page,
         statuses=statuses_of(status),
-        agent=await full_name(services, agent),
+        agent=services.runners.full_name(agent),
         project_id=project_id,
         tenant_id=tenant_id,
         labels=labels_of(label),

@@ -8,7 +8,6 @@ from litestar.params import Parameter, QueryParameter
 from ostler.base.errors import NotFound
 from ostler.server.api.accept import SSE
 from ostler.server.api.described import answer
-from ostler.server.api.routes.agents import find_agent
 from ostler.server.api.routes.events import resume_from
 from ostler.server.api.services import Services
 from ostler.server.api.streams.projected import subject_in
@@ -53,7 +52,7 @@ def _view(live: LiveSession) -> Execution:
 async def create_execution(org: str, services: Services, project: str, data: CreateExecution) -> Execution:
     """Start an agent on a task."""
     org = translation.checked_org(org)
-    agent = await find_agent(services, data.input.agent or services.settings.default_agent)
+    agent = services.runners.find(data.input.agent or services.settings.default_agent)
     wanted = translation.create_session(org, data, agent)
     begun = await begin(services.sessions, project, wanted, translation.first_prompt(data))
     if untold := translation.without_effect(data.input, agent):

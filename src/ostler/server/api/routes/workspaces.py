@@ -5,7 +5,6 @@ from litestar import get, post
 from ostler.server.api.services import Services
 from ostler.server.tasks.editors import open_commands
 from ostler.server.tasks.states import workspace_of
-from ostler.server.tasks.views import RUNNER
 from ostler.wire.workspaces import IdeCommands, MountPaths, OpenIde, WorkspaceInfo
 
 _TAGS = ["workspaces"]
@@ -23,7 +22,7 @@ async def show_workspace(session: str, services: Services, project: str) -> Work
         workspace=made,
         provider=made.provider,
         mount_paths=MountPaths(host=made.path, container=inside),
-        host=RUNNER,
+        host=live.record.runner,
         devcontainer=container,
     )
 

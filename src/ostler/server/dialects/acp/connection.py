@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from ostler import __version__
-from ostler.base.errors import OstlerError, UnsupportedAgent
+from ostler.base.errors import OstlerError
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.base.tasks import Background
@@ -37,7 +37,7 @@ class Backing(msgspec.Struct, frozen=True, kw_only=True):
     """What a connection works with."""
 
     sessions: Sessions
-    catalogue: Callable[[], Awaitable[list[Agent]]]
+    find_agent: Callable[[str], Agent]
     project: str
     default_agent: str
     background: Background
@@ -192,7 +192,7 @@ class AcpConnection:
 
     async def _change(self, session_id: str, option: str, value: str | bool) -> list[Json]:
         attachment = await self._attached(session_id)
-        live, agent = attachment.live, await self._agent_of(attachment.live)
+        live, agent = attachment.live, self._backing.find_agent(attachment.live.record.agent)
         if option == "mode" and value not in {mode.id for mode in agent.modes}:
             known = ", ".join(mode.id for mode in agent.modes) or "none"
             raise Refusal(messages.INVALID_PARAMS, f"modeId: '{value}' is not one of the agent's modes ({known}).")
@@ -233,18 +233,11 @@ class AcpConnection:
         return await self.attachments.attach_now(await self._live(session_id))
 
     async def _opened(self, live: LiveSession) -> Json:
-        agent = await self._agent_of(live)
+        agent = self._backing.find_agent(live.record.agent)
         opened: Json = {"sessionId": live.id, "configOptions": config.config_options(live, agent)}
         if (modes := config.modes(live, agent)) is not None:
             opened["modes"] = modes
         return {**opened, "_meta": {"ostler": {"agent": agent.id, "key": live.record.key}}}
-
-    async def _agent_of(self, live: LiveSession) -> Agent:
-        catalogue = await self._backing.catalogue()
-        found = next((agent for agent in catalogue if agent.id == live.record.agent), None)
-        if found is None:
-            raise UnsupportedAgent(agent=live.record.agent, known=", ".join(agent.id for agent in catalogue))
-        return found
 
 
 def read(data: bytes | str) -> Incoming:

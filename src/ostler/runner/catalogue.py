@@ -1,0 +1,119 @@
+"""What can run on this machine: looked up when somebody asks, and reported when something changes."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ostler.agents.adapter import Adapter, Ready
+from ostler.agents.coverage import coverage_of
+from ostler.base.casing import camel
+from ostler.base.logs import Log
+from ostler.base.tasks import Background
+from ostler.link.protocol import Registry
+from ostler.runner.execution.dialogue import Counts
+from ostler.runner.installs.finder import Finder
+from ostler.runner.installs.tested_versions import tested_version, version_hint
+from ostler.runner.installs.versions import Versions
+from ostler.runner.runtimes.credentials import Found, find_credentials
+from ostler.wire.agents import Agent
+
+log = Log(__name__)
+_LAST_REPORT_SECONDS = 5.0
+
+
+class Catalogue:
+    """Describes the agents of a runner."""
+
+    def __init__(
+        self,
+        adapters: Sequence[Adapter],
+        *,
+        environ: Mapping[str, str],
+        finder: Finder,
+        versions: Versions,
+        progress: Callable[[str], str | None],
+        counts: Mapping[str, Counts],
+    ) -> None:
+        """`progress` is the last thing an installation of an agent said."""
+        self._adapters = adapters
+        self._environ = environ
+        self._finder = finder
+        self._versions = versions
+        self._progress = progress
+        self._counts = counts
+        self._offers: dict[str, Ready] = {}
+        self._registry: Registry | None = None
+        self._reports = Background(log, "agent.not_reported")
+
+    async def register(self, registry: Registry) -> None:
+        """Report what is known without running or reading anything: only the versions that we installed."""
+        self._registry = registry
+        await registry.offered([self._reported(adapter) for adapter in self._adapters])
+
+    def report(self, adapter: Adapter) -> None:
+        """Tell the server about an agent that has changed, beside everything else."""
+        if self._registry is not None:
+            self._reports.spawn(self._registry.offered([self._reported(adapter)]), agent=adapter.info.id)
+
+    def _reported(self, adapter: Adapter) -> Agent:
+        found = self._finder.find(adapter)
+        return self._description(adapter, found.version if found else None, ())
+
+    def heard(self, adapter: Adapter, ready: Ready | None) -> None:
+        """Take what an agent said when it was ready, such as the models it offers."""
+        if ready is not None:
+            before = self._offers.get(adapter.info.id, Ready())
+            self._offers[adapter.info.id] = ready
+            if (before.models, before.modes) != (ready.models, ready.modes):
+                self.report(adapter)
+
+    async def close(self) -> None:
+        """Report nothing more."""
+        self._registry = None
+        await self._reports.aclose(seconds=_LAST_REPORT_SECONDS)
+
+    async def all(self) -> list[Agent]:
+        """Every agent."""
+        return await asyncio.gather(*map(self.describe, self._adapters))
+
+    async def describe(self, adapter: Adapter) -> Agent:
+        """One agent."""
+        found = self._finder.find(adapter)
+        version = await self._versions.of(found) if found else None
+        return self._description(adapter, version, await asyncio.to_thread(self.credentials, adapter))
+
+    def _description(self, adapter: Adapter, version: str | None, credentials: Sequence[Found]) -> Agent:
+        info, found = adapter.info, self._finder.find(adapter)
+        offer = self._offers.get(info.id, Ready())
+        tested = tested_version(adapter.sources)
+        return Agent(
+            id=info.id,
+            type=info.id,
+            name=info.name,
+            aliases=info.aliases,
+            installed=found is not None,
+            versions=_distinct(version, *self._finder.versions(adapter)),
+            capabilities=info.capabilities,
+            coverage={camel(name): how for name, how in coverage_of(info.id).items()},
+            modes=offer.modes or info.modes,
+            models=offer.models or info.models,
+            settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",
+            credentials_available=tuple(credential.name for credential in credentials),
+            credential_names=tuple(credential.name for credential in adapter.credentials),
+            version=version,
+            path=found.path if found else None,
+            install_hint=None if found else f"ostler agents install {info.id}",
+            tested_version=tested,
+            version_hint=version_hint(info.id, version, tested),
+            installing=self._progress(info.id),
+            unparsed_frames=self._counts[info.id].unparsed,
+        )
+
+    def credentials(self, adapter: Adapter) -> tuple[Found, ...]:
+        """What the host can log in to an agent with."""
+        home = self._environ.get("HOME")
+        return find_credentials(adapter.credentials, environ=self._environ, home=Path(home) if home else None)
+
+
+def _distinct(*versions: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(version for version in versions if version is not None))

@@ -1,0 +1,1 @@
+"""The runners of this server and what they can run."""
