@@ -29,7 +29,7 @@ from ostler.base.memory import give_large_blocks_back
 from ostler.base.private import close_state
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
-from ostler.runner.execution.connection import Limits
+from ostler.runner.execution.limits import Limits
 from ostler.runner.installs.installer import Installer
 from ostler.runner.installs.platforms import this_platform
 from ostler.runner.local import LocalRunner

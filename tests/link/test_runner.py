@@ -20,7 +20,7 @@ from ostler.base.errors import (
     UnsupportedAgent,
 )
 from ostler.link.protocol import Connection, Runner
-from ostler.runner.execution.connection import Limits
+from ostler.runner.execution.limits import Limits
 from ostler.runner.local import LocalRunner
 from ostler.wire.agents import Model
 from ostler.wire.events import PermissionData, QuestionData

@@ -16,7 +16,7 @@ import pytest
 
 from ostler.base.errors import AgentExited, AgentStartFailed, SessionBusy, TimedOut
 from ostler.link.protocol import Connection
-from ostler.runner.execution.connection import Limits
+from ostler.runner.execution.limits import Limits
 from ostler.runner.local import LocalRunner
 from ostler.wire.events import (
     AgentUnparsedData,

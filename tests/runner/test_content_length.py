@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ostler.agents.adapter import Installation, Launch
-from ostler.runner.execution.connection import Limits
 from ostler.runner.execution.frames import FRAMINGS, ContentLengthSplitter, Frame, Overlong
+from ostler.runner.execution.limits import Limits
 from ostler.runner.local import LocalRunner
 from ostler.wire.events import ItemDeltaData
 from ostler.wire.parts import TextPart

@@ -15,7 +15,7 @@ from ostler import __version__
 from ostler.agents.mock import MockAdapter
 from ostler.base.errors import AgentNotInstalled, InstallFailed, Stopping, UnsupportedAgent
 from ostler.link.protocol import Connection, Runner
-from ostler.runner.execution.connection import Limits
+from ostler.runner.execution.limits import Limits
 from ostler.runner.local import LocalRunner
 from ostler.wire.agents import Installed
 from ostler.wire.events import TurnEndedData

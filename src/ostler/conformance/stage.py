@@ -14,7 +14,7 @@ from ostler.conformance.model import ScriptedModel
 from ostler.conformance.scripts import scripted
 from ostler.conformance.sink import PATIENCE, AskSink
 from ostler.conformance.world import LiveWorld, World
-from ostler.runner.execution.connection import Limits
+from ostler.runner.execution.limits import Limits
 from ostler.runner.installs.installer import Installer
 from ostler.runner.local import LocalRunner
 from ostler.wire.providers import Provider, ProviderType

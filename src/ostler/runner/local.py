@@ -20,8 +20,9 @@ from ostler.base.errors import (
 )
 from ostler.link.protocol import Connection, Registry, Sink
 from ostler.runner.catalogue import Catalogue
-from ostler.runner.execution.connection import AgentConnection, Limits
+from ostler.runner.execution.connection import AgentConnection
 from ostler.runner.execution.dialogue import Counts
+from ostler.runner.execution.limits import Limits
 from ostler.runner.execution.pool import Pool
 from ostler.runner.installs.finder import Finder
 from ostler.runner.installs.installations import Installations, Underway

@@ -261,6 +261,11 @@ class Dialogue:
         """Whether the agent knows what was said in this session before."""
         return self._start == 1 or (self.ready is not None and self._is_resumed(self.ready))
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it should be saying something now."""
+        return self.ready is None or (self.guard.turn_id is not None and not self.guard.open_asks)
+
     def _unparsed(self, error: str, location: str, frame: bytes | None, sha256: str | None = None) -> None:
         self._counts.unparsed += 1
         raw = None

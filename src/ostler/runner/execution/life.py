@@ -1,0 +1,181 @@
+"""The one task of an agent's process: it reads, delivers, and reports the end."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from ostler.base.failpoints import failpoint
+from ostler.base.logs import Log
+from ostler.link.protocol import Sink
+from ostler.runner.execution.deliveries import Deliveries
+from ostler.runner.execution.dialogue import Dialogue
+from ostler.runner.execution.limits import Limits
+from ostler.runner.execution.turns import Turns
+from ostler.runner.processes.process import Process
+from ostler.runner.processes.waiting import Silence, finished
+from ostler.wire.running import AgentExit, AgentSpec
+
+log = Log(__name__)
+_SILENT_SECONDS = 2.0
+_LAST_WORDS_SECONDS = 10.0
+_ORDERS = frozenset({"stop", "kill", "orphaned"})
+
+
+class Life:
+    """A process from the moment it is there until nothing is left of it."""
+
+    def __init__(self, spec: AgentSpec, folder: Path, sink: Sink, limits: Limits, dialogue: Dialogue) -> None:
+        self._spec = spec
+        self.folder = folder
+        self._sink = sink
+        self._limits = limits
+        self._dialogue = dialogue
+        self.turns = Turns(spec, limits, dialogue, self.act)
+        self._deliveries = Deliveries(sink, dialogue)
+        self.process: Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.wake = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[str | None] = loop.create_future()
+        """Done when the agent takes prompts, or has said why it does not."""
+        self.over: asyncio.Future[None] = loop.create_future()
+        self._silence = Silence(_SILENT_SECONDS, lambda: dialogue.is_awaited, self._on_silence)
+        self.opened = False
+        """Whether the session has it, and hears of its end."""
+        self.leaving = False
+
+    def begin(self, process: Process) -> None:
+        """Start the task."""
+        self.process = process
+        self.turns.begin(process, self.folder)
+        self._task = asyncio.create_task(self._live(process), name=f"agent {self._spec.session_id}")
+        self.opened = self._dialogue.ready is not None
+
+    def move(self, folder: Path) -> None:
+        """Keep the process's files elsewhere from now on."""
+        if self.process is not None:
+            self.process.move(folder)
+        self.folder = folder
+
+    def act(self, process: Process) -> None:
+        """Send what the dialogue wants sent, and have the rest seen to by the task."""
+        for data in self._dialogue.take_sends():
+            if not process.write(data):
+                self.turns.end_unread(process)
+                break
+        dialogue = self._dialogue
+        if not self.ready.done() and (dialogue.ready is not None or dialogue.start_failure is not None):
+            self.ready.set_result(dialogue.start_failure)
+        self.turns.check(process)
+        self.wake.set()
+
+    async def close(self, *, force: bool) -> None:
+        """End the process tree; returns when nothing of it is alive and the session has heard everything."""
+        self.turns.expected = True
+        if self.process is not None:
+            await self.process.stop(grace=self._limits.stop_grace, force=force)
+        if asyncio.current_task() in {self._task, self._deliveries.task}:
+            return  # the session closes us from within `deliver`
+        if not await finished(self.over, _LAST_WORDS_SECONDS):
+            log.warning("connection.unheard", session_id=self._spec.session_id)
+
+    async def detach(self) -> None:
+        """Let go of the process so that another server can go on with it; returns when all that was read is durable."""
+        self.leaving = True
+        self.wake.set()
+        if self._task is not None:
+            await self._task
+
+    async def _live(self, process: Process) -> None:
+        try:
+            await self._read(process)
+        except Exception as error:
+            log.error("connection.failed", session_id=self._spec.session_id, exc_info=error)
+            await process.stop(grace=0, force=True)
+        finally:
+            await (self._leave(process) if self.leaving else self._bury(process))
+
+    async def _read(self, process: Process) -> None:
+        while not self.leaving:
+            await self._deliveries.hand_over(ahead=not process.is_drained)
+            chunk = process.read()
+            if chunk is None:
+                await self._deliveries.settled()
+                await self._wait_for_more()
+            elif chunk:
+                self._dialogue.feed(chunk)
+                self.act(process)
+                if not process.is_drained:
+                    await asyncio.sleep(0)  # a flood must not starve the other sessions
+            else:
+                if not self.turns.expected:  # what we cut off ourselves in the middle is no frame
+                    self._dialogue.end()
+                self.act(process)
+                return
+
+    async def _wait_for_more(self) -> None:
+        """Wait for output; this is done for nearly every event, so it must cost little."""
+        self._silence.begins()
+        await self.wake.wait()
+        self.wake.clear()
+        self._silence.ends()
+
+    def _on_silence(self) -> None:
+        """An agent that is silent when it should work may be asking beside its frames to log in."""
+        if self.process is not None:
+            self._dialogue.hear_beside(self.process.stderr.last_words())
+            self.act(self.process)
+
+    async def _leave(self, process: Process) -> None:
+        self.turns.clock.stop()
+        try:
+            await self._deliveries.hand_over()
+            await self._deliveries.settled()
+        finally:
+            self.release(process)
+
+    def release(self, process: Process) -> None:
+        """Let go of the process."""
+        process.release()
+        self._silence.cancel()
+        self.turns.leave()
+        self.over.set_result(None)
+
+    async def forget(self) -> None:
+        """Remove what the process left on disk; all of it is in the log."""
+        await asyncio.to_thread(self._remove_files)
+
+    def _remove_files(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        home = Path(self._spec.home)
+        if home.is_symlink():  # it was moved to where the session has it
+            home.unlink(missing_ok=True)
+
+    async def _bury(self, process: Process) -> None:
+        """The agent's output is over: wait for its end or bring it about, then report."""
+        await process.wait_exit(_SILENT_SECONDS)
+        await process.stop(grace=self._limits.stop_grace, why="silent")
+        if self.turns.stopping is not None:
+            await self.turns.stopping
+        self.turns.clock.stop()
+        exit_, stderr = process.exit, process.stderr.output()
+        self.turns.expected = self.turns.expected or exit_.ordered in _ORDERS
+        self._dialogue.conclude()
+        self.turns.close(exit_, stderr)
+        try:
+            await self._deliveries.hand_over()
+            await self._deliveries.settled()
+        except Exception as error:
+            log.error("connection.failed", session_id=self._spec.session_id, exc_info=error)
+        failpoint("bury.before")
+        try:
+            # no pause between the last event and this, or the session would send its next prompt to us
+            if self.opened:
+                end = AgentExit(
+                    expected=self.turns.expected, exit_code=exit_.exit_code, signal=exit_.signal, stderr=stderr
+                )
+                await self._sink.closed(end)
+            await self.forget()
+            failpoint("bury.after")
+        finally:
+            self.release(process)
