@@ -26,5 +26,5 @@ def has_own_home(spec: AgentSpec) -> bool:
 
 def instructed(prompt: Prompt, spec: AgentSpec) -> Prompt:
     """The prompt with the session's instructions in front, if it has any."""
-    told = wrapped(Context(instructions=spec.instructions or ""))
-    return prompt if told is None else msgspec.structs.replace(prompt, parts=(TextPart(text=told), *prompt.parts))
+    context = wrapped(Context(instructions=spec.instructions or ""))
+    return prompt if context is None else msgspec.structs.replace(prompt, parts=(TextPart(text=context), *prompt.parts))

@@ -59,8 +59,8 @@ def permission(number: str, call: Call, request: RequestPermission, request_id: 
 def plan(number: str, call: Call, request: RequestPermission, request_id: int | str) -> Ask:
     """May the agent carry out its plan?"""
     arguments = msgspec.json.decode(call.arguments)
-    told = arguments.get("plan") if isinstance(arguments, dict) else None
-    text = told or call.text or call.title
+    stated = arguments.get("plan") if isinstance(arguments, dict) else None
+    text = stated or call.text or call.title
     data = plan_asked(f"que_{number}", text, call.item_id)
     return Ask(kind="plan", request_id=request_id, data=data, options=request.options)
 

@@ -35,9 +35,9 @@ def _message(error: RpcError) -> str:
     if inner is not None:
         return inner
     if isinstance(error.data, dict):
-        told = next((error.data[name] for name in _DETAILS if isinstance(error.data.get(name), str)), None)
-        if told and told not in error.message:
-            return f"{error.message}: {_inside(told) or told}"
+        detail = next((error.data[name] for name in _DETAILS if isinstance(error.data.get(name), str)), None)
+        if detail and detail not in error.message:
+            return f"{error.message}: {_inside(detail) or detail}"
     return error.message
 
 

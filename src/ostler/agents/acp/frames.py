@@ -49,7 +49,7 @@ class Resource(Frame, frozen=True, kw_only=True, tag_field="type", tag="resource
 Block = Text | Image | Audio | ResourceLink | Resource
 
 
-class Said(Frame, frozen=True, kw_only=True, tag_field="type", tag="content"):
+class Content(Frame, frozen=True, kw_only=True, tag_field="type", tag="content"):
     """Content of a tool call."""
 
     content: Block
@@ -68,7 +68,7 @@ class Terminal(Frame, frozen=True, kw_only=True, tag_field="type", tag="terminal
     """A terminal of ours, which no agent has, or a word that its output comes in `_meta`."""
 
 
-ToolContent = Said | Diff | Terminal
+ToolContent = Content | Diff | Terminal
 
 
 class Location(Frame, frozen=True, kw_only=True):

@@ -87,11 +87,11 @@ def _sum(before: int | None, more: int | None) -> int | None:
     return before if more is None else (before or 0) + more
 
 
-def _tokens(told: Any) -> Tokens | None:
+def _tokens(usage: Any) -> Tokens | None:
     """Counts in camelCase or snake_case; None when it is something else."""
-    if not isinstance(told, dict):
+    if not isinstance(usage, dict):
         return None
-    plain = {name.replace("_", "").lower(): value for name, value in told.items()}
+    plain = {name.replace("_", "").lower(): value for name, value in usage.items()}
     names = ("inputTokens", "outputTokens", "cachedReadTokens", "thoughtTokens")
     found = {name: plain[name.lower()] for name in names if isinstance(plain.get(name.lower()), int)}
     return msgspec.convert(found, Tokens) if found else None

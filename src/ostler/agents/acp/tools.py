@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from ostler.agents import say
-from ostler.agents.acp.frames import Block, Diff, Meta, Resource, ResourceLink, Said, Text, ToolCall, ToolContent
+from ostler.agents.acp.frames import Block, Content, Diff, Meta, Resource, ResourceLink, Text, ToolCall, ToolContent
 from ostler.agents.acp.profile import Profile
 from ostler.wire.items import Item
 from ostler.wire.running import Draft
@@ -34,21 +34,21 @@ class Call:
         self.parent_id: str | None = None
         self.started = False
 
-    def merge(self, said: ToolCall) -> None:
-        """Take in what was said; absent fields did not change."""
-        self.call_id = said.tool_call_id
-        self.name = said.name or _told_name(said.meta) or self.name
-        self.title = said.title or self.title
-        self.kind = said.kind or self.kind
-        self.status = said.status or self.status
-        if (told := bytes(said.raw_input)) not in _NO_INPUT:
-            self.input = told
-        if said.content is not None:
-            self.content = said.content
-        if said.locations:
-            self.paths = tuple(location.path for location in said.locations)
-        if said.raw_output is not None:
-            self.output = said.raw_output
+    def merge(self, frame: ToolCall) -> None:
+        """Take in what a frame says; absent fields did not change."""
+        self.call_id = frame.tool_call_id
+        self.name = frame.name or _native_name(frame.meta) or self.name
+        self.title = frame.title or self.title
+        self.kind = frame.kind or self.kind
+        self.status = frame.status or self.status
+        if (raw_input := bytes(frame.raw_input)) not in _NO_INPUT:
+            self.input = raw_input
+        if frame.content is not None:
+            self.content = frame.content
+        if frame.locations:
+            self.paths = tuple(location.path for location in frame.locations)
+        if frame.raw_output is not None:
+            self.output = frame.raw_output
 
     @property
     def tool(self) -> str:
@@ -73,7 +73,7 @@ class Call:
     @property
     def text(self) -> str:
         """What it says in words."""
-        return "\n".join(shown(one.content) for one in self.content if isinstance(one, Said))
+        return "\n".join(shown(one.content) for one in self.content if isinstance(one, Content))
 
 
 class ToolCalls:
@@ -93,44 +93,44 @@ class ToolCalls:
         """The item of a call, open or not."""
         return None if call_id is None or call_id not in self._uses else self._item_id(call_id)
 
-    def take(self, said: ToolCall, *, begins: bool = False, asks: bool = False) -> list[Draft]:
+    def take(self, frame: ToolCall, *, begins: bool = False, asks: bool = False) -> list[Draft]:
         """What one frame about a call leads to; an agent may use the id of a finished call again."""
-        call = self._open.get(said.tool_call_id)
+        call = self._open.get(frame.tool_call_id)
         if call is None:
-            if said.tool_call_id in self._uses and not begins:
+            if frame.tool_call_id in self._uses and not begins:
                 return []  # words after the end
-            call = self._opened(said)
-        call.merge(said)
+            call = self._opened(frame)
+        call.merge(frame)
         if self._profile.arguments_in_content and not call.input:
             call.input = _object(call.text)
-        call.parent_id = self.item_of(parent_of(said.meta)) or call.parent_id
+        call.parent_id = self.item_of(parent_of(frame.meta)) or call.parent_id
         drafts = self._begun(call) if asks or self._is_known(call) else []
-        drafts += _printed(call, said, grows=not begins and not self._profile.arguments_in_content)
+        drafts += _printed(call, frame, grows=not begins and not self._profile.arguments_in_content)
         if call.status in _FINAL:
-            del self._open[said.tool_call_id]
+            del self._open[frame.tool_call_id]
             drafts += _finished(call)
         return drafts
 
-    def of(self, said: ToolCall) -> Call:
+    def of(self, frame: ToolCall) -> Call:
         """The open call that a frame is about."""
-        return self._open[said.tool_call_id]
+        return self._open[frame.tool_call_id]
 
     def forget(self) -> None:
         """The turn is over."""
         self._open.clear()
 
-    def _opened(self, said: ToolCall) -> Call:
-        call_id = said.tool_call_id
+    def _opened(self, frame: ToolCall) -> Call:
+        call_id = frame.tool_call_id
         self._uses[call_id] = self._uses.get(call_id, 0) + 1
-        call = self._open[call_id] = Call(self._item_id(call_id), self._first_name(said))
+        call = self._open[call_id] = Call(self._item_id(call_id), self._first_name(frame))
         return call
 
-    def _first_name(self, said: ToolCall) -> str | None:
+    def _first_name(self, frame: ToolCall) -> str | None:
         """The tool's name, for agents that do not tell it in its own field."""
         if self._profile.titles_are_names:
-            return said.title
+            return frame.title
         separator = self._profile.id_separator
-        return said.tool_call_id.partition(separator)[0] if separator and separator in said.tool_call_id else None
+        return frame.tool_call_id.partition(separator)[0] if separator and separator in frame.tool_call_id else None
 
     def _is_known(self, call: Call) -> bool:
         """Whether enough was said about a call to show it."""
@@ -167,8 +167,8 @@ def parent_of(meta: Meta | None) -> str | None:
     if not meta:
         return None
     inner = meta.get("claudeCode")
-    told = meta.get("parentToolCallId") or (inner.get("parentToolUseId") if isinstance(inner, dict) else None)
-    return told if isinstance(told, str) else None
+    parent = meta.get("parentToolCallId") or (inner.get("parentToolUseId") if isinstance(inner, dict) else None)
+    return parent if isinstance(parent, str) else None
 
 
 def diff_text(diff: Diff) -> str:
@@ -185,19 +185,23 @@ def _object(text: str) -> bytes:
         return b""
 
 
-def _told_name(meta: Meta | None) -> str | None:
+def _native_name(meta: Meta | None) -> str | None:
     """The tool's name in an extension: each agent has another place for it."""
-    told = meta or {}
-    inner = told.get("claudeCode")
-    name = told.get("toolName") or told.get("tool_name") or (inner.get("toolName") if isinstance(inner, dict) else None)
+    fields = meta or {}
+    inner = fields.get("claudeCode")
+    name = (
+        fields.get("toolName")
+        or fields.get("tool_name")
+        or (inner.get("toolName") if isinstance(inner, dict) else None)
+    )
     return name if isinstance(name, str) else None
 
 
-def _printed(call: Call, said: ToolCall, *, grows: bool) -> list[Draft]:
-    """What a command printed since the last frame: told as such, or seen as growth of the call's content."""
-    piece = _terminal_output(said.meta)
+def _printed(call: Call, frame: ToolCall, *, grows: bool) -> list[Draft]:
+    """What a command printed since the last frame: reported as such, or seen as growth of the call's content."""
+    piece = _terminal_output(frame.meta)
     grows = grows and call.kind == "execute" and len(call.printed) <= _MOST_COMPARED
-    if not piece and grows and said.status == "in_progress" and said.content:
+    if not piece and grows and frame.status == "in_progress" and frame.content:
         piece = call.text.removeprefix(call.printed) if call.text.startswith(call.printed) else ""
     if not piece:
         return []
@@ -208,9 +212,9 @@ def _printed(call: Call, said: ToolCall, *, grows: bool) -> list[Draft]:
 
 def _terminal_output(meta: Meta | None) -> str:
     for name in ("terminal_output_delta", "terminal_output"):
-        told = (meta or {}).get(name)
-        if isinstance(told, dict) and isinstance(told.get("data"), str):
-            return str(told["data"])
+        output = (meta or {}).get(name)
+        if isinstance(output, dict) and isinstance(output.get("data"), str):
+            return str(output["data"])
     return ""
 
 
@@ -258,7 +262,7 @@ def _change(diff: Diff, item_id: str) -> list[Draft]:
 
 def _action(diff: Diff) -> say.Action:
     """What happened to the file: as the agent tells, or as the texts look."""
-    told = (diff.meta or {}).get("kind")
-    if told == "delete" or (diff.new_text is None and diff.old_text is not None):
+    kind = (diff.meta or {}).get("kind")
+    if kind == "delete" or (diff.new_text is None and diff.old_text is not None):
         return "deleted"
     return "created" if not diff.old_text else "modified"

@@ -1,7 +1,7 @@
 """The dialogue with one ACP agent process, as a pure state machine: tables of small functions, one per message.
 
 Beside the protocol it knows what agents do in spite of it: tool calls that are never announced, and history that is
-told again after a load. The reason of a rejection has no place in an answer, so it follows as a prompt of its own.
+sent again after a load. The reason of a rejection has no place in an answer, so it follows as a prompt of its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -144,14 +144,14 @@ def _permission(state: AcpState, request_id: int | str, message: Incoming) -> Se
     return *drafts, *state.ask(asks.permission(state.number(), call, request, request_id))
 
 
-def _asking_call(state: AcpState, said: frames.ToolCall) -> tuple[list[Output], Call]:
+def _asking_call(state: AcpState, tool_call: frames.ToolCall) -> tuple[list[Output], Call]:
     """The tool call that a permission is asked for, which may be mentioned for the first time."""
     drafts: list[Output] = [*state.messages.close()]
-    stand_in = state.profile.stand_in is not None and said.tool_call_id.startswith(state.profile.stand_in)
-    if stand_in and (last := state.tools.last()) is not None:
+    is_stand_in = state.profile.stand_in is not None and tool_call.tool_call_id.startswith(state.profile.stand_in)
+    if is_stand_in and (last := state.tools.last()) is not None:
         return drafts, last
-    drafts += state.tools.take(said, begins=True, asks=True)
-    return drafts, state.tools.of(said)
+    drafts += state.tools.take(tool_call, begins=True, asks=True)
+    return drafts, state.tools.of(tool_call)
 
 
 def _elicitation(state: AcpState, request_id: int | str, message: Incoming) -> Sequence[Output]:

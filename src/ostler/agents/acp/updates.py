@@ -15,13 +15,13 @@ from ostler.wire.events import SessionInfoData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import Draft
 
-_RETOLD = (frames.UserMessageChunk, frames.AgentMessageChunk, frames.AgentThoughtChunk, frames.ToolCall, frames.Plan)
+_REPLAYED = (frames.UserMessageChunk, frames.AgentMessageChunk, frames.AgentThoughtChunk, frames.ToolCall, frames.Plan)
 
 
 def updated(state: AcpState, message: Incoming) -> Sequence[Output]:
     """One `session/update`; before the first prompt it tells old history again."""
     update = params(message, frames.SessionUpdate).update
-    if not state.talks and isinstance(update, _RETOLD):
+    if not state.talks and isinstance(update, _REPLAYED):
         return ()
     return UPDATES[type(update)](state, update)
 

@@ -34,7 +34,7 @@ class AmpTranslator:
         self._status: Item | None = None
         self._has_failed = False
         self._usage = UsageUpdatedData()
-        self._untold = spec.resume is None and not has_own_home(spec)
+        self._needs_instructions = spec.resume is None and not has_own_home(spec)
         """Whether Amp has yet to hear the session's instructions in a prompt."""
 
     # What we say
@@ -45,8 +45,8 @@ class AmpTranslator:
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
         """Begin a turn. Amp says nothing until a message is whole, so a status stands for its silence."""
-        if self._untold:
-            prompt, self._untold = instructed(prompt, self._spec), False
+        if self._needs_instructions:
+            prompt, self._needs_instructions = instructed(prompt, self._spec), False
         self._usage = UsageUpdatedData()
         self._has_failed = False
         self._status = Item(
@@ -101,9 +101,9 @@ class AmpTranslator:
         parent = self._parent(frame)
         words = [part for block in frame.message.content if (part := _words(block)) is not None]
         calls = [block for block in frame.message.content if block.type == "tool_use"]
-        said = [say.closed(say.message(self._fresh(), None, parent, words), "completed")] if words else []
+        messages = [say.closed(say.message(self._fresh(), None, parent, words), "completed")] if words else []
         begun = [say.opened(self._call(block, parent)) for block in calls]
-        outputs = [*said, *begun, *self._count_tokens(frame)]
+        outputs = [*messages, *begun, *self._count_tokens(frame)]
         if parent is None and frame.message.stop_reason in _FINAL:
             outputs += self._end("completed", frame.message.stop_reason)
         return outputs
@@ -218,7 +218,7 @@ def _file_changes(made: Item, block: frames.Block) -> list[Output]:
     known = _arguments(call.arguments.encode())
     if call.name == "create_file":
         return [*say.changed(known.path, "created", say.diff_of(known.path, "", known.content), made.item_id)]
-    return [*say.changed(known.path, "modified", _told_diff(block.content), made.item_id)]
+    return [*say.changed(known.path, "modified", _own_diff(block.content), made.item_id)]
 
 
 def _arguments(raw: bytes | msgspec.Raw) -> frames.Arguments:
@@ -228,13 +228,13 @@ def _arguments(raw: bytes | msgspec.Raw) -> frames.Arguments:
         return frames.Arguments()  # of another tool, with other types
 
 
-def _told_diff(content: str) -> str | None:
+def _own_diff(content: str) -> str | None:
     """Amp's own diff, out of its fence."""
     try:
-        told = msgspec.json.decode(content, type=frames.Edited).diff
+        diff = msgspec.json.decode(content, type=frames.Edited).diff
     except msgspec.DecodeError:
         return None
-    return told.removeprefix("```diff\n").removesuffix("```")
+    return diff.removeprefix("```diff\n").removesuffix("```")
 
 
 def _code(message: str) -> str:

@@ -150,8 +150,8 @@ class Talk:
 
     def _close(self, scope: str | None, stream: _Stream, status: ItemStatus) -> Sequence[Output]:
         parts = [block.part for block in stream.blocks]
-        said = [part for part in parts if part.text]
-        whole = say.message(self._run_id(stream), stream.message_id, self.parent(scope), said, status)
+        filled = [part for part in parts if part.text]
+        whole = say.message(self._run_id(stream), stream.message_id, self.parent(scope), filled, status)
         is_there = stream.has_grown or bool(whole.content)
         stream.blocks, stream.has_grown = [], False
         if not is_there:

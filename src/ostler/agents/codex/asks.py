@@ -120,8 +120,8 @@ def refusal(ask: Ask, answer: PermissionAnswer | QuestionAnswer) -> str | None:
 
 def another_plan(answer: PermissionAnswer | QuestionAnswer) -> str | None:
     """What to say for a better plan, or None if there is nothing to go on with."""
-    told = [] if answer.withdrawn else wishes(answer)
-    return "\n".join([_KEEP_PLANNING, *told]) if told else None
+    wanted = [] if answer.withdrawn else wishes(answer)
+    return "\n".join([_KEEP_PLANNING, *wanted]) if wanted else None
 
 
 def _explained(reason: str | None) -> dict[str, str]:

@@ -164,9 +164,9 @@ def _completed(state: State, turn_id: str) -> Outputs:
 
 def _failure(state: State, error: frames.TurnError | None) -> Outputs:
     if state.has_failed:
-        return ()  # told already, when it happened
-    told = error or frames.TurnError(message="Codex failed without a reason.")
-    return [Draft("error", error_of(told))]
+        return ()  # reported already, when it happened
+    reason = error or frames.TurnError(message="Codex failed without a reason.")
+    return [Draft("error", error_of(reason))]
 
 
 def _error(state: State, frame: frames.ErrorFrame) -> Outputs:
@@ -294,7 +294,7 @@ NOTIFICATIONS = {
 }
 
 _OWN = "the state of Codex's own clients"
-_TOLD = "told by other notifications"
+_ELSEWHERE = "reported by other notifications"
 _UNUSED = "of a function we do not use"
 IGNORED = {
     "account/gatewayOAuth/changed": _UNUSED,
@@ -310,21 +310,21 @@ IGNORED = {
     "hook/started": "hooks are the workspace's own affair",
     "item/autoApprovalReview/completed": _UNUSED,
     "item/autoApprovalReview/started": _UNUSED,
-    "item/commandExecution/terminalInteraction": "what the agent types; its output is told",
+    "item/commandExecution/terminalInteraction": "what the agent types; its output is reported",
     "item/fileChange/outputDelta": "deprecated",
     "item/fileChange/patchUpdated": "the item has the final patch",
     "item/mcpToolCall/progress": "the item has the result",
     "mcpServer/oauthLogin/completed": _UNUSED,
     "model/safetyBuffering/updated": _OWN,
     "model/verification": _OWN,
-    "modelProvider/authRecoveryCompleted": "errors are told",
-    "modelProvider/authRecoveryStarted": "errors are told",
+    "modelProvider/authRecoveryCompleted": "errors are reported",
+    "modelProvider/authRecoveryStarted": "errors are reported",
     "project/changed": _OWN,
     "remoteControl/status/changed": _OWN,
     "skills/changed": _OWN,
     "thread/archived": _OWN,
     "thread/attachment/updated": _OWN,
-    "thread/closed": _TOLD,
+    "thread/closed": _ELSEWHERE,
     "thread/compacted": "deprecated; an item tells it",
     "thread/deleted": _OWN,
     "thread/environment/connected": _OWN,

@@ -89,10 +89,10 @@ def _ask(state: State, ask: asks.Ask) -> Outputs:
 def decide(state: State, ask: asks.Ask, answer: Any) -> Outputs:
     """Tell Codex a decision; the reason of a no goes ahead of it, so that the next model call has it."""
     reason = asks.refusal(ask, answer)
-    told = state.steer(ask.thread_id, [{"type": "text", "text": reason}]) if reason else []
+    steered = state.steer(ask.thread_id, [{"type": "text", "text": reason}]) if reason else []
     if ask.kind == "command" and answer.allow:
         state.commands[ask.native] = ask.thread_id
-    return [*told, state.calls.respond(ask.request_id, asks.reply(ask, answer))]
+    return [*steered, state.calls.respond(ask.request_id, asks.reply(ask, answer))]
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -197,6 +197,6 @@ RESPONSES: dict[str, Callable[[State, Incoming], Outputs]] = {
     "thread/resume": _resumed,
     "turn/start": _turn_accepted,
     "turn/steer": _steered,
-    "turn/interrupt": lambda _, __: (),  # the turn's end is told; an error says that it is over already
+    "turn/interrupt": lambda _, __: (),  # the turn's end is reported; an error says that it is over already
     "thread/backgroundTerminals/clean": _cleaned,
 }

@@ -148,7 +148,7 @@ def _because(reason: str, *types: str) -> dict[str, str]:
 
 
 SILENT = {
-    **_because("the handshake told it", "session.start", "session.resume"),
+    **_because("the handshake has it", "session.start", "session.resume"),
     **_because("we sent it", "user.message", "pending_messages.modified", "abort", "session.mode_notice_delivered"),
     **_because("the whole message follows", "assistant.reasoning", "assistant.streaming_delta"),
     **_because("the call follows", "assistant.tool_call_delta", "assistant.intent", "tool.user_requested"),

@@ -94,13 +94,13 @@ class Talk:
         """A message opens, unless its thoughts have opened it already."""
         return self._message(agent, start.message_id)[1]
 
-    def finish(self, agent: str | None, said: frames.AssistantMessage) -> list[Draft]:
+    def finish(self, agent: str | None, frame: frames.AssistantMessage) -> list[Draft]:
         """A model call is over; one that only calls tools leaves no message."""
-        if agent not in self._messages and not said.content and not said.reasoning_text:
+        if agent not in self._messages and not frame.content and not frame.reasoning_text:
             return []
-        message, begun = self._message(agent, said.message_id)
+        message, begun = self._message(agent, frame.message_id)
         del self._messages[agent]
-        return [*begun, message.final("completed", said.reasoning_text or message.thoughts, said.content)]
+        return [*begun, message.final("completed", frame.reasoning_text or message.thoughts, frame.content)]
 
     def give_up(self, agent: str | None) -> list[Draft]:
         """A model call broke; what it said so far stays, as failed."""

@@ -33,14 +33,14 @@ class Turn:
         self._approvals: list[str] = []
         self._askers: deque[tuple[str, str | None]] = deque(maxlen=100)
         self._usage = UsageUpdatedData()
-        self._provider_said: str | None = None
+        self._provider_message: str | None = None
         self._failed: str | None = None
 
     def begin(self) -> None:
         """A prompt goes out."""
         self.talk.begin_turn()
         self._usage = UsageUpdatedData(context_used=self._usage.context_used, context_window=self._usage.context_window)
-        self._provider_said = None
+        self._provider_message = None
         self._failed = None
 
     def end(self, idle: frames.Idle) -> TurnDone:
@@ -113,17 +113,17 @@ class Turn:
         """A model call failed; the error that may follow does not always say why."""
         if failure.error_message is None:
             return
-        said: frames.ProviderError | str = failure.error_message
+        answer: frames.ProviderError | str = failure.error_message
         with suppress(msgspec.DecodeError):
-            said = msgspec.json.decode(failure.error_message, type=frames.ProviderError | str)
-        self._provider_said = said if isinstance(said, str) else said.message
+            answer = msgspec.json.decode(failure.error_message, type=frames.ProviderError | str)
+        self._provider_message = answer if isinstance(answer, str) else answer.message
 
     def fail(self, error: frames.SessionError) -> Draft:
         """The turn cannot go on."""
         self._failed = error.error_type or "error"
-        said = self._provider_said
-        message = error.message if said is None or said in error.message else f"{error.message}\n{said}"
-        fallback = "agent_error" if error.status_code is None and said is None else "provider_error"
+        reason = self._provider_message
+        message = error.message if reason is None or reason in error.message else f"{error.message}\n{reason}"
+        fallback = "agent_error" if error.status_code is None and reason is None else "provider_error"
         details = {"type": error.error_type, "status": error.status_code, "code": error.error_code}
         known = {name: value for name, value in details.items() if value}
         return say.failure(message, _CODES.get(error.error_type, fallback), known)

@@ -158,12 +158,12 @@ def _thinking(state: MockTranslator, frame: frames.Thinking) -> Sequence[Output]
 
 
 def _message_end(state: MockTranslator, frame: frames.MessageEnd) -> Sequence[Output]:
-    return (_said(say.message(state.close_message(frame.id), str(frame.id)), frame.parts),)
+    return (_completed(say.message(state.close_message(frame.id), str(frame.id)), frame.parts),)
 
 
 def _message(state: MockTranslator, frame: frames.Message) -> Sequence[Output]:
     item = say.message(state.name("itm", frame.id), str(frame.id))
-    return say.opened(item), _said(item, frame.parts)
+    return say.opened(item), _completed(item, frame.parts)
 
 
 def _tool_start(state: MockTranslator, frame: frames.ToolStart) -> Sequence[Output]:
@@ -242,7 +242,7 @@ HANDLERS: dict[type[frames.Incoming], Callable[[MockTranslator, Any], Sequence[O
 }
 
 
-def _said(item: Item, parts: Sequence[frames.MessagePart]) -> Draft:
+def _completed(item: Item, parts: Sequence[frames.MessagePart]) -> Draft:
     return say.closed(msgspec.structs.replace(item, content=tuple(map(_part, parts))), "completed")
 
 

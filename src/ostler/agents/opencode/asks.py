@@ -51,8 +51,8 @@ def plan_approval(ask_id: str, request: frames.QuestionAsked, item_id: str | Non
 def reply(ask: Ask, answer: PermissionAnswer | QuestionAnswer) -> tuple[str, dict[str, Any] | None]:
     """Path and body of the request that tells OpenCode the decision."""
     if isinstance(answer, PermissionAnswer):
-        said = {"message": answer.message} if answer.message and not answer.allow else {}
-        return f"/permission/{ask.native}/reply", {"reply": "once" if answer.allow else "reject", **said}
+        reason = {"message": answer.message} if answer.message and not answer.allow else {}
+        return f"/permission/{ask.native}/reply", {"reply": "once" if answer.allow else "reject", **reason}
     if answer.answers is None:
         return f"/question/{ask.native}/reject", None
     answers: Any = answer.answers

@@ -187,8 +187,8 @@ def _plan(state: Talk, asked: frames.QuestionAsked) -> str:
     wanted = " ".join(one.question for one in asked.questions)
     files = [content for path, content in state.written.items() if PurePath(path).name in wanted]
     growing = [part.text for part, _ in state.texts.values() if not isinstance(part, frames.Reasoning)]
-    said = [state.turn.text] if state.turn else []
-    return ["", *said, *growing, *files][-1]
+    spoken = [state.turn.text] if state.turn else []
+    return ["", *spoken, *growing, *files][-1]
 
 
 # The session
@@ -268,7 +268,7 @@ IGNORED = {
     "session.updated",  # nothing that the messages do not tell
     "session.deleted",  # only we delete
     "session.diff",  # the tools tell the changes one by one
-    "session.compacted",  # its beginning was told
+    "session.compacted",  # its beginning was reported
     "message.removed",  # only a revert does that
     "message.part.removed",
     "permission.replied",  # our own answers

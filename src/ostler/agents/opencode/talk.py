@@ -93,8 +93,8 @@ class Talk:
         if self.turn is None or not self.turn.is_over():
             return []
         turn, self.turn = self.turn, None
-        for kept in (self.texts, self.tools, self.printed, self.proposed, self.announced, self.held, self.asks):
-            kept.clear()
+        for collection in (self.texts, self.tools, self.printed, self.proposed, self.announced, self.held, self.asks):
+            collection.clear()
         return [turn.end()]
 
 

@@ -17,12 +17,12 @@ def provider_error(text: str | None) -> ErrorData:
         return ErrorData(message=text.partition("\n")[0], code="auth")  # the rest is about its own terminal
     match = _STATUS.match(text or "")
     status, body = (int(match[1]), match[2]) if match else (None, text or "The model failed without a reason.")
-    told = _innermost(body)
-    if status is None and isinstance(told.get("code"), int):
-        status = told["code"]
-    message = told.get("message") or body
+    fields = _innermost(body)
+    if status is None and isinstance(fields.get("code"), int):
+        status = fields["code"]
+    message = fields.get("message") or body
     details: dict[str, Any] = {"status": status} if status else {}
-    if told:
+    if fields:
         details["response"] = body
     return ErrorData(
         message=f"{status} {message}" if status else message,

@@ -120,7 +120,7 @@ def _response(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
     return (say.notice(f"Pi did not do '{frame.command}': {frame.error}", "agent_refused"),)
 
 
-def _state_told(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
+def _state_reported(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
     if not frame.success:
         return (StartFailed(f"Pi does not tell its state: {frame.error}"),)
     data = _state.decode(frame.data)
@@ -133,7 +133,7 @@ def _state_told(state: PiTranslator, frame: frames.Response) -> Sequence[Output]
     return state.done()
 
 
-def _models_told(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
+def _models_reported(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
     found = _models.decode(frame.data).models if frame.success else ()
     models = tuple(
         Model(id=state.model_id(model), name=model.name or model.id, variants=EFFORTS if model.reasoning else ())
@@ -158,8 +158,8 @@ def _aborted(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
 
 
 RESPONSES: dict[str, Callable[[PiTranslator, frames.Response], Sequence[Output]]] = {
-    "get_state": _state_told,
-    "get_available_models": _models_told,
+    "get_state": _state_reported,
+    "get_available_models": _models_reported,
     "prompt": _prompt_taken,
     "abort": _aborted,
 }
@@ -182,7 +182,7 @@ def _message_update(state: PiTranslator, frame: frames.MessageUpdate) -> Sequenc
         case "thinking_delta":
             part = ReasoningPart(text=growth.delta, visibility="private")
         case _:
-            return ()  # starts and ends say nothing new; tool calls are told when they run
+            return ()  # starts and ends say nothing new; tool calls are reported when they run
     opened, item = _opened_message(state)
     return (*opened, say.grown(item.item_id, part))
 
@@ -289,12 +289,12 @@ def _compaction_start(state: PiTranslator, frame: frames.CompactionStart) -> Seq
 
 def _compaction_end(state: PiTranslator, frame: frames.CompactionEnd) -> Sequence[Output]:
     if frame.error_message:
-        told = say.notice(frame.error_message, "compaction")
+        notice = say.notice(frame.error_message, "compaction")
     else:
         what = "did not shorten" if frame.aborted else "has shortened"
-        told = say.notice(f"Pi {what} its memory.", "compaction", "info")
+        notice = say.notice(f"Pi {what} its memory.", "compaction", "info")
     waits = state.working and state.stopped and not state.settles and not frame.will_retry
-    return (told, *_probe(state)) if waits else (told,)
+    return (notice, *_probe(state)) if waits else (notice,)
 
 
 def _named(_: PiTranslator, frame: frames.SessionInfoChanged) -> Sequence[Output]:
