@@ -25,8 +25,8 @@ def key(secret: str | None) -> bytes | None:
 
 def headers(secret: bytes | None, name: str, at: int, body: bytes) -> dict[str, str]:
     """By which a receiver knows that a call is ours, new, and as it was sent; not signed without a secret."""
-    told = {"webhook-id": name, "webhook-timestamp": str(at)}
+    unsigned = {"webhook-id": name, "webhook-timestamp": str(at)}
     if secret is None:
-        return told
+        return unsigned
     signature = hmac.digest(secret, f"{name}.{at}.".encode() + body, "sha256")
-    return {**told, "webhook-signature": f"v1,{base64.b64encode(signature).decode()}"}
+    return {**unsigned, "webhook-signature": f"v1,{base64.b64encode(signature).decode()}"}

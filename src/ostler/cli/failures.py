@@ -38,17 +38,17 @@ def _sentence(error: Exception) -> str:
         case OstlerError() | ClientError():
             return str(error)
         case _:
-            said = str(error) or "no message"
-            return f"{type(error).__name__}: {said} (unexpected; run `ostler --debug ...` for the details)"
+            message = str(error) or "no message"
+            return f"{type(error).__name__}: {message} (unexpected; run `ostler --debug ...` for the details)"
 
 
 def _usage(error: click.UsageError) -> str:
-    said = error.format_message()
+    message = error.format_message()
     command = error.ctx.command_path if error.ctx else "ostler"
-    stop = "" if said.endswith((".", "?")) else "."
-    return f"{said}{stop} Try `{command} --help`."
+    stop = "" if message.endswith((".", "?")) else "."
+    return f"{message}{stop} Try `{command} --help`."
 
 
 def _api(error: OstlerApiError) -> str:
-    fields = "; ".join(f"{name}: {' '.join(said)}" for name, said in error.errors.items() if name not in error.detail)
+    fields = "; ".join(f"{name}: {' '.join(found)}" for name, found in error.errors.items() if name not in error.detail)
     return f"{error.detail} ({fields})" if fields else error.detail

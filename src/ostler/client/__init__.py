@@ -36,12 +36,12 @@ __all__ = [
     "SyncSession",
     "SyncTurn",
 ]
-_PLACES = {
+_EXPORTS = {
     "ostler.client.aio": ("AsyncClient", "AsyncSession", "AsyncTurn"),
     "ostler.client.sync": ("Client", "SyncSession", "SyncTurn"),
     "ostler.client.events": ("EventBatch", "SessionEvent"),
 }
-_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+_MODULES = {name: module for module, names in _EXPORTS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -112,8 +112,8 @@ def api_error(status: int, content_type: str, body: bytes) -> OstlerApiError:
     try:
         return OstlerApiError(_problem.decode(body))
     except msgspec.MsgspecError:
-        said = body.decode("utf-8", "replace")[:200].strip() if content_type.startswith("text/plain") else ""
-        detail = f"The server answered with status {status}" + (f": {said}" if said else ".")
+        text = body.decode("utf-8", "replace")[:200].strip() if content_type.startswith("text/plain") else ""
+        detail = f"The server answered with status {status}" + (f": {text}" if text else ".")
         return OstlerApiError(
             Problem(type="about:blank", title="HTTP error", status=status, code=f"http_{status}", detail=detail)
         )

@@ -33,7 +33,7 @@ class OwnTurn:
         self.outcome: TurnOutcome | None = None
         self.error: str | None = None
         self.usage: UsageUpdatedData | None = None
-        self._said: list[str] = []
+        self._messages: list[str] = []
         self._began = False
         self._waited = False
         self._current: str | None = None
@@ -42,7 +42,7 @@ class OwnTurn:
     @property
     def text(self) -> str:
         """What the agent said in this turn, so far; its messages with an empty line between them."""
-        return "\n\n".join(self._said)
+        return "\n\n".join(self._messages)
 
     def take(self, event: SessionEvent) -> list[SessionEvent]:
         """Take the session's next event; gives those that belong to this turn."""
@@ -99,7 +99,7 @@ class OwnTurn:
     def _note_item(self, item: Item) -> None:
         text = "".join(part.text for part in item.content if isinstance(part, TextPart))
         if item.kind == "message" and item.role == "assistant" and item.parent_id is None and text:
-            self._said.append(text)
+            self._messages.append(text)
 
 
 def decided(decide: Decide, asked: PermissionData) -> PermissionReply:

@@ -37,7 +37,7 @@ def texts(item: Item) -> str:
     return "".join(part.text for part in item.content if isinstance(part, TextPart))
 
 
-def said(drafts: Sequence[Draft]) -> str:
+def answer_text(drafts: Sequence[Draft]) -> str:
     """All final text of the assistant."""
     return "".join(texts(item) for item in items(drafts) if item.kind == "message" and item.role == "assistant")
 
@@ -65,5 +65,6 @@ def of_type(drafts: Sequence[Draft], kind: str) -> list[Any]:
 def ends(drafts: Sequence[Draft], outcome: str) -> None:
     """The turn ended once, like this."""
     end = only(of_type(drafts, "turn.ended"), "ends of the turn")
-    told = "; ".join(str(data.message) for data in of_type(drafts, "error"))
-    expect(end.outcome == outcome, f"the turn is {end.outcome} instead of {outcome}" + (f" ({told})" if told else ""))
+    errors = "; ".join(str(data.message) for data in of_type(drafts, "error"))
+    why = f" ({errors})" if errors else ""
+    expect(end.outcome == outcome, f"the turn is {end.outcome} instead of {outcome}{why}")

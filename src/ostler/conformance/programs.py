@@ -13,7 +13,7 @@ from ostler.runner.installs.finder import Finder
 from ostler.runner.installs.installer import Installer
 from ostler.runner.installs.platforms import this_platform
 
-_KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
+_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ")
 """All that an agent under test sees of the real environment."""
 
 
@@ -44,8 +44,8 @@ def programs_of(
     named = {adapter.info.id: words} if words and not _is_custom(adapter) else {}
     if Finder(search, installer=installer, named=named).find(adapter) is None:
         raise AgentNotInstalled(agent=adapter.info.id, looked_in=", ".join(search))
-    kept = {name: environ[name] for name in _KEPT if name in environ}
-    return Programs(search=search, environ=kept, installer=installer, named=named)
+    visible = {name: environ[name] for name in _VARIABLES if name in environ}
+    return Programs(search=search, environ=visible, installer=installer, named=named)
 
 
 def _is_custom(adapter: Adapter) -> bool:

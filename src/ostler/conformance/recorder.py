@@ -34,7 +34,7 @@ class Recording:
         self.framing = "lines"
         self._started = time.monotonic()
         self._lines: list[dict[str, Any]] = []
-        self._places = {
+        self._names = {
             str(folder / "workspace"): WORKSPACE,
             str(folder / "home"): HOME,
             str(folder): "/stage",
@@ -75,7 +75,7 @@ class Recording:
                 return value
 
     def _short(self, text: str) -> str:
-        for place, name in self._places.items():
+        for place, name in self._names.items():
             text = text.replace(place, name)
         return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
@@ -114,7 +114,7 @@ class RecordingAdapter:
 
 
 class RecordingTranslator:
-    """Notes what the translator is told to do, what it hears, and what it sends."""
+    """Notes what the translator is asked to do, what it hears, and what it sends."""
 
     def __init__(self, translator: Translator, recording: Recording) -> None:
         self._translator = translator
@@ -122,7 +122,7 @@ class RecordingTranslator:
 
     def open(self) -> Sequence[Output]:
         """The process has started."""
-        return self._told("open", self._translator.open())
+        return self._noted("open", self._translator.open())
 
     def feed(self, frame: bytes) -> Sequence[Output]:
         """One frame of the agent."""
@@ -131,22 +131,22 @@ class RecordingTranslator:
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
         """Begin a turn."""
-        return self._told("prompt", self._translator.prompt(prompt))
+        return self._noted("prompt", self._translator.prompt(prompt))
 
     def steer(self, prompt: Prompt) -> Sequence[Output] | None:
         """Add to the running turn."""
         outputs = self._translator.steer(prompt)
-        return None if outputs is None else self._told("steer", outputs)
+        return None if outputs is None else self._noted("steer", outputs)
 
     def interrupt(self) -> Sequence[Output]:
         """Ask the agent to end its turn."""
-        return self._told("interrupt", self._translator.interrupt())
+        return self._noted("interrupt", self._translator.interrupt())
 
     def answer(self, answer: Answer) -> Sequence[Output]:
         """Hand over a decision."""
-        return self._told("answer", self._translator.answer(answer))
+        return self._noted("answer", self._translator.answer(answer))
 
-    def _told(self, what: str, outputs: Sequence[Output]) -> Sequence[Output]:
+    def _noted(self, what: str, outputs: Sequence[Output]) -> Sequence[Output]:
         self._recording.add("note", {"told": what})
         return self._sent(outputs)
 
@@ -170,13 +170,13 @@ class RecordingWorld(LiveWorld):
         """What a file holds."""
         return self._found("content", super().content(name))
 
-    def reached_model(self, pattern: str, told: str = "") -> bool:
+    def reached_model(self, pattern: str, answer: str = "") -> bool:
         """Whether this was in a request to the model."""
-        return self._found("reached_model", super().reached_model(pattern, told))
+        return self._found("reached_model", super().reached_model(pattern, answer))
 
-    def efforts(self, told: str = "") -> set[str]:
+    def efforts(self, answer: str = "") -> set[str]:
         """The efforts that the model was asked for."""
-        found = super().efforts(told)
+        found = super().efforts(answer)
         self._found("efforts", sorted(found))
         return found
 

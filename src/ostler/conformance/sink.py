@@ -60,8 +60,8 @@ class AskSink:
     @property
     def native_session_id(self) -> str | None:
         """The agent's own id of the session, as far as it was told."""
-        told = [data.native_session_id for data in of_type(self.drafts, "session.info")]
-        return next((native for native in reversed(told) if native is not None), None)
+        reported = [data.native_session_id for data in of_type(self.drafts, "session.info")]
+        return next((native for native in reversed(reported) if native is not None), None)
 
     async def connected(self, report: Connected) -> None:
         """The process is there; nothing is to be known of it but its events."""

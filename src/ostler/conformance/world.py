@@ -30,11 +30,11 @@ class World(Protocol):
     def content(self, name: str) -> str | None:
         """What a file holds; None if there is none."""
 
-    def reached_model(self, pattern: str, told: str = "") -> bool:
-        """Whether this was in a request to the model; an agent that has no model may have told it."""
+    def reached_model(self, pattern: str, answer: str = "") -> bool:
+        """Whether this was in a request to the model; an agent that has no model may answer it."""
 
-    def efforts(self, told: str = "") -> set[str]:
-        """The efforts that the model was asked for; an agent that has no model may have told it."""
+    def efforts(self, answer: str = "") -> set[str]:
+        """The efforts that the model was asked for; an agent that has no model may answer it."""
 
     async def appears(self, name: str) -> None:
         """Wait until a file is there; raises Unmet."""
@@ -63,16 +63,16 @@ class LiveWorld:
         path = self.cwd / name
         return path.read_text() if path.is_file() else None
 
-    def reached_model(self, pattern: str, told: str = "") -> bool:
-        """Whether this was in a request to the model; an agent that has no model may have told it."""
+    def reached_model(self, pattern: str, answer: str = "") -> bool:
+        """Whether this was in a request to the model; an agent that has no model may answer it."""
         requests = self._model.requests
-        heard = str([request["body"] for request in requests]) if requests else told
+        heard = str([request["body"] for request in requests]) if requests else answer
         return re.search(pattern, heard) is not None
 
-    def efforts(self, told: str = "") -> set[str]:
-        """The efforts that the model was asked for; an agent that has no model may have told it."""
+    def efforts(self, answer: str = "") -> set[str]:
+        """The efforts that the model was asked for; an agent that has no model may answer it."""
         requests = self._model.requests
-        return set(_efforts([request["body"] for request in requests])) if requests else set(re.findall(r"\w+", told))
+        return set(_efforts([request["body"] for request in requests])) if requests else set(re.findall(r"\w+", answer))
 
     async def answers(self, pattern: str, heard: Callable[[], bool]) -> None:
         """Wait until the model answers; agents that tell only whole messages are heard too late."""

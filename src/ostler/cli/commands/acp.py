@@ -57,13 +57,13 @@ def _refusal(error: InvalidStatus) -> str:
 
 async def _talk(socket: ClientConnection, address: str) -> None:
     """Pass messages on both ways until the editor is done; a server that leaves is an error."""
-    heard = asyncio.create_task(_to_editor(socket))
-    said = asyncio.create_task(_to_server(socket))
-    done, waiting = await asyncio.wait({heard, said}, return_when=asyncio.FIRST_COMPLETED)
+    receiving = asyncio.create_task(_to_editor(socket))
+    sending = asyncio.create_task(_to_server(socket))
+    done, waiting = await asyncio.wait({receiving, sending}, return_when=asyncio.FIRST_COMPLETED)
     for task in waiting:
         task.cancel()
-    await asyncio.wait({heard, said})
-    if said not in done or said.exception() is not None:
+    await asyncio.wait({receiving, sending})
+    if sending not in done or sending.exception() is not None:
         raise ConnectionLost(address, "the server stopped")
 
 

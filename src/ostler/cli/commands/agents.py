@@ -66,14 +66,14 @@ def install(target: Target, agent: str, version: str | None, as_json: bool) -> N
 
 def _watch(client: Client, agent: str, request: "Future[Installed]") -> None:
     """Tell each new step of an installation until it is over."""
-    started, told = time.monotonic(), None
+    started, shown = time.monotonic(), None
     while wait([request], timeout=_LOOK_SECONDS).not_done:
         try:
             step = client.agents.get(agent).installing
         except ClientError:
             continue  # the request itself tells what is wrong
-        if step is not None and step != told:
-            told = step
+        if step is not None and step != shown:
+            shown = step
             click.echo(f"{time.monotonic() - started:4.0f} s  {clean(step)}", err=True)
 
 

@@ -81,7 +81,7 @@ def _examine(
     results = examine(order, load_settings(flags={"config": config}, environ=os.environ), os.environ)
     import asyncio  # noqa: PLC0415 - it would slow every other command about agents
 
-    return asyncio.run(_told(agent, results, as_json))
+    return asyncio.run(_report(agent, results, as_json))
 
 
 def _words(command: str | None) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def _words(command: str | None) -> tuple[str, ...]:
         raise click.BadParameter(reason, param_hint="--command") from None
 
 
-async def _told(agent: str, results: AsyncIterator[BehaviourResult], as_json: bool) -> int:
+async def _report(agent: str, results: AsyncIterator[BehaviourResult], as_json: bool) -> int:
     """Tell each result as it comes; the exit code is 1 if the agent fails in something it claims."""
     found: list[BehaviourResult] = []
     async for result in results:

@@ -51,8 +51,8 @@ def command(
     """
     text = prompt_text(prompt)
     manner = Manner(on_ask=on_ask or "ask", interactive=sys.stdin.isatty(), as_json=as_json)
-    kept = given["key"] is not None if keep is None else keep
-    ctx.exit(asyncio.run(_run(ctx.obj, agent, text, session_arguments(given), manner=manner, keep=kept)))
+    keeps = given["key"] is not None if keep is None else keep
+    ctx.exit(asyncio.run(_run(ctx.obj, agent, text, session_arguments(given), manner=manner, keep=keeps)))
 
 
 async def _run(target: Target, agent: str, prompt: str, arguments: Arguments, *, manner: Manner, keep: bool) -> int:

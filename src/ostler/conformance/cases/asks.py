@@ -2,7 +2,7 @@
 
 from ostler.conformance.cases.claims import Claims
 from ostler.conformance.driven import Driven
-from ostler.conformance.outcomes import ends, expect, of_type, only, said
+from ostler.conformance.outcomes import answer_text, ends, expect, of_type, only
 from ostler.conformance.sink import keep_waiting, reject
 
 CLAIMS = Claims()
@@ -24,7 +24,7 @@ async def permission_reject(agent: Driven) -> None:
     asked = only(of_type(events, "permission.requested"), "permission asks")
     expect(asked.action, "the ask does not say for what")
     expect(agent.world.content("forbidden") is None, "the rejected command was run")
-    expect(agent.world.reached_model("not on a Sunday", said(events)), "the reason did not reach the model")
+    expect(agent.world.reached_model("not on a Sunday", answer_text(events)), "the reason did not reach the model")
 
 
 @CLAIMS.scene("permission.bypass", permission_mode="bypass")
@@ -43,7 +43,7 @@ async def question(agent: Driven) -> None:
     asked = only(of_type(events, "question.requested"), "questions")
     expect("Which colour?" in asked.prompt, f"the question is {asked.prompt!r}")
     expect(set(asked.options) >= {"Blue", "Red"}, f"the options are {asked.options}")
-    expect("Blue" in said(events), f"the model, which repeats the answer, says {said(events)!r}")
+    expect("Blue" in answer_text(events), f"the model, which repeats the answer, says {answer_text(events)!r}")
 
 
 @CLAIMS.scene("question.reject")

@@ -3,7 +3,7 @@
 from ostler.base.errors import AgentExited
 from ostler.conformance.cases.claims import Claims
 from ostler.conformance.driven import Driven
-from ostler.conformance.outcomes import ends, expect, items, of_type, said
+from ostler.conformance.outcomes import answer_text, ends, expect, items, of_type
 from ostler.conformance.scripts import sleeping
 from ostler.conformance.stage import Stage
 from ostler.wire.running import Draft
@@ -19,7 +19,7 @@ async def interrupt_text(stage: Stage) -> None:
         await agent.world.answers("slow 200", lambda: _has_grown(agent.sink.drafts[since:]))
         await agent.connection.interrupt()
         ends(await agent.ended(since), "interrupted")
-        then = said(await _next_turn(stage, agent, "say still here"))
+        then = answer_text(await _next_turn(stage, agent, "say still here"))
         expect("still here" in then, f"the next turn says {then!r}")
 
 
@@ -54,8 +54,8 @@ async def error_401(agent: Driven) -> None:
     """The turn fails and says that it is about credentials."""
     events = await agent.turn("error 401")
     ends(events, "failed")
-    told = of_type(events, "error")
-    expect(any("401" in str(data) or "auth" in str(data).lower() for data in told), f"the errors are {told}"[:300])
+    errors = of_type(events, "error")
+    expect(any("401" in str(data) or "auth" in str(data).lower() for data in errors), f"the errors are {errors}"[:300])
 
 
 @CLAIMS.scene("error.500", turn_timeout_seconds=20.0)
@@ -63,7 +63,7 @@ async def error_500(agent: Driven) -> None:
     """The turn fails and says something; for agents that try for minutes the turn's own limit is the bound."""
     events = await agent.turn("error 500")
     ends(events, "failed")
-    expect(of_type(events, "error"), "no error was told")
+    expect(of_type(events, "error"), "no error was reported")
 
 
 @CLAIMS.scene("error.recovers")
@@ -71,4 +71,4 @@ async def error_recovers(agent: Driven) -> None:
     """The second try is the one that counts."""
     events = await agent.turn("error 500 1 ;; say Recovered.")
     ends(events, "completed")
-    expect("Recovered." in said(events), f"the text is {said(events)!r}")
+    expect("Recovered." in answer_text(events), f"the text is {answer_text(events)!r}")

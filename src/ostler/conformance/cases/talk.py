@@ -4,7 +4,7 @@ import re
 
 from ostler.conformance.cases.claims import Claims
 from ostler.conformance.driven import Driven
-from ostler.conformance.outcomes import ends, expect, items, of_type, said, texts, thought
+from ostler.conformance.outcomes import answer_text, ends, expect, items, of_type, texts, thought
 from ostler.conformance.scripts import sleeping
 from ostler.conformance.stage import Stage
 from ostler.wire.items import Item
@@ -24,7 +24,7 @@ async def text(agent: Driven) -> None:
     """One message, whole."""
     events = await agent.turn("say Hello from the model.")
     ends(events, "completed")
-    expect(said(events) == "Hello from the model.", f"the text is {said(events)!r}")
+    expect(answer_text(events) == "Hello from the model.", f"the text is {answer_text(events)!r}")
 
 
 @CLAIMS.scene("turns")
@@ -56,11 +56,12 @@ async def instructions(stage: Stage) -> None:
 
 
 def _knows_the_watchword(events: list[Draft]) -> None:
-    expect("heron-77" in said(events), f"asked for the watchword it says {said(events)!r}")
+    expect("heron-77" in answer_text(events), f"asked for the watchword it says {answer_text(events)!r}")
 
 
 def _remembers_two(events: list[Draft]) -> None:
-    expect(re.search(r"\b2 (scripted )?user turns", said(events)), f"of two turns it remembers {said(events)!r}")
+    answer = answer_text(events)
+    expect(re.search(r"\b2 (scripted )?user turns", answer), f"of two turns it remembers {answer!r}")
 
 
 @CLAIMS.scene("deltas")
@@ -95,7 +96,7 @@ async def reasoning(agent: Driven) -> None:
     """A thought is no text."""
     events = await agent.turn("think I should look first. ;; say Done.")
     expect("look first" in thought(events), f"the reasoning is {thought(events)!r}")
-    expect("look first" not in said(events), f"the reasoning is in the text: {said(events)!r}")
+    expect("look first" not in answer_text(events), f"the reasoning is in the text: {answer_text(events)!r}")
 
 
 @CLAIMS.scene("image")
@@ -103,7 +104,7 @@ async def image(agent: Driven) -> None:
     """The model sees one image."""
     agent.world.put("pixel.png", PIXEL)
     events = await agent.turn("recall", parts=[ImagePart(path=agent.path("pixel.png"), mime="image/png")])
-    expect(re.search(r"\b1 images?\b", said(events)), f"of one image the model saw {said(events)!r}")
+    expect(re.search(r"\b1 images?\b", answer_text(events)), f"of one image the model saw {answer_text(events)!r}")
 
 
 @CLAIMS.scene("attachment")
@@ -113,7 +114,7 @@ async def attachment(agent: Driven) -> None:
     part = FileRefPart(path=agent.path("attached-55.txt"), action="read")
     events = await agent.turn("recall", parts=[part])
     expect(
-        agent.world.reached_model(r"attached-55|content-of-it-56|1 file\b", said(events)),
+        agent.world.reached_model(r"attached-55|content-of-it-56|1 file\b", answer_text(events)),
         "neither the file's path nor its content reached the model",
     )
 
@@ -123,7 +124,7 @@ async def variant(stage: Stage) -> None:
     """The model is asked for this effort."""
     async with stage.agent(variant=stage.variant) as agent:
         events = await agent.turn("recall")
-        efforts = agent.world.efforts(said(events))
+        efforts = agent.world.efforts(answer_text(events))
         expect(stage.variant in efforts, f"of effort '{stage.variant}' the model heard {sorted(efforts)}"[:300])
 
 
@@ -135,7 +136,8 @@ async def steer(agent: Driven) -> None:
     expect(await agent.steer("say Second message seen."), "it takes no message during a turn")
     events = await agent.ended(since)
     ends(events, "completed")
-    expect("Second message seen." in said(events), f"the second message is not in the turn: {said(events)!r}")
+    answer = answer_text(events)
+    expect("Second message seen." in answer, f"the second message is not in the turn: {answer!r}")
 
 
 @CLAIMS.scene("subagent")

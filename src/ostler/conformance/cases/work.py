@@ -34,9 +34,9 @@ async def tool_result(agent: Driven) -> None:
 async def tool_failed(agent: Driven) -> None:
     """A mark or the shell's own words."""
     events = await agent.turn("bash cat /no/such/file-77", "say Done.")
-    told = " ".join(result.output for result in results(events))
+    output = " ".join(result.output for result in results(events))
     failed = any(item.status == "failed" for item in items(events) if item.kind.startswith("tool"))
-    expect(failed or "No such file" in told, f"the failed command looks like a success: {told!r}")
+    expect(failed or "No such file" in output, f"the failed command looks like a success: {output!r}")
 
 
 @CLAIMS.scene("command.output")

@@ -126,8 +126,8 @@ def _recall(conv: Conversation) -> str:
 
 
 def _watchword(conv: Conversation) -> str:
-    told = "\n".join([conv.system, *(turn.text for turn in conv.turns if turn.side == "user")])
-    found = re.search(r"watchword is told: ([\w-]+)", told)
+    prompts = "\n".join([conv.system, *(turn.text for turn in conv.turns if turn.side == "user")])
+    found = re.search(r"watchword is told: ([\w-]+)", prompts)
     return f"The watchword is {found.group(1)}." if found else "Nobody told me a watchword."
 
 

@@ -114,13 +114,13 @@ def _values(kind: str, rest: str) -> Json:
 
 
 def _command_values(rest: str) -> Json:
-    told = _aliases("Run a scripted command", "description explanation summary title reason")
-    return _aliases(rest, "command cmd script") | told
+    described = _aliases("Run a scripted command", "description explanation summary title reason")
+    return _aliases(rest, "command cmd script") | described
 
 
 def _path_values(kind: str, path: str) -> Json:
-    told = _aliases(f"{kind} a scripted file", "description explanation summary instruction title")
-    return _aliases(path, "file_path filePath path filename file absolute_path") | told
+    described = _aliases(f"{kind} a scripted file", "description explanation summary instruction title")
+    return _aliases(path, "file_path filePath path filename file absolute_path") | described
 
 
 def _read_values(rest: str) -> Json:

@@ -59,9 +59,9 @@ def _write_note(turn: Turn, wish: str) -> None:
 
 
 def _answer(wish: str, names: list[str]) -> str:
-    said = f'You said: "{wish}".' if wish else "You sent an empty prompt."
+    echo = f'You said: "{wish}".' if wish else "You sent an empty prompt."
     return (
-        f"Hello! {said} {_seen(names)}\n\n"
+        f"Hello! {echo} {_seen(names)}\n\n"
         "I am the mock agent. There is no model behind me, so this answer is made of fixed sentences, but it reached "
         "you the way a real agent's answer does. A prompt can also tell me exactly what to do, for example:\n\n"
         "    mock: run ls -l\n"

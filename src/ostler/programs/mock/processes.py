@@ -12,7 +12,7 @@ from ostler.programs.mock.channel import LINGER_SECONDS
 from ostler.programs.mock.talk import needed
 from ostler.programs.mock.turn import Misread, Turn
 
-KEPT_CHARACTERS = 64 * 1024
+MOST_CHARACTERS = 64 * 1024
 """How much of a command's output its tool result repeats."""
 
 
@@ -43,7 +43,7 @@ def _follow(turn: Turn, tool: int, child: "subprocess.Popen[bytes]") -> str:
     decode = codecs.getincrementaldecoder("utf-8")
     pipes = (("stdout", child.stdout), ("stderr", child.stderr))
     streams = {pipe.fileno(): (name, decode("replace")) for name, pipe in pipes if pipe}
-    kept = ""
+    output = ""
     while True:
         over = child.poll() is not None  # looked at before reading, so that the last output is not lost
         readable, _, _ = select.select(list(streams), [], [], 0 if over else 0.02)
@@ -55,9 +55,9 @@ def _follow(turn: Turn, tool: int, child: "subprocess.Popen[bytes]") -> str:
                 del streams[source]
             elif text := decoder.decode(data):
                 turn.send("tool_output", id=tool, stream=name, data=text)
-                kept = (kept + text)[-KEPT_CHARACTERS:]
+                output = (output + text)[-MOST_CHARACTERS:]
         if over and not readable:
-            return kept
+            return output
 
 
 def _end_group(child: "subprocess.Popen[bytes]") -> None:

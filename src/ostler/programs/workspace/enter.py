@@ -13,7 +13,7 @@ import sys
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
 _PR_CAPBSET_DROP = 24
 _SETFCAP = 31  # without it root could not make namespaces of its own, as agents with their own sandbox do
-_KEPT_RIGHTS = frozenset({*range(12), _SETFCAP})  # files, signals, users, low ports; nothing of the system
+_HELD_RIGHTS = frozenset({*range(12), _SETFCAP})  # files, signals, users, low ports; nothing of the system
 _LAST_RIGHT = 63
 _CANNOT_ENTER, _CANNOT_RUN = 125, 127
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -27,7 +27,7 @@ def enter(door: str, folder: str) -> None:
         _set_namespace(user, _NEWUSER)
     _set_namespace(mounts, _NEWNS)
     if is_another_user:
-        for right in set(range(_LAST_RIGHT + 1)) - _KEPT_RIGHTS:
+        for right in set(range(_LAST_RIGHT + 1)) - _HELD_RIGHTS:
             _libc.prctl(_PR_CAPBSET_DROP, right, 0, 0, 0)  # an unknown one is no harm
     for descriptor in (user, mounts, tree):
         os.close(descriptor)

@@ -17,17 +17,17 @@ def workspace_checks(settings: Settings) -> Iterator[Check]:
     count = sum(1 for _ in (root / "workspaces").glob("wsp_*"))
     size, is_all = _size(root)
     found = f"{count} workspaces take {'' if is_all else 'more than '}{size / _MEBIBYTE:.0f} MiB with all they share"
-    yield Check(level="ok", found=f"{found}. Of ended sessions are kept: {_kept(settings)}")
+    yield Check(level="ok", found=f"{found}. Of ended sessions are kept: {_limits(settings)}")
 
 
-def _kept(settings: Settings) -> str:
+def _limits(settings: Settings) -> str:
     limits = [
         (settings.kept_workspaces, "the newest {:g}"),
         (settings.kept_workspaces_days, "those of {:g} days"),
         (settings.kept_workspaces_bytes / _MEBIBYTE, "{:.0f} MiB"),
     ]
-    told = [text.format(limit) for limit, text in limits if limit]
-    return ", ".join(told) or "all, until they are deleted"
+    named = [text.format(limit) for limit, text in limits if limit]
+    return ", ".join(named) or "all, until they are deleted"
 
 
 def _size(root: Path) -> tuple[int, bool]:
