@@ -25,7 +25,7 @@ from ostler.runner.local import LocalRunner
 from ostler.wire.agents import Model
 from ostler.wire.events import PermissionData, QuestionData
 from ostler.wire.parts import ImagePart, TextPart
-from ostler.wire.running import AgentSpec, KeptProcess, PermissionAnswer, Prompt, QuestionAnswer
+from ostler.wire.running import AgentSpec, PermissionAnswer, ProcessRef, Prompt, QuestionAnswer
 from tests.link.loopback import Loopback
 from tests.runner.tools import HERE, PATIENCE, Desk, Leash, OfferingAdapter, Recorder, TinyAdapter, state_of, until
 
@@ -222,9 +222,9 @@ async def test_another_server_goes_on_with_what_runs(linked: Linked, tmp_path: P
         await seen.detach()
     second, later = local_runner(tmp_path), Recorder()
     async with linked(second) as seen:
-        (kept,) = await seen.kept()
-        assert kept == KeptProcess(session_id="ses_1", start=1)
-        adopted = await seen.adopt(kept, later, known=sink.steps[-1])
+        (survivor,) = await seen.surviving()
+        assert survivor == ProcessRef(session_id="ses_1", start=1)
+        adopted = await seen.adopt(survivor, later, known=sink.steps[-1])
         assert later.report is not None
         assert (later.report.heard, len(later.report.open_asks)) == (("prm_1", "prm_2"), 1)
         await adopted.answer(PermissionAnswer(ask_id=later.report.open_asks[0], allow=True))
@@ -241,10 +241,10 @@ async def test_what_nobody_wants_is_discarded(linked: Linked, tmp_path: Path) ->
         await seen.detach()
     second = local_runner(tmp_path)
     async with linked(second) as seen:
-        (kept,) = await seen.kept()
-        await seen.discard(kept)
-        assert await seen.kept() == []
-        kind, _ = await raised(seen.adopt(kept, Recorder(), known=0))
+        (survivor,) = await seen.surviving()
+        await seen.discard(survivor)
+        assert await seen.surviving() == []
+        kind, _ = await raised(seen.adopt(survivor, Recorder(), known=0))
         assert kind is AgentLost
         await seen.close()
 

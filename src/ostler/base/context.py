@@ -21,7 +21,7 @@ _MOST_HISTORY = 64 * 1024
 """Characters of history that are handed on; the newest ones."""
 
 
-class Said(Wire, frozen=True, kw_only=True):
+class Message(Wire, frozen=True, kw_only=True):
     """One message of a conversation begun elsewhere."""
 
     id: str
@@ -46,12 +46,12 @@ class Attached(Wire, frozen=True, kw_only=True):
 
 
 class Context(Wire, frozen=True, kw_only=True):
-    """All that is told before the user speaks."""
+    """All that comes before the words of the user."""
 
     instructions: str = ""
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
     files: tuple[Attached, ...] = ()
-    history: tuple[Said, ...] = ()
+    history: tuple[Message, ...] = ()
     omitted: int = 0
     """How many older messages were left out."""
 
@@ -64,24 +64,24 @@ def differing(instructions: str | None, known: str | None) -> str:
     return instructions if instructions is not None and instructions != known else ""
 
 
-def trimmed(history: list[Said]) -> tuple[tuple[Said, ...], int]:
+def trimmed(history: list[Message]) -> tuple[tuple[Message, ...], int]:
     """The newest messages that are not too long together, and how many were left out."""
-    kept: list[Said] = []
+    newest: list[Message] = []
     room = _MOST_HISTORY
-    for said in reversed(history):
-        room -= said.size
+    for message in reversed(history):
+        room -= message.size
         if room < 0:
             break
-        kept.append(said)
-    return tuple(reversed(kept)), len(history) - len(kept)
+        newest.append(message)
+    return tuple(reversed(newest)), len(history) - len(newest)
 
 
 def wrapped(context: Context) -> str | None:
-    """The part of a prompt that holds the context; None if there is nothing to tell."""
+    """The part of a prompt that holds the context; None if it is empty."""
     if context == Context():
         return None
-    told = msgspec.json.format(msgspec.json.encode(context), indent=1).decode()
-    return f"{_OPEN}\n{_EXPLAINED}\n{told}\n{_CLOSE}"
+    text = msgspec.json.format(msgspec.json.encode(context), indent=1).decode()
+    return f"{_OPEN}\n{_EXPLAINED}\n{text}\n{_CLOSE}"
 
 
 def unwrapped(text: str) -> Context | None:

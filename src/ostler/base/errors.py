@@ -202,7 +202,7 @@ class SetupFailed(OstlerError):
     """The setup command of a workspace did not succeed."""
 
     code, status, title = "setup_failed", 422, "Setup failed"
-    template = "The setup command failed with {exit}. Its last words: {said}"
+    template = "The setup command failed with {exit}. Its last words: {output}"
 
 
 class TaskFailed(OstlerError):

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_type_hints
 import msgspec
 
 from ostler.base.errors import OstlerError
-from ostler.wire.running import KeptProcess
+from ostler.wire.running import ProcessRef
 
 Part = Literal["runner", "registry", "connection", "sink", "workspaces"]
 """The protocols of the seam; a verb belongs to one of them."""
@@ -21,7 +21,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
     verb: str
     arguments: msgspec.Raw
     """The verb's struct of arguments."""
-    process: KeptProcess | None = None
+    process: ProcessRef | None = None
     """Of a connection or a sink: which."""
 
 

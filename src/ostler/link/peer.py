@@ -11,7 +11,7 @@ from ostler.base.errors import InternalError, OstlerError
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.link.messages import Answer, Call, Cancel, Message, Part, Verb, error_of, failure
-from ostler.wire.running import KeptProcess
+from ostler.wire.running import ProcessRef
 
 log = Log(__name__)
 _UNDO_SECONDS = 10.0
@@ -30,7 +30,7 @@ class Peer:
         self._waiting: dict[int, asyncio.Future[msgspec.Raw]] = {}
         self._serving: dict[int, asyncio.Task[None]] = {}
 
-    async def call(self, to: Part, verb: Verb, process: KeptProcess | None = None, **arguments: Any) -> Any:
+    async def call(self, to: Part, verb: Verb, process: ProcessRef | None = None, **arguments: Any) -> Any:
         """Have a verb done by the other end; raises what it raised. Cancelled here, it is broken off there."""
         number = next(self._ids)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()

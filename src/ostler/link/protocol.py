@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ostler.wire.agents import Agent, Installed
-from ostler.wire.running import AgentExit, AgentSpec, Answer, Connected, Draft, KeptProcess, Prompt, RunnerStats
+from ostler.wire.running import AgentExit, AgentSpec, Answer, Connected, Draft, ProcessRef, Prompt, RunnerStats
 
 
 class Sink(Protocol):
@@ -80,17 +80,17 @@ class Runner(Protocol):
     async def connect(self, spec: AgentSpec, sink: Sink) -> Connection:
         """Start the agent and wait until it is ready; raises AgentStartFailed with what stderr said."""
 
-    async def kept(self) -> list[KeptProcess]:
+    async def surviving(self) -> list[ProcessRef]:
         """The processes that an earlier server left, at most one for each session."""
 
-    async def adopt(self, kept: KeptProcess, sink: Sink, *, known: int) -> Connection:
+    async def adopt(self, survivor: ProcessRef, sink: Sink, *, known: int) -> Connection:
         """Go on with a process of an earlier server; what came of its steps up to `known` is not delivered again.
 
         Raises AgentLost if that cannot be; the process is to be discarded then. A process that is not ready yet becomes
         so before its first prompt.
         """
 
-    async def discard(self, kept: KeptProcess) -> None:
+    async def discard(self, survivor: ProcessRef) -> None:
         """End a process of an earlier server that nobody wants any more."""
 
     async def detach(self) -> None:

@@ -18,7 +18,7 @@ from ostler.wire.running import (
     Answer,
     Connected,
     Draft,
-    KeptProcess,
+    ProcessRef,
     Prompt,
     RunnerStats,
 )
@@ -40,7 +40,7 @@ class RemoteRunner:
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self.peer = Peer(send, self._serve)
         self._registry: Registry | None = None
-        self._sinks: dict[KeptProcess, Sink] = {}
+        self._sinks: dict[ProcessRef, Sink] = {}
 
     async def _serve(self, call: Call) -> Any:
         if call.to == "registry":
@@ -77,27 +77,27 @@ class RemoteRunner:
 
     async def connect(self, spec: AgentSpec, sink: Sink) -> Connection:
         """Start an agent there."""
-        process = KeptProcess(session_id=spec.session_id, start=spec.start)
+        process = ProcessRef(session_id=spec.session_id, start=spec.start)
         return await self._connected("connect", process, sink, spec=spec)
 
-    async def kept(self) -> list[KeptProcess]:
+    async def surviving(self) -> list[ProcessRef]:
         """The processes that an earlier server left there."""
-        found: list[KeptProcess] = await self.peer.call("runner", RUNNER["kept"])
+        found: list[ProcessRef] = await self.peer.call("runner", RUNNER["surviving"])
         return found
 
-    async def adopt(self, kept: KeptProcess, sink: Sink, *, known: int) -> Connection:
+    async def adopt(self, survivor: ProcessRef, sink: Sink, *, known: int) -> Connection:
         """Go on with a process of an earlier server."""
-        return await self._connected("adopt", kept, sink, kept=kept, known=known)
+        return await self._connected("adopt", survivor, sink, survivor=survivor, known=known)
 
-    async def _connected(self, verb: str, process: KeptProcess, sink: Sink, **arguments: Any) -> Connection:
+    async def _connected(self, verb: str, process: ProcessRef, sink: Sink, **arguments: Any) -> Connection:
         self._sinks[process] = sink
         with undone_by(lambda: self._sinks.pop(process, None)):
             await self.peer.call("runner", RUNNER[verb], process, **arguments)
         return RemoteConnection(self.peer, process)
 
-    async def discard(self, kept: KeptProcess) -> None:
+    async def discard(self, survivor: ProcessRef) -> None:
         """End a process of an earlier server."""
-        await self.peer.call("runner", RUNNER["discard"], kept=kept)
+        await self.peer.call("runner", RUNNER["discard"], survivor=survivor)
 
     async def detach(self) -> None:
         """Let go of everything that runs there."""
@@ -116,7 +116,7 @@ class RemoteRunner:
 class RemoteConnection:
     """Implements link.protocol.Connection; the server's end."""
 
-    def __init__(self, peer: Peer, process: KeptProcess) -> None:
+    def __init__(self, peer: Peer, process: ProcessRef) -> None:
         self._peer = peer
         self._process = process
 
@@ -159,7 +159,7 @@ class RunnerDesk:
     def __init__(self, runner: Runner, send: Callable[[bytes], None]) -> None:
         self.peer = Peer(send, self._serve)
         self._runner = runner
-        self._connections: dict[KeptProcess, Connection] = {}
+        self._connections: dict[ProcessRef, Connection] = {}
 
     async def _serve(self, call: Call) -> Any:
         if call.to == "connection":
@@ -172,7 +172,7 @@ class RunnerDesk:
         self._connections[call.process] = await _done(call, self._runner, sink=sink)
         return None
 
-    def _connection(self, process: KeptProcess | None) -> Connection:
+    def _connection(self, process: ProcessRef | None) -> Connection:
         if process is None or process not in self._connections:
             raise AgentExited(agent=process.session_id if process else "", exit="it is not there any more")
         return self._connections[process]
@@ -192,7 +192,7 @@ class RemoteRegistry:
 class RemoteSink:
     """Implements link.protocol.Sink; the runner's end."""
 
-    def __init__(self, peer: Peer, process: KeptProcess, over: Callable[[KeptProcess], object]) -> None:
+    def __init__(self, peer: Peer, process: ProcessRef, over: Callable[[ProcessRef], object]) -> None:
         """`over` is called when the server has heard that the process is gone."""
         self._peer = peer
         self._process = process

@@ -31,12 +31,12 @@ from ostler.runner.installs.tested_versions import newer_hint, start_hint, teste
 from ostler.runner.installs.versions import Versions
 from ostler.runner.local_workspaces import LocalWorkspaces
 from ostler.runner.processes.folders import KeeperFolders
-from ostler.runner.processes.journal import Kept
+from ostler.runner.processes.journal import StartRecord
 from ostler.runner.processes.logins import login_hint
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.wire.agents import Agent, Installed
 from ostler.wire.events import LogData, NoticeData
-from ostler.wire.running import AgentSpec, Draft, KeptProcess, RunnerStats
+from ostler.wire.running import AgentSpec, Draft, ProcessRef, RunnerStats
 
 
 class LocalRunner:
@@ -155,14 +155,14 @@ class LocalRunner:
         launch = adapter.prepare(spec, installation)
         if self._workspaces is not None:
             launch = await self._workspaces.enter(spec, launch)
-        kept = Kept(
+        record = StartRecord(
             spec=spec,
             framing=launch.framing,
             max_frame_bytes=self._limits.max_frame_bytes,
             max_item_length=self._limits.max_item_length,
             started_at=SystemClock().now(),
         )
-        connection = self._connection(adapter, kept, self._keepers.of(spec), sink)
+        connection = self._connection(adapter, record, self._keepers.of(spec), sink)
         try:
             await connection.open(self._nursery, launch, self._environ)
         except AgentStartFailed as error:
@@ -189,15 +189,15 @@ class LocalRunner:
             data = NoticeData(severity="warning", message=warning, code="untested_version")
             await sink.deliver([Draft("notice", data, source="daemon", synthetic=True)], 0)
 
-    def _connection(self, adapter: Adapter, kept: Kept, folder: Path, sink: Sink) -> AgentConnection:
+    def _connection(self, adapter: Adapter, record: StartRecord, folder: Path, sink: Sink) -> AgentConnection:
         connection = AgentConnection(
-            kept,
+            record,
             folder,
             sink,
-            adapter.translator(kept.spec),
+            adapter.translator(record.spec),
             limits=self._limits,
             counts=self._counts[adapter.info.id],
-            hint=login_hint(adapter.credentials, kept.spec),
+            hint=login_hint(adapter.credentials, record.spec),
         )
         self._connections.add(connection)
         connection.over.add_done_callback(lambda _: self._connections.discard(connection))
@@ -205,25 +205,25 @@ class LocalRunner:
 
     # Processes of an earlier server
 
-    async def kept(self) -> list[KeptProcess]:
+    async def surviving(self) -> list[ProcessRef]:
         """The newest process of each session; what its predecessors left on disk is removed."""
         await asyncio.to_thread(self._pool.clear)
-        return await self._keepers.kept()
+        return await self._keepers.surviving()
 
-    async def adopt(self, kept: KeptProcess, sink: Sink, *, known: int) -> Connection:
+    async def adopt(self, survivor: ProcessRef, sink: Sink, *, known: int) -> Connection:
         """Go on with a process of an earlier server; a process without a readable start cannot be gone on with."""
-        found = self._keepers.read(kept)
+        found = self._keepers.read(survivor)
         if found is None:
             raise AgentLost(reason="nothing is known of its start.")
         adapter = self._adapter(found.spec.agent)
-        connection = self._connection(adapter, found, self._keepers.path(kept.session_id, kept.start), sink)
+        connection = self._connection(adapter, found, self._keepers.path(survivor.session_id, survivor.start), sink)
         await connection.adopt(self._nursery.bells, known=known)
         self._catalogue.heard(adapter, connection.ready)
         return connection
 
-    async def discard(self, kept: KeptProcess) -> None:
+    async def discard(self, survivor: ProcessRef) -> None:
         """End a process of an earlier server at once."""
-        await self._keepers.discard(kept)
+        await self._keepers.discard(survivor)
 
     async def detach(self) -> None:
         """Let go of every agent; installations end."""

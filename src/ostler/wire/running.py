@@ -133,8 +133,8 @@ class RunnerStats(msgspec.Struct, frozen=True, kw_only=True):
     """Frames that nobody understood, by agent."""
 
 
-class KeptProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that an earlier server started and that waits for us, alive or not."""
+class ProcessRef(msgspec.Struct, frozen=True, kw_only=True):
+    """Which process of an agent: its session, and the how manieth start of it; it may have ended."""
 
     session_id: str
     start: int
@@ -145,7 +145,7 @@ KeeperState = Literal["alive", "orphaned", "ended", "lost", "unbegun", "replaced
 came to nothing; a later process of the same session exists."""
 
 
-class KeptFolder(msgspec.Struct, frozen=True, kw_only=True):
+class KeeperFolder(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of one agent process."""
 
     session_id: str

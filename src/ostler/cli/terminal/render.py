@@ -157,8 +157,8 @@ class Renderer:
     def permission_resolved(self, event: ev.PermissionResolved) -> str:
         """Show the decision."""
         words = {"accept": "allowed once", "accept_for_session": "always allowed", "reject": "rejected"}
-        said = f": {cut(event.data.message)}" if event.data.message else ""
-        return self.line(f"  {words.get(event.data.status, event.data.status)}{said}", dim=True)
+        reason = f": {cut(event.data.message)}" if event.data.message else ""
+        return self.line(f"  {words.get(event.data.status, event.data.status)}{reason}", dim=True)
 
     def question(self, event: ev.QuestionRequested) -> str:
         """Show the questions and what can be chosen."""

@@ -19,7 +19,7 @@ from ostler.runner.execution.life import Life
 from ostler.runner.execution.limits import Limits
 from ostler.runner.processes import journal as calls
 from ostler.runner.processes.bells import Bells
-from ostler.runner.processes.journal import Kept
+from ostler.runner.processes.journal import StartRecord
 from ostler.runner.processes.logins import hidden_text, is_about_login
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.process import ANSWER_SECONDS, CannotStart, Command, Exit, Process
@@ -40,7 +40,7 @@ class AgentConnection:
 
     def __init__(
         self,
-        kept: Kept,
+        record: StartRecord,
         folder: Path,
         sink: Sink,
         translator: Translator,
@@ -51,19 +51,19 @@ class AgentConnection:
     ) -> None:
         """`hint` is what a person can do when the agent is not let in."""
         self._hint = hint
-        self._kept, self._spec = kept, kept.spec
+        self._record, self._spec = record, record.spec
         self._limits = limits
         self._dialogue = Dialogue(
             translator,
-            start=kept.spec.start,
-            max_frame_bytes=kept.max_frame_bytes,
-            max_item_length=kept.max_item_length,
+            start=record.spec.start,
+            max_frame_bytes=record.max_frame_bytes,
+            max_item_length=record.max_item_length,
             counts=counts,
-            framing=kept.framing,
-            resume=kept.spec.resume,
+            framing=record.framing,
+            resume=record.spec.resume,
             login_hint=hint,
         )
-        self._life = Life(kept.spec, folder, sink, limits, self._dialogue)
+        self._life = Life(record.spec, folder, sink, limits, self._dialogue)
         self._turns = self._life.turns
         self._sink = sink
         self.over = self._life.over
@@ -114,7 +114,7 @@ class AgentConnection:
 
     def _prepare(self, launch: Launch) -> None:
         prepare_home(self._spec.home, launch.files)
-        calls.keep(self._life.folder, self._kept)
+        calls.write_start_record(self._life.folder, self._record)
 
     async def adopt(self, bells: Bells, *, known: int) -> None:
         """Go on with a process that an earlier server started; raises AgentLost if that cannot be.
@@ -154,7 +154,7 @@ class AgentConnection:
         self._life.begin(process)
         if fresh:
             await self._become_ready(process, greet=True)
-        await self._sink.connected(self._turns.report(process, self._kept.started_at))
+        await self._sink.connected(self._turns.report(process, self._record.started_at))
 
     async def _become_ready(self, process: Process, *, greet: bool) -> None:
         async with undone_later_by(self._give_up):

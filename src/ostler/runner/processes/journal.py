@@ -87,7 +87,7 @@ class Entry(msgspec.Struct, frozen=True):
     call: Call
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class StartRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a process was started with."""
 
     spec: AgentSpec
@@ -98,7 +98,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _entries = msgspec.msgpack.Decoder(Entry)
-_kept = msgspec.msgpack.Decoder(Kept)
+_start_record = msgspec.msgpack.Decoder(StartRecord)
 
 
 class Journal:
@@ -137,21 +137,21 @@ class Journal:
         os.close(self._calls)
 
 
-def keep(folder: Path, kept: Kept) -> None:
+def write_start_record(folder: Path, record: StartRecord) -> None:
     """Begin the folder of a process; it holds credentials, so it is for our eyes only."""
     failpoint("folder.before")
     make_folder(folder.parent)
     folder.mkdir(mode=0o700)
     fresh = folder / f"{SPEC}.new"
-    write_file(fresh, msgspec.msgpack.encode(kept))
+    write_file(fresh, msgspec.msgpack.encode(record))
     fresh.replace(folder / SPEC)
     failpoint("folder.after")
 
 
-def read_kept(folder: Path) -> Kept | None:
+def read_start_record(folder: Path) -> StartRecord | None:
     """What the process was started with; None if its start came to nothing."""
     try:
-        return _kept.decode((folder / SPEC).read_bytes())
+        return _start_record.decode((folder / SPEC).read_bytes())
     except (OSError, ValueError):
         return None
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ostler.runner.processes.journal import read_kept
+from ostler.runner.processes.journal import read_start_record
 from ostler.runner.processes.spool import END, RUNNING, boot
 from ostler.runner.processes.tree import birth_of
-from ostler.wire.running import KeeperState, KeptFolder
+from ostler.wire.running import KeeperFolder, KeeperState
 
 FOLDER_NAME = re.compile(r"(?P<session>.+)\.(?P<start>\d+)")
 
@@ -35,10 +35,10 @@ def is_whole(folder: Path) -> bool:
     return noted(folder / RUNNING).get("boot") == boot() or noted(folder / END).get("synced") is True
 
 
-def survey(keepers: Path) -> list[KeptFolder]:
+def survey(keepers: Path) -> list[KeeperFolder]:
     """Every process that has a folder here, by session and start."""
     found = sorted(_named(keepers), key=lambda named: (named[0], named[1]))
-    newest = dict(sorted((session, start) for session, start, folder in found if read_kept(folder)))
+    newest = dict(sorted((session, start) for session, start, folder in found if read_start_record(folder)))
     return [_looked_at(session, start, folder, newest.get(session, 0)) for session, start, folder in found]
 
 
@@ -48,14 +48,14 @@ def _named(keepers: Path) -> Iterator[tuple[str, int, Path]]:
             yield name["session"], int(name["start"]), folder
 
 
-def _looked_at(session_id: str, start: int, folder: Path, newest: int) -> KeptFolder:
-    running, kept = noted(folder / RUNNING), read_kept(folder)
-    state: KeeperState = "unbegun" if kept is None else "replaced" if start < newest else _state(folder, running)
-    return KeptFolder(
+def _looked_at(session_id: str, start: int, folder: Path, newest: int) -> KeeperFolder:
+    running, record = noted(folder / RUNNING), read_start_record(folder)
+    state: KeeperState = "unbegun" if record is None else "replaced" if start < newest else _state(folder, running)
+    return KeeperFolder(
         session_id=session_id,
         start=start,
         state=state,
-        agent=kept.spec.agent if kept else None,
+        agent=record.spec.agent if record else None,
         pid=running.get("pid"),
         keeper=running.get("keeper"),
         exit=_exit(noted(folder / END)),

@@ -119,8 +119,8 @@ class DevcontainerRuntime:
             with suppress(FileMissing):
                 read = functools.partial(_parsed, path=path)
                 return path, await self._library.files.use(workspace.id, read)
-        places = wanted or " or ".join(USUAL_PATHS)
-        raise Unprocessable(reason=f"The repository has no {places}. Add one, or use the runtime local.")
+        paths = wanted or " or ".join(USUAL_PATHS)
+        raise Unprocessable(reason=f"The repository has no {paths}. Add one, or use the runtime local.")
 
     async def _image(
         self, engine: Engine, workspace: Workspace, path: str, file: DevcontainerFile, progress: Progress
@@ -160,9 +160,9 @@ class DevcontainerRuntime:
             start = (engine.path, "run", "--rm", "--init", "--name", made.shown.container)
             mounts = _mounts(workspace, made)
             command = (*start, *_flags(workspace.id, made), *mounts, made.shown.image, *words)
-            code, said = await self._engines.run(command, WORK_SECONDS)
+            code, output = await self._engines.run(command, WORK_SECONDS)
             if code != 0:
-                raise SetupFailed(exit=f"code {code}", said=said[-_LAST_WORDS:] or "none")
+                raise SetupFailed(exit=f"code {code}", output=output[-_LAST_WORDS:] or "none")
 
     # Using
 

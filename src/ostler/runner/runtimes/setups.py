@@ -116,7 +116,7 @@ class Setups:
         try:
             process = await Process.start(self._nursery, command, spool, wake.set, patience=0)
         except CannotStart as error:
-            raise SetupFailed(exit="no start", said=str(error)) from error
+            raise SetupFailed(exit="no start", output=str(error)) from error
         lines = _Lines(progress)
         try:
             async with asyncio.timeout(self._seconds or None):
@@ -127,7 +127,7 @@ class Setups:
             await asyncio.shield(process.stop(grace=_STOP_SECONDS))
             process.release()
         if process.exit.exit_code != 0:
-            raise SetupFailed(exit=str(process.exit), said=" / ".join(lines.last) or "none")
+            raise SetupFailed(exit=str(process.exit), output=" / ".join(lines.last) or "none")
 
     async def close(self) -> None:
         """End what runs."""

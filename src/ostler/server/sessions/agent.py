@@ -16,7 +16,7 @@ from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.sessions.settings import settings_now
 from ostler.server.store.records import Progress, SessionRecord
-from ostler.wire.running import AgentExit, AgentSpec, Connected, Draft, KeptProcess, Prompt
+from ostler.wire.running import AgentExit, AgentSpec, Connected, Draft, ProcessRef, Prompt
 from ostler.wire.sessions import ProcessInfo
 
 
@@ -104,10 +104,10 @@ class SessionAgent:
         """Its process is gone, though nobody has said so yet."""
         self._link = None
 
-    async def adopt(self, kept: KeptProcess, *, known: int) -> Connected:
+    async def adopt(self, survivor: ProcessRef, *, known: int) -> Connected:
         """Go on with a process that an earlier server started."""
-        link = _Link(self._session, kept.start)
-        link.connection = await self._runner.adopt(kept, link, known=known)
+        link = _Link(self._session, survivor.start)
+        link.connection = await self._runner.adopt(survivor, link, known=known)
         self._link = link
         if link.report is None:
             raise AgentLost(reason="its runner reported nothing of it.")

@@ -17,7 +17,7 @@ from ostler.server.sessions.work import is_due
 from ostler.wire.events import ErrorData
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart
-from ostler.wire.running import Answer, Connected, Draft, KeptProcess, PermissionAnswer, Prompt, QuestionAnswer
+from ostler.wire.running import Answer, Connected, Draft, PermissionAnswer, ProcessRef, Prompt, QuestionAnswer
 from ostler.wire.sessions import Ask, Turn
 
 log = Log(__name__)
@@ -35,40 +35,40 @@ class Recovery:
 
     async def run(self) -> None:
         """Take over the agents that are still there, and go on with what was begun."""
-        kept = {process.session_id: process for process in await self._runner.kept()}
+        surviving = {process.session_id: process for process in await self._runner.surviving()}
 
         def is_wanted(session_id: str, state: bytes) -> bool:
-            return session_id in kept or _needs_recovery(_state.decode(state))
+            return session_id in surviving or _needs_recovery(_state.decode(state))
 
         wanted = await self._directory.store.unfinished_sessions(TERMINAL, is_wanted)
         lives = [self._directory.enliven(record) for record in wanted]
-        await asyncio.gather(*(self._recover(live, kept.pop(live.id, None)) for live in lives))
-        await asyncio.gather(*map(self._runner.discard, kept.values()))
+        await asyncio.gather(*(self._recover(live, surviving.pop(live.id, None)) for live in lives))
+        await asyncio.gather(*map(self._runner.discard, surviving.values()))
 
-    async def _recover(self, live: LiveSession, kept: KeptProcess | None) -> None:
+    async def _recover(self, live: LiveSession, survivor: ProcessRef | None) -> None:
         try:
-            await self._take_over(live, kept)
+            await self._take_over(live, survivor)
         except Exception as error:  # one session must not keep all others from their server
             log.error("session.not_recovered", session_id=live.id, exc_info=error)
 
-    async def _take_over(self, live: LiveSession, kept: KeptProcess | None) -> None:
+    async def _take_over(self, live: LiveSession, survivor: ProcessRef | None) -> None:
         turn = live.state.turn  # an agent that is adopted may end it at once, and the next one may begin
         lost = AgentLost(reason="the machine stopped while it was there.") if self._directory.store.was_cut else None
         found: Connected | None = None
-        if kept is not None:
-            adopted = await self._adopt(live, kept)
+        if survivor is not None:
+            adopted = await self._adopt(live, survivor)
             lost, found = (adopted, None) if isinstance(adopted, AgentLost) else (lost, adopted)
         transcript = await transcript_of(self._directory.store, live.id, turn.first_sequence - 1 if turn else live.last)
         log.info("session.recovered", session_id=live.id, status=live.state.status, adopted=found is not None)
         await _go_on(live, found, turn, transcript, lost=lost)
 
-    async def _adopt(self, live: LiveSession, kept: KeptProcess) -> Connected | AgentLost:
-        known = await self._directory.store.logs.last_step(live.id, kept.start)
+    async def _adopt(self, live: LiveSession, survivor: ProcessRef) -> Connected | AgentLost:
+        known = await self._directory.store.logs.last_step(live.id, survivor.start)
         try:
-            found = await live.agent.adopt(kept, known=known)
+            found = await live.agent.adopt(survivor, known=known)
         except Exception as error:  # whatever is wrong with it: the session can go on with a new process
             log.error("session.not_adopted", session_id=live.id, exc_info=error)
-            await self._runner.discard(kept)
+            await self._runner.discard(survivor)
             return error if isinstance(error, AgentLost) else AgentLost(reason="it could not be gone on with.")
         for ask_id in _unheard(live, found):
             if (ask := await self._directory.store.logs.find_ask(live.id, ask_id)) is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import assert_never
 
 from ostler.cli.commands.doctor.finding import Check
-from ostler.wire.running import KeptFolder
+from ostler.wire.running import KeeperFolder
 
 OVER = frozenset({"stopped", "completed", "failed", "cancelled"})
 
@@ -22,8 +22,8 @@ def keeper_checks(state_dir: Path) -> Iterator[Check]:
     statuses = _statuses(state_dir / "ostler.db")
     if not found:
         yield Check(level="ok", found="No agent runs, and none has left anything behind")
-    for kept in found:
-        yield _with_server(kept, server) if server else _without_server(kept, statuses)
+    for folder in found:
+        yield _with_server(folder, server) if server else _without_server(folder, statuses)
     yield from _trash(state_dir / "trash", server)
 
 
@@ -46,27 +46,27 @@ def _statuses(database: Path) -> dict[str, str]:
         return {}
 
 
-def _with_server(kept: KeptFolder, server: int) -> Check:
+def _with_server(folder: KeeperFolder, server: int) -> Check:
     """A running server sees to everything; only what it cannot see is worth a warning."""
-    if kept.state == "alive":
-        return Check(level="ok", found=f"{_name(kept)} is at work under server {server}")
-    return Check(level="ok", found=f"{_name(kept)} is {_word(kept)}; server {server} sees to it")
+    if folder.state == "alive":
+        return Check(level="ok", found=f"{_name(folder)} is at work under server {server}")
+    return Check(level="ok", found=f"{_name(folder)} is {_word(folder)}; server {server} sees to it")
 
 
-def _without_server(kept: KeptFolder, statuses: dict[str, str]) -> Check:
-    if statuses.get(kept.session_id, "deleted") in OVER | {"deleted"}:
-        found = f"{_name(kept)} is {_word(kept)}, and its session is {statuses.get(kept.session_id, 'not there')}"
-        return Check(level="warn", found=found, next_step=_farewell(kept))
-    return Check(level="warn", found=f"{_name(kept)} is {_word(kept)}", next_step=_plan(kept))
+def _without_server(folder: KeeperFolder, statuses: dict[str, str]) -> Check:
+    if statuses.get(folder.session_id, "deleted") in OVER | {"deleted"}:
+        found = f"{_name(folder)} is {_word(folder)}, and its session is {statuses.get(folder.session_id, 'not there')}"
+        return Check(level="warn", found=found, next_step=_farewell(folder))
+    return Check(level="warn", found=f"{_name(folder)} is {_word(folder)}", next_step=_plan(folder))
 
 
-def _farewell(kept: KeptFolder) -> str:
-    ends = "ends it and removes" if kept.state in {"alive", "orphaned"} else "removes"
+def _farewell(folder: KeeperFolder) -> str:
+    ends = "ends it and removes" if folder.state in {"alive", "orphaned"} else "removes"
     return f"The next `ostler serve` {ends} what it left."
 
 
-def _plan(kept: KeptFolder) -> str:
-    match kept.state:
+def _plan(folder: KeeperFolder) -> str:
+    match folder.state:
         case "alive":
             return "The next `ostler serve` goes on with it; if none comes, it is stopped after orphan_timeout_seconds."
         case "ended":
@@ -76,17 +76,17 @@ def _plan(kept: KeptFolder) -> str:
         case "lost":
             return "The next `ostler serve` closes its turn, and logs what it still said if the machine ran on since."
         case "unbegun" | "replaced":
-            return _farewell(kept)
+            return _farewell(folder)
         case _:
-            assert_never(kept.state)
+            assert_never(folder.state)
 
 
-def _word(kept: KeptFolder) -> str:
-    match kept.state:
+def _word(folder: KeeperFolder) -> str:
+    match folder.state:
         case "alive":
             return "at work without a server"
         case "ended":
-            return f"over with {kept.exit or 'an unknown code'}"
+            return f"over with {folder.exit or 'an unknown code'}"
         case "orphaned":
             return "alive, but its keeper was killed"
         case "lost":
@@ -96,12 +96,12 @@ def _word(kept: KeptFolder) -> str:
         case "replaced":
             return "older than another process of its session"
         case _:
-            assert_never(kept.state)
+            assert_never(folder.state)
 
 
-def _name(kept: KeptFolder) -> str:
-    who = f"{kept.session_id}.{kept.start}"
-    return f"Agent {who} (process {kept.pid}, keeper {kept.keeper})" if kept.pid else f"Agent {who}"
+def _name(folder: KeeperFolder) -> str:
+    who = f"{folder.session_id}.{folder.start}"
+    return f"Agent {who} (process {folder.pid}, keeper {folder.keeper})" if folder.pid else f"Agent {who}"
 
 
 def _trash(folder: Path, server: int | None) -> Iterator[Check]:
