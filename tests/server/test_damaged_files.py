@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ostler.runner.installs.installed import Shelf
+from ostler.runner.installs.installed import InstalledVersions
 from ostler.runner.runtimes.memories import Memories
 from tests.serving import wait_until
 from tests.tasks.ordering import done, new_session, say, task, task_server
@@ -103,4 +103,4 @@ def test_a_memory_comes_back_as_it_was_though_nobody_knows_whose_it_was(
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_list_of_installed_versions_is_an_empty_one(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     (tmp_path / "manifest.json").write_bytes(damage(b'{"current": "1", "installed": {}}'))
-    assert Shelf(tmp_path).records() == []
+    assert InstalledVersions(tmp_path).records() == []

@@ -39,7 +39,7 @@ from ostler.wire.tasks import RuntimeInfo
 _CHUNK = 2**18
 _IN_MEMORY = 4 * 2**20
 _REFS_SECONDS = 60.0
-_REFS_KEPT = 100
+_MOST_REFS = 100
 W = TypeVar("W")
 R = TypeVar("R")
 
@@ -125,11 +125,11 @@ class LocalWorkspaces:
 
     async def keep_only(self, workspaces: set[str]) -> None:
         """Remove what no session and no kept setup has."""
-        kept = workspaces | self._setups.workspaces()
+        needed = workspaces | self._setups.workspaces()
         for found in self._library.all():
-            if found.id not in kept:
+            if found.id not in needed:
                 await self.destroy(found.id)
-        await asyncio.to_thread(self._memories.keep_only, kept)
+        await asyncio.to_thread(self._memories.keep_only, needed)
 
     async def enter(self, spec: AgentSpec, launch: Launch) -> Launch:
         """The launch of an agent inside its workspace."""
@@ -142,10 +142,10 @@ class LocalWorkspaces:
     async def snapshot(self, workspace: str, note: str, *, agent: str, home: str) -> FrozenState:
         """Keep files and memory."""
         made = await self._library.snapshot(workspace, note)
-        kept = False
+        saved = False
         if agent not in self._remote_memory:
-            kept = await asyncio.to_thread(self._memories.keep, workspace, made.id, home)
-        return FrozenState(id=made.id, workspace=workspace, tree=made.tree, memory_kept=kept, too_large=made.too_large)
+            saved = await asyncio.to_thread(self._memories.keep, workspace, made.id, home)
+        return FrozenState(id=made.id, workspace=workspace, tree=made.tree, memory_kept=saved, too_large=made.too_large)
 
     async def restore(self, workspace: str, snapshot: str, *, home: str, with_memory: bool) -> None:
         """Bring files and memory back."""
@@ -182,7 +182,7 @@ class LocalWorkspaces:
         found = await self._library.refs(GitSource(url=url, credential=_credential(repo)))
         if repo.credential is None:
             self._refs[url] = time.monotonic(), found
-            if len(self._refs) > _REFS_KEPT:
+            if len(self._refs) > _MOST_REFS:
                 del self._refs[next(iter(self._refs))]
         return found
 

@@ -73,7 +73,7 @@ def push(states: States, order: Push, *, sleep: Callable[[float], None] = time.s
 def _commit(states: States, workspace: Workspace, order: Push) -> tuple[str, tuple[str, ...]]:
     """A commit of the snapshot, the last one again if it would be the same; and the submodules that it leaves out."""
     state = states.state(workspace.id, order.snapshot)
-    original, done = states.handed_over(workspace.id, state.tree)
+    original, done = states.delivered_trees(workspace.id, state.tree)
     tree, left_out = states.as_commit(workspace.id, done)
     if tree == states.as_commit(workspace.id, original)[0]:
         if left_out:
@@ -126,10 +126,10 @@ def _moment(states: States, order: Push) -> str:
 
 def _tree_and_text(git: Git, repository: Path, commit: str) -> tuple[str, str]:
     try:
-        said = git.run("show", "-s", "--format=%T%n%B", commit, repository=repository)
+        shown = git.run("show", "-s", "--format=%T%n%B", commit, repository=repository)
     except GitFailed:
         return "", ""
-    tree, _, message = said.decode(errors="replace").partition("\n")
+    tree, _, message = shown.decode(errors="replace").partition("\n")
     return tree, message.strip()
 
 

@@ -89,9 +89,9 @@ class Caller:
         return answer.status_code, _decoded(answer)
 
     def _words(self, answer: httpx.Response) -> str:
-        said = answer.text[:500].replace(self._secret, "***") if self._secret else answer.text[:500]
+        body = answer.text[:500].replace(self._secret, "***") if self._secret else answer.text[:500]
         hint = {401: " Check the credential.", 403: " Check what the credential may do.", 404: " Check the repository."}
-        return f"the forge answers {answer.status_code}: {said or 'nothing'}.{hint.get(answer.status_code, '')}"
+        return f"the forge answers {answer.status_code}: {body or 'nothing'}.{hint.get(answer.status_code, '')}"
 
 
 def _retry_after(answer: httpx.Response) -> float | None:

@@ -25,12 +25,12 @@ from ostler.wire.provisioning import DeliveryOrder, DeliveryResult
 
 async def carry_out(library: WorkspaceLibrary, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
     """Hand a snapshot over as it was wished, and tell what it lacks."""
-    result = await _handed_over(library, policy, order)
+    result = await _deliver(library, policy, order)
     state = await library.threads.alone(order.workspace, lambda: library.states.state(order.workspace, order.snapshot))
     return msgspec.structs.replace(result, too_large=state.too_large)
 
 
-async def _handed_over(library: WorkspaceLibrary, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
+async def _deliver(library: WorkspaceLibrary, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
     match order.mode:
         case "patch":
             with tempfile.TemporaryFile() as file:

@@ -53,7 +53,7 @@ async def deliver_patch(library: WorkspaceLibrary, workspace: str, target: Binar
     """Write a patch that `git apply` takes on the untouched original; gives its size."""
     states, alone = library.states, library.threads.alone
     after = await alone(workspace, lambda: states.state(workspace, snapshot))
-    before, done = await alone(workspace, lambda: states.handed_over(workspace, after.tree))
+    before, done = await alone(workspace, lambda: states.delivered_trees(workspace, after.tree))
     if before == done:
         raise nothing_but(workspace, after.too_large)
     return await library.files.write_patch(workspace, target, new=snapshot)

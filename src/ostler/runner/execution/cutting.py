@@ -43,7 +43,7 @@ class Cutter:
     def shortened(self, size: int) -> Draft:
         """The agent's frame was cut before it was read; what tells so."""
         self._has_marks = True
-        return _told(f"{size} bytes")
+        return _cut_notice(f"{size} bytes")
 
     def fitted(self, output: T) -> T:
         """What the agent says about itself: names and lists of them."""
@@ -51,24 +51,24 @@ class Cutter:
 
     def cut(self, drafts: Sequence[Draft]) -> list[Draft]:
         """The drafts as they are kept."""
-        kept: list[Draft] = []
+        fitting_drafts: list[Draft] = []
         for draft in drafts:
             match draft.data:
                 case ItemDeltaData() as data:
-                    kept += self._delta(draft, data)
+                    fitting_drafts += self._delta(draft, data)
                 case TerminalOutputData() as data:
-                    kept += self._printed(draft, data)
+                    fitting_drafts += self._printed(draft, data)
                 case ItemStartedData(item=item):
                     draft.data = ItemStartedData(item=self._cut_item(item, 0))
-                    kept.append(draft)
+                    fitting_drafts.append(draft)
                 case ItemCompletedData(item=item):
-                    said, printed = (self._grown.pop(key + item.item_id, 0) for key in ("", _TERMINAL))
-                    draft.data = ItemCompletedData(item=self._cut_item(item, max(said, printed) - self._most))
-                    kept.append(draft)
+                    written, printed = (self._grown.pop(key + item.item_id, 0) for key in ("", _TERMINAL))
+                    draft.data = ItemCompletedData(item=self._cut_item(item, max(written, printed) - self._most))
+                    fitting_drafts.append(draft)
                 case _:
-                    kept += self._other(draft)
+                    fitting_drafts += self._other(draft)
             draft.raw = _cut_raw(draft.raw)
-        return kept
+        return fitting_drafts
 
     def _delta(self, draft: Draft, data: ItemDeltaData) -> list[Draft]:
         size = sum(map(len, _texts(data.delta)))
@@ -98,7 +98,7 @@ class Cutter:
             self._has_marks = False
         fitting = Fitting(self._in_others)
         draft.data = fitting.struct(draft.data)
-        return [draft] if not fitting.cut else [_told(f"{fitting.cut} characters"), draft]
+        return [draft] if not fitting.cut else [_cut_notice(f"{fitting.cut} characters"), draft]
 
     def _room(self, key: str, size: int) -> int | None:
         """How much of a piece is kept; the first that does not fit carries the mark, those after it are left out."""
@@ -126,7 +126,7 @@ class Cutter:
         return msgspec.structs.replace(fit, content=(*fit.content, StatusPart(label="cut", detail=detail)))
 
 
-def _told(how_much: str) -> Draft:
+def _cut_notice(how_much: str) -> Draft:
     message = f"The agent sent more than is kept: {how_much} of its long texts were cut (see max_item_length)."
     return Draft("notice", NoticeData(severity="warning", message=message, code="cut"), "daemon", synthetic=True)
 

@@ -81,9 +81,9 @@ class Dialogue:
 
     def log(self, *drafts: Draft) -> None:
         """Add to what should be logged, within bounds."""
-        kept = self._cutter.cut(drafts)
+        fitting = self._cutter.cut(drafts)
         if self.steps > self.known:
-            self._drafts += kept
+            self._drafts += fitting
 
     def take_sends(self) -> list[bytes]:
         """The frames to send so far, as they are written, once."""

@@ -9,7 +9,7 @@ import msgspec
 
 from ostler.runner.execution.trimming import Trimmer
 
-KEPT_OF_OVERLONG = 65536
+HEAD_OF_OVERLONG = 65536
 LONGEST_QUESTION = 4096
 _LENGTH = re.compile(rb"content-length:[ \t]{0,9}(\d{1,15})[ \t]{0,9}\r?\Z", re.IGNORECASE)
 _LONGEST_HEADER = 60
@@ -125,7 +125,7 @@ class _LongFrame:
         seen = piece[: self._limit - self._seen]
         self._seen += len(seen)
         self._hash.update(seen)
-        self._head += seen[: KEPT_OF_OVERLONG - len(self._head)]
+        self._head += seen[: HEAD_OF_OVERLONG - len(self._head)]
         self._trimmer.feed(piece)
         return self._trimmer.settled > self._limit
 

@@ -33,28 +33,28 @@ Ask = PermissionData | QuestionData
 class _OpenItem:
     """An item that has started, with what its deltas said so far."""
 
-    __slots__ = ("_said", "_size", "item")
+    __slots__ = ("_collected", "_size", "item")
 
     def __init__(self, item: Item, most_characters: int) -> None:
         self.item = item
-        self._said = Collected(most_characters)
+        self._collected = Collected(most_characters)
         self._size = 0
 
     @property
     def has_grown(self) -> bool:
-        return bool(self._said)
+        return bool(self._collected)
 
     def grow(self, delta: ContentPart) -> None:
         if self._size > MOST_COLLECTED_BYTES:
             return
-        count = len(self._said)
-        self._said.add(delta)
-        if len(self._said) > count:  # text that goes on is kept in bounds where it is collected
+        count = len(self._collected)
+        self._collected.add(delta)
+        if len(self._collected) > count:  # text that goes on is kept in bounds where it is collected
             self._size += _BYTES_OF_PART + len(msgspec.json.encode(delta))
 
     def content(self) -> tuple[ContentPart, ...]:
         """What it would hold if nothing more came."""
-        parts = [*self.item.content, *self._said.whole()]
+        parts = [*self.item.content, *self._collected.whole()]
         if self._size > MOST_COLLECTED_BYTES:
             parts.append(StatusPart(label="cut", detail="Only the beginning is kept here."))
         return tuple(parts)

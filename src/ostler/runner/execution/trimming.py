@@ -36,7 +36,7 @@ class Trimmer:
         """`longest` is how many bytes of JSON one text may have."""
         self._longest = longest
         self._half = max(0, longest - _MARK_ROOM) // 2
-        self._kept = bytearray()
+        self._output = bytearray()
         self._began: int | None = None
         """Where the text under way begins, while one is."""
         self._size = 0
@@ -49,7 +49,7 @@ class Trimmer:
     @property
     def settled(self) -> int:
         """How many bytes are kept for sure."""
-        return len(self._kept) if self._began is None else self._began
+        return len(self._output) if self._began is None else self._began
 
     def feed(self, piece: bytes) -> None:
         """Take the next piece."""
@@ -62,14 +62,14 @@ class Trimmer:
         """The frame is over: all that is kept of it."""
         if self._began is not None:
             self._close()
-        return bytes(self._kept) + self._carry
+        return bytes(self._output) + self._carry
 
     def _outside(self, piece: bytes, at: int) -> int:
         quote = piece.find(b'"', at)
         end = len(piece) if quote < 0 else quote + 1
-        self._kept += piece[at:end]
+        self._output += piece[at:end]
         if quote >= 0:
-            self._began, self._size = len(self._kept), 0
+            self._began, self._size = len(self._output), 0
         return end
 
     def _inside(self, piece: bytes, at: int) -> int:
@@ -78,7 +78,7 @@ class Trimmer:
         self._grow(piece[at:end])
         if end < len(piece) and piece[end] == ord('"'):
             self._close()
-            self._kept += b'"'
+            self._output += b'"'
             return end + 1
         self._carry = piece[end:]  # nothing, or the first half of an escape
         return len(piece)
@@ -90,11 +90,11 @@ class Trimmer:
             if len(self._tail) > self._half + _SLACK:
                 del self._tail[: len(self._tail) - self._half - 1]  # the byte before tells where it can begin
             return
-        self._kept += text
+        self._output += text
         if self._began is not None and self._size > self._longest:
             head = self._began + self._half
-            self._tail = self._kept[head:]
-            del self._kept[head:]
+            self._tail = self._output[head:]
+            del self._output[head:]
 
     def _close(self) -> None:
         """A text is over; if it was too long, only its beginning and its end stay."""
@@ -102,12 +102,12 @@ class Trimmer:
         self._began = self._tail = None
         if tail is None:
             return
-        del self._kept[_whole_until(self._kept, began) :]
+        del self._output[_whole_until(self._output, began) :]
         del tail[: _whole_from(tail, max(0, len(tail) - self._half))]
-        dropped = self._size - (len(self._kept) - began) - len(tail)
+        dropped = self._size - (len(self._output) - began) - len(tail)
         self.cut += dropped
-        self._kept += _MARK % dropped
-        self._kept += tail
+        self._output += _MARK % dropped
+        self._output += tail
 
 
 def _whole_until(text: bytearray, began: int) -> int:

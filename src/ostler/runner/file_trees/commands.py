@@ -34,7 +34,7 @@ def run_tool(command: Sequence[str], *, seconds: float = _SECONDS) -> str:
     with child, current_stop().watching(child):
         too_late.start()
         try:
-            printed, said = (stream.decode(errors="replace") for stream in child.communicate())
+            printed, complaints = (stream.decode(errors="replace") for stream in child.communicate())
         finally:
             was_in_time = too_late.is_alive()
             too_late.cancel()
@@ -43,5 +43,5 @@ def run_tool(command: Sequence[str], *, seconds: float = _SECONDS) -> str:
     check_wanted()
     if not was_in_time:
         raise ToolFailed(110, f"{command[0]} did not end within {seconds:g} seconds")
-    lines = said.strip().splitlines() or [f"{command[0]} ended with code {child.returncode}"]
+    lines = complaints.strip().splitlines() or [f"{command[0]} ended with code {child.returncode}"]
     raise ToolFailed(5, lines[-1])

@@ -198,7 +198,7 @@ class _Copier:
 
 def _dress(source: int, target: int, status: os.stat_result) -> None:
     """Give a copy the attributes, owner, mode and times of the original."""
-    for name in filter(_is_kept, os.listxattr(source)):
+    for name in filter(_is_copied, os.listxattr(source)):
         with suppress(OSError):
             os.setxattr(target, name, os.getxattr(source, name))
     if _ROOT and (status.st_uid or status.st_gid):
@@ -207,7 +207,7 @@ def _dress(source: int, target: int, status: os.stat_result) -> None:
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def _is_kept(attribute: str) -> bool:
+def _is_copied(attribute: str) -> bool:
     """Whether an attribute is copied: those of users, and of an overlay only what hides a folder below."""
     return attribute.endswith(".overlay.opaque") or (attribute.startswith("user.") and ".overlay." not in attribute)
 

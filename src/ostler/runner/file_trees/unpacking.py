@@ -64,10 +64,10 @@ def _answer(archive: Path, target: Path, limits: UnpackLimits, stop: Stop) -> _A
         stack.callback(kill_group, child)
         stack.enter_context(stop.watching(child))
         try:
-            said, _ = child.communicate(timeout=limits.seconds)
+            answer, _ = child.communicate(timeout=limits.seconds)
         except subprocess.TimeoutExpired:
             return _Answer(refused=f"it takes longer than {limits.seconds:g} seconds.")
     try:
-        return msgspec.json.decode(said, type=_Answer)
+        return msgspec.json.decode(answer, type=_Answer)
     except msgspec.DecodeError:
         return _Answer(refused=f"unpacking it was broken off (code {child.returncode}).")

@@ -84,7 +84,7 @@ class Vendor:
 
     def _save(self, client: httpx.Client, url: str, file: Path) -> str:
         """Store the file; gives its SHA-256."""
-        digest, size, told = hashlib.sha256(), 0, 0
+        digest, size, reported = hashlib.sha256(), 0, 0
         with client.stream("GET", url) as answer, file.open("wb") as out:
             answer.raise_for_status()
             for chunk in answer.iter_bytes():
@@ -94,8 +94,8 @@ class Vendor:
                 size += len(chunk)
                 if size > _MOST_BYTES:
                     raise SourceFailed(f"{url} is larger than {_MOST_BYTES} bytes")
-                if size - told >= _TELL_EVERY:
-                    told = size
+                if size - reported >= _TELL_EVERY:
+                    reported = size
                     self._box.progress(f"downloaded {size // 10**6} MB")
         return digest.hexdigest()
 

@@ -28,11 +28,11 @@ class Underway:
 
     async def follow(self) -> AsyncIterator[str]:
         """What it says, from its beginning to its end."""
-        told = 0
-        while told < len(self.lines) or not self.result.done():
-            if told < len(self.lines):
-                yield self.lines[told]
-                told += 1
+        read = 0
+        while read < len(self.lines) or not self.result.done():
+            if read < len(self.lines):
+                yield self.lines[read]
+                read += 1
             else:
                 self._changed.clear()
                 await self._changed.wait()

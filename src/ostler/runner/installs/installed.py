@@ -41,7 +41,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     installed: dict[str, Record] = msgspec.field(default_factory=dict)
 
 
-class Shelf:
+class InstalledVersions:
     """All versions of one program."""
 
     def __init__(self, folder: Path) -> None:

@@ -13,7 +13,7 @@ from ostler.agents.adapter import Installation
 from ostler.agents.sources import Download, Npm, Pypi, Source
 from ostler.base.errors import InstallFailed, Stopping
 from ostler.runner.installs import pypi
-from ostler.runner.installs.installed import Record, Shelf
+from ostler.runner.installs.installed import InstalledVersions, Record
 from ostler.runner.installs.npm import Node, Packages, machine_node, wheel_node
 from ostler.runner.installs.toolbox import ChecksumWrong, Progress, SourceFailed, Stopped, Toolbox
 
@@ -65,12 +65,12 @@ class Installer:
 
     def records(self, agent: str) -> list[Record]:
         """The versions of an agent that are installed, the current one first."""
-        return self._shelf(agent).records()
+        return self._versions(agent).records()
 
     def current(self, agent: str) -> Installation | None:
         """How to run the current version."""
-        shelf = self._shelf(agent)
-        return next(map(shelf.installation, shelf.records()), None)
+        versions = self._versions(agent)
+        return next(map(versions.installation, versions.records()), None)
 
     def install(
         self,
@@ -131,13 +131,13 @@ class Installer:
         self, name: str, source: str, wanted: str, build: Build, box: Toolbox, *, chosen: bool = False
     ) -> Installation:
         """The program from its shelf; built first if it does not stand there."""
-        shelf = self._shelf(name)
-        with shelf.locked(box.wait_for_others) as lock:
-            for record in shelf.records():
+        versions = self._versions(name)
+        with versions.locked(box.wait_for_others) as lock:
+            for record in versions.records():
                 if (record.source, record.wanted) == (source, wanted):
-                    shelf.choose(msgspec.structs.replace(record, chosen=chosen or record.chosen))
-                    return shelf.installation(record)
-            with shelf.staging() as staging:
+                    versions.choose(msgspec.structs.replace(record, chosen=chosen or record.chosen))
+                    return versions.installation(record)
+            with versions.staging() as staging:
                 content = staging / "content"
                 content.mkdir()
                 built = build(content, lock)
@@ -149,11 +149,11 @@ class Installer:
                     interpreter=built.interpreter,
                     chosen=chosen,
                 )
-                shelf.put(content, record)
-        return shelf.installation(record)
+                versions.put(content, record)
+        return versions.installation(record)
 
-    def _shelf(self, name: str) -> Shelf:
-        return Shelf(self._root / name)
+    def _versions(self, name: str) -> InstalledVersions:
+        return InstalledVersions(self._root / name)
 
     # Tools
 

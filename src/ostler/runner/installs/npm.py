@@ -98,10 +98,10 @@ class Packages:
         except SourceFailed as error:
             package = modules / self.main
             try:
-                told = msgspec.json.decode((package / "package.json").read_bytes(), type=_Package).bin
+                programs = msgspec.json.decode((package / "package.json").read_bytes(), type=_Package).bin
             except (OSError, msgspec.MsgspecError):
                 raise error from None
-            named = next(iter(told.values()), None) if isinstance(told, dict) else told
+            named = next(iter(programs.values()), None) if isinstance(programs, dict) else programs
             if named is None or not (package / named).resolve().is_relative_to(package.resolve()):
                 raise
             return the_program(package, named.removeprefix("./"))

@@ -32,14 +32,14 @@ def find_python(box: Toolbox, version: str) -> str:
     """A Python of this version on the machine, also one that pyenv keeps; else its number, for uv to find or fetch."""
     name = f"python{version}"
     pyenv = box.environ.get("PYENV_ROOT") or f"{box.environ.get('HOME', '')}/.pyenv"
-    kept = Path(pyenv).glob(f"versions/{version}.*/bin/{name}")
-    found = [sys.executable, shutil.which(name, path=box.search), *map(str, kept)]
+    others = Path(pyenv).glob(f"versions/{version}.*/bin/{name}")
+    found = [sys.executable, shutil.which(name, path=box.search), *map(str, others)]
     tell = ("-c", "import sys; print('%d.%d' % sys.version_info[:2])")
     return next((path for path in found if path and box.ask(path, *tell) == version), version)
 
 
 class Python:
-    """uv, with the index settings of pip told to it."""
+    """uv, with the index settings of pip passed on to it."""
 
     def __init__(self, uv: tuple[str, ...], box: Toolbox, lock: int) -> None:
         self._uv = uv
@@ -67,6 +67,6 @@ class Python:
 
     def _run(self, content: Path, *arguments: str) -> None:
         given = self._box.environ
-        told = {uv: given[pip] for pip, uv in _UV_NAMES.items() if pip in given and uv not in given}
+        index = {uv: given[pip] for pip, uv in _UV_NAMES.items() if pip in given and uv not in given}
         quiet = {"UV_CACHE_DIR": str(content.with_name("cache")), "UV_NO_PROGRESS": "1"}
-        self._box.run(content.parent, *self._uv, *arguments, lock=self._lock, **told, **quiet)
+        self._box.run(content.parent, *self._uv, *arguments, lock=self._lock, **index, **quiet)

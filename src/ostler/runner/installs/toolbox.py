@@ -14,7 +14,7 @@ from threading import Event
 from ostler.runner.processes.helpers import marked
 
 Progress = Callable[[str], None]
-_TOLD = re.compile(
+_PASSED_ON = re.compile(
     r"(?i)PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|PYENV_\w+|\w+_PROXY|SSL_CERT_\w+|NODE_EXTRA_CA_CERTS"
     r"|REQUESTS_CA_BUNDLE|NPM_CONFIG_\w+|PIP_\w+|UV_\w+"
 )
@@ -62,14 +62,14 @@ class Toolbox:
     def __init__(
         self, environ: Mapping[str, str], search: Sequence[str], *, seconds: float, stop: Event, progress: Progress
     ) -> None:
-        told = {name: value for name, value in environ.items() if _TOLD.fullmatch(name)}
-        self.environ = {**_machine_trust(), **told}
+        passed_on = {name: value for name, value in environ.items() if _PASSED_ON.fullmatch(name)}
+        self.environ = {**_machine_trust(), **passed_on}
         self.search = os.pathsep.join(search)
         self.progress = progress
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
         self._stop = stop
-        self._told_of_others = False
+        self._reported_others = False
 
     def check(self) -> None:
         """Raise if there is no time left, or nobody wants this any more."""
@@ -80,8 +80,8 @@ class Toolbox:
 
     def wait_for_others(self) -> None:
         """Wait a moment while somebody else installs the same."""
-        if not self._told_of_others:
-            self._told_of_others = True
+        if not self._reported_others:
+            self._reported_others = True
             self.progress("waiting for another installation of it")
         self._pause()
 

@@ -21,7 +21,7 @@ class Versions:
     def __init__(self, environ: Mapping[str, str], search: Sequence[str]) -> None:
         self._environ = {name: environ[name] for name in ("LANG", "TZ") if name in environ}
         self._environ["PATH"] = ":".join(search)
-        self._told: dict[tuple[str, float], asyncio.Task[str | None]] = {}
+        self._answers: dict[tuple[str, float], asyncio.Task[str | None]] = {}
 
     async def of(self, installation: Installation) -> str | None:
         """The version of a program, or None if it does not tell."""
@@ -29,9 +29,9 @@ class Versions:
             return installation.version
         if (key := _identity(installation.path)) is None:
             return None
-        if key not in self._told:
-            self._told[key] = asyncio.create_task(asyncio.to_thread(self._ask, installation.command))
-        return await asyncio.shield(self._told[key])
+        if key not in self._answers:
+            self._answers[key] = asyncio.create_task(asyncio.to_thread(self._ask, installation.command))
+        return await asyncio.shield(self._answers[key])
 
     def _ask(self, command: Sequence[str]) -> str | None:
         with tempfile.TemporaryDirectory(prefix="ostler-", ignore_cleanup_errors=True) as home:

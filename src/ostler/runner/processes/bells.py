@@ -23,7 +23,7 @@ class Bells:
         self._recent: set[int] = set()
         self._since = 0.0
         self._gather_seconds = GATHER_SECONDS
-        self._looked_at = self._worked = 0.0
+        self._looked_at = self._cpu_seconds = 0.0
         self._pause: asyncio.TimerHandle | None = None
         """When the bells are heard next, while many ring; otherwise the loop tells."""
 
@@ -82,9 +82,9 @@ class Bells:
         now = time.monotonic()
         if now - self._looked_at < _LOOK_SECONDS:
             return
-        worked = time.process_time()
-        share = (worked - self._worked) / (now - self._looked_at)
-        self._looked_at, self._worked = now, worked
+        cpu_seconds = time.process_time()
+        share = (cpu_seconds - self._cpu_seconds) / (now - self._looked_at)
+        self._looked_at, self._cpu_seconds = now, cpu_seconds
         longer = self._gather_seconds * (1.5 if share > _BUSY else 1 / 1.5 if share < _BUSY / 2 else 1)
         self._gather_seconds = min(max(longer, GATHER_SECONDS), LONGEST_SECONDS)
 

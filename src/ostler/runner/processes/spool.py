@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 OUTPUT, STDERR, SOCKET, RUNNING, END = "output", "stderr", "socket", "running", "end"
 MOST_STDERR = 2**20
-KEPT_STDERR = 2**18
+STDERR_HALF = 2**18
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
@@ -78,8 +78,8 @@ class Spool:
             data = os.pread(whole, self._stderr_size, 0)
         finally:
             os.close(whole)
-        head = data.rfind(b"\n", 0, KEPT_STDERR) + 1 or KEPT_STDERR
-        tail = max(data.find(b"\n", len(data) - KEPT_STDERR) + 1, head)
+        head = data.rfind(b"\n", 0, STDERR_HALF) + 1 or STDERR_HALF
+        tail = max(data.find(b"\n", len(data) - STDERR_HALF) + 1, head)
         self._replace(STDERR, data[:head] + data[tail:])
         self.dropped_lines += data.count(b"\n", head, tail)
         self._stderr_size = head + len(data) - tail

@@ -73,8 +73,8 @@ class StderrLog:
     def last_line(self) -> str:
         """The last line that says something, for one-line messages."""
         unfinished = [self._shown()] if self._partial_size else []
-        said = [line for line in [*self._head, *self._tail, *unfinished] if line.strip()]
-        return _text(said[-1:]).strip()
+        filled = [line for line in [*self._head, *self._tail, *unfinished] if line.strip()]
+        return _text(filled[-1:]).strip()
 
 
 def _text(lines: list[bytes]) -> str:

@@ -90,20 +90,20 @@ def freeze(
     calm = False
     deadline = time.monotonic() + seconds
     while not calm and time.monotonic() < deadline:
-        seen, moving = set(), False
+        seen, running = set(), False
         bury()
         for pid in descendants(root, spare):
             seen.add(pid)
             if pid not in signalled:
                 send_signal(pid, signal.SIGSTOP)
                 signalled.add(pid)
-                moving = True
+                running = True
             elif pid not in resting:
                 state = state_of(pid)
-                moving |= state not in _STILL
+                running |= state not in _STILL
                 if state in _STILL - {b"D"}:
                     resting.add(pid)
-        calm = not moving and seen == before
+        calm = not running and seen == before
         before = seen
 
 

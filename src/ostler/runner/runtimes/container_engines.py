@@ -25,7 +25,7 @@ _ENGINES = ("docker", "podman")
 _ENGINE_VARIABLES = ("DOCKER_HOST", "CONTAINER_HOST")
 _LOOK_AGAIN_SECONDS = 30.0
 _CHUNK = 65536
-_KEPT_WORDS = 65536
+_MOST_OUTPUT = 65536
 _LAST_WORDS = 400
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _MOST_IN_A_LINE = 60_000
@@ -90,9 +90,9 @@ class Engines:
         for name in _ENGINES:
             path = shutil.which(name, path=self._environ.get("PATH"))
             if path is not None:
-                code, said = await self.run((path, "info"), ANSWER_SECONDS)
+                code, output = await self.run((path, "info"), ANSWER_SECONDS)
                 if code == 0:
-                    return Engine(path, "buildahVersion" in said)  # a program called docker may be podman
+                    return Engine(path, "buildahVersion" in output)  # a program called docker may be podman
         return None
 
     @property
@@ -103,9 +103,9 @@ class Engines:
 
     async def must(self, command: tuple[str, ...], problem: str) -> None:
         """Run a command that may take long; raises with what it said."""
-        code, said = await self.run(command, WORK_SECONDS)
+        code, output = await self.run(command, WORK_SECONDS)
         if code != 0:
-            raise RuntimeRefused(runtime="devcontainer", reason=f"{problem}: {said[-_LAST_WORDS:] or f'code {code}'}")
+            raise RuntimeRefused(runtime="devcontainer", reason=f"{problem}: {output[-_LAST_WORDS:] or f'code {code}'}")
 
     async def run(self, command: tuple[str, ...], seconds: float) -> tuple[int, str]:
         """The exit code of a command and the last it said; it never outlives this call."""
@@ -119,11 +119,11 @@ class Engines:
             stderr=asyncio.subprocess.STDOUT,
         )
         tame(process.pid, cpu_seconds=seconds)
-        said = b""
+        output = b""
         try:
             async with asyncio.timeout(seconds):
                 while process.stdout is not None and (chunk := await process.stdout.read(_CHUNK)):
-                    said = (said + chunk)[-_KEPT_WORDS:]
+                    output = (output + chunk)[-_MOST_OUTPUT:]
                 await process.wait()
         except TimeoutError:
             return 124, f"{Path(command[0]).name} did not answer within {seconds:g} seconds"
@@ -131,7 +131,7 @@ class Engines:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        return process.returncode or 0, said.decode(errors="replace").strip()
+        return process.returncode or 0, output.decode(errors="replace").strip()
 
     # What its commands are made of
 

@@ -27,17 +27,17 @@ def find_credentials(
     credentials: Sequence[Credential], *, environ: Mapping[str, str], home: Path | None
 ) -> tuple[Found, ...]:
     """The first place of each credential that has one; without a home only variables are looked at."""
-    places = (next(_places(credential, environ, home), None) for credential in credentials)
-    return tuple(filter(None, places))
+    found = (next(_sources(credential, environ, home), None) for credential in credentials)
+    return tuple(filter(None, found))
 
 
-def _places(credential: Credential, environ: Mapping[str, str], home: Path | None) -> Iterator[Found]:
+def _sources(credential: Credential, environ: Mapping[str, str], home: Path | None) -> Iterator[Found]:
     for variable in credential.env:
         if value := environ.get(variable, "").strip():
             yield Found(name=credential.name, source=f"variable {variable}", value=value)
     for file, key in credential.files:
-        if home is not None and (kept := _value_in(home / file, key)) is not None:
-            yield Found(name=credential.name, source=f"file ~/{file}", value=kept)
+        if home is not None and (stored := _value_in(home / file, key)) is not None:
+            yield Found(name=credential.name, source=f"file ~/{file}", value=stored)
 
 
 def _value_in(file: Path, key: str) -> str | None:

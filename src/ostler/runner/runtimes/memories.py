@@ -26,13 +26,13 @@ class Memories:
 
     def keep(self, workspace: str, snapshot: str, home: str) -> bool:
         """Copy a home; False if there is none, or it is too large to be copied after every turn."""
-        files = _worth_keeping(Path(home))
+        files = _files_to_copy(Path(home))
         if files is None or not files:
             return False
         place = self._place(workspace, snapshot)
         fresh = place.with_name(f".{place.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
-        earlier = max((kept for kept in place.parent.glob("snp_*") if kept.is_dir()), default=None)
+        earlier = max((folder for folder in place.parent.glob("snp_*") if folder.is_dir()), default=None)
         try:
             for file in files:
                 _copy(Path(home) / file, fresh / file, earlier / file if earlier is not None else None)
@@ -92,7 +92,7 @@ def _letters(workspace: str) -> str:
     return workspace.rpartition("_")[2]
 
 
-def _worth_keeping(home: Path) -> list[Path] | None:
+def _files_to_copy(home: Path) -> list[Path] | None:
     """The files of a home, relative to it; None when they are too many or too large."""
     files: list[Path] = []
     size = 0

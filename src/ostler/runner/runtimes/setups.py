@@ -24,7 +24,7 @@ from ostler.runner.workspaces.records import read_record, write_record
 from ostler.wire.provisioning import SetupOutcome
 from ostler.wire.workspaces import Workspace
 
-_KEPT = 8
+_MOST_RESULTS = 8
 _LINE = 2000
 _LAST_LINES = 5
 _STOP_SECONDS = 1.0
@@ -33,7 +33,7 @@ _LABEL = "setup"
 _NICENESS = "5"
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class SetupResult(msgspec.Struct, frozen=True, kw_only=True):
     """A workspace that was set up, and its state then."""
 
     workspace: str
@@ -55,7 +55,7 @@ class Setups:
 
     def workspaces(self) -> set[str]:
         """Those that hold kept results."""
-        return {kept.workspace for file in self._files() if (kept := read_record(file, Kept)) is not None}
+        return {result.workspace for file in self._files() if (result := read_record(file, SetupResult)) is not None}
 
     async def create(self, order: Order, command: str, progress: Progress) -> tuple[Workspace, SetupOutcome]:
         """A workspace that is set up; of several that want the same, one runs the command and the others wait."""
@@ -72,12 +72,12 @@ class Setups:
         return fresh, "run"
 
     async def _forked(self, file: Path) -> Workspace | None:
-        kept = read_record(file, Kept)
-        if kept is None:
+        result = read_record(file, SetupResult)
+        if result is None:
             return None
         os.utime(file)
         try:
-            return await self._library.fork(kept.snapshot)
+            return await self._library.fork(result.snapshot)
         except (SnapshotNotFound, WorkspaceNotFound):
             await asyncio.to_thread(file.unlink, missing_ok=True)
             return None
@@ -87,13 +87,13 @@ class Setups:
         made = await self._library.snapshot(workspace.id, _LABEL)
         template = await self._library.fork(made.id)
         state = await self._library.snapshot(template.id, _LABEL)
-        write_record(file, Kept(workspace=template.id, snapshot=state.id))
+        write_record(file, SetupResult(workspace=template.id, snapshot=state.id))
         self._library.rest(template.id)
-        for old in self._files()[:-_KEPT]:
-            kept = read_record(old, Kept)
+        for old in self._files()[:-_MOST_RESULTS]:
+            result = read_record(old, SetupResult)
             old.unlink(missing_ok=True)
-            if kept is not None:
-                await self._library.destroy(kept.workspace)
+            if result is not None:
+                await self._library.destroy(result.workspace)
 
     def _files(self) -> list[Path]:
         return sorted((self._root / "kept").glob("*.json"), key=lambda file: file.stat().st_mtime)

@@ -88,10 +88,10 @@ class Creation:
         )
 
     def _make(self, record: WorkspaceRecord, provider: Provider, origin: Origin, origin_tree: str) -> Workspace:
-        spot = self._storage.spot(record)
-        spot.place.mkdir(mode=0o700)
-        throw = partial(self._storage.trash.throw, spot.place, provider.kind)
-        with undone_by(throw), undone_by(lambda: provider.release(spot)):
+        location = self._storage.location(record)
+        location.folder.mkdir(mode=0o700)
+        throw = partial(self._storage.trash.throw, location.folder, provider.kind)
+        with undone_by(throw), undone_by(lambda: provider.release(location)):
             record = filled(self._storage, record, provider, origin, origin_tree)
             check_wanted()
             self._storage.remember(record)
@@ -103,7 +103,7 @@ def filled(
 ) -> WorkspaceRecord:
     """Make the tree of a workspace; the record then says what it lies upon."""
     try:
-        made = provider.create(storage.spot(record), origin)
+        made = provider.create(storage.location(record), origin)
     except Cannot as error:
         raise Unprocessable(reason=f"The workspace could not be made with {provider.kind}: {error}.") from error
     parent = origin_tree if made.is_copy else record.parent_tree

@@ -49,7 +49,7 @@ _OFF = {
     "safe.directory": "*",
 }
 _SETTINGS = tuple(word for name, value in _OFF.items() for word in ("-c", f"{name}={value}"))
-_KEPT = frozenset({"PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"})
+_PASSED_ON = frozenset({"PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"})
 _LAST_LINES = 12
 _LONGEST_LINE = 2000
 _USERINFO = re.compile(r"(?<=://)[^/\s@']+@")
@@ -81,9 +81,11 @@ class Git:
     """Runs git; `environ` gives the PATH, proxies and trusted certificates, `home` is an empty folder."""
 
     def __init__(self, environ: Mapping[str, str], home: Path) -> None:
-        kept = {name: value for name, value in environ.items() if name in _KEPT or name.lower().endswith("_proxy")}
+        passed_on = {
+            name: value for name, value in environ.items() if name in _PASSED_ON or name.lower().endswith("_proxy")
+        }
         self._env = {
-            **kept,
+            **passed_on,
             "HOME": str(home),
             "XDG_CONFIG_HOME": str(home),
             "LANG": "C.UTF-8",
@@ -152,7 +154,7 @@ class Git:
         seconds: float | None = None,
     ) -> Iterator[IO[bytes]]:
         """The command's output as it comes; raises GitFailed at the end of the block."""
-        command = ["git", *_SETTINGS, *_places(repository, files), *arguments]
+        command = ["git", *_SETTINGS, *_paths(repository, files), *arguments]
         variables = {**self._env, "GIT_ALLOW_PROTOCOL": ":".join(remote.protocols), **remote.env, **(env or {})}
         if index is not None:
             variables["GIT_INDEX_FILE"] = str(index)
@@ -180,9 +182,9 @@ class Git:
                 raise GitFailed(remote.hidden(words) or f"git {arguments[0]} ended with code {child.returncode}")
 
 
-def _places(repository: Path | None, files: Path | None) -> list[str]:
-    places = [f"--git-dir={repository}"] if repository else []
-    return [*places, f"--work-tree={files}"] if files else places
+def _paths(repository: Path | None, files: Path | None) -> list[str]:
+    paths = [f"--git-dir={repository}"] if repository else []
+    return [*paths, f"--work-tree={files}"] if files else paths
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
@@ -221,7 +223,7 @@ class _Listener:
         self._stream = stream
         self._progress = progress
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
-        self._told = ""
+        self._reported = ""
         self._thread = Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -245,7 +247,7 @@ class _Listener:
             if line and not line.startswith("remote: "):
                 self._last.append(line)
             return
-        told = f"{found[1].removeprefix('remote: ')}: {found[2]}%"
-        if self._progress is not None and told != self._told:
-            self._told = told
-            self._progress(told)
+        line = f"{found[1].removeprefix('remote: ')}: {found[2]}%"
+        if self._progress is not None and line != self._reported:
+            self._reported = line
+            self._progress(line)

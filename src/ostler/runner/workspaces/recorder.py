@@ -226,9 +226,9 @@ def _place_rules(orders: _Orders, stager: "_Stager", contents: Contents, changes
     """Put the ignore rules that hold into the stage: unchanged ones from the parent, others from the tree."""
     changed = [path for path in changes.present if _is_rule(path)]
     missing = {*gone, *changed}
-    kept = [path for path in contents.files if _is_rule(path) and not missing.intersection(_with_parents(path))]
-    if kept:
-        orders.run("checkout-index", "-f", "-q", "-z", "--stdin", given=_lines(kept))
+    unchanged = [path for path in contents.files if _is_rule(path) and not missing.intersection(_with_parents(path))]
+    if unchanged:
+        orders.run("checkout-index", "-f", "-q", "-z", "--stdin", given=_lines(unchanged))
     stager.place(changed)
 
 

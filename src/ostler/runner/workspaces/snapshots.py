@@ -37,7 +37,7 @@ class Snapshots:
         content, lacks = None, Frozen()
         if provider.keeps_content:
             content = place / CONTENT
-            lacks = provider.freeze(self._storage.spot(record), content, self._storage.options.recording.file_bytes)
+            lacks = provider.freeze(self._storage.location(record), content, self._storage.options.recording.file_bytes)
         recorded = self._states.recorded(record, provider, content, lacks.too_large)
         large = {file.path: file for file in (*lacks.too_large, *recorded.too_large)}
         snapshot = Snapshot(
@@ -63,16 +63,16 @@ class Snapshots:
         (record, provider), found = self._storage.known(workspace), self._storage.snapshot_record(snapshot)
         check_content(provider, "restored")
         check_kinship(record, found)
-        spot = self._storage.spot(record)
-        if count := provider.inside(spot):
+        location = self._storage.location(record)
+        if count := provider.inside(location):
             raise WorkspaceBusy(workspace=workspace, count=count, verb="restore")
-        provider.release(spot)
-        before = spot.place / BEFORE
+        provider.release(location)
+        before = location.folder / BEFORE
         before.mkdir()
-        provider.move(spot.place, before)
+        provider.move(location.folder, before)
         with (
-            undone_by(lambda: self._storage.roll_back(spot.place, provider)),
-            undone_by(lambda: provider.release(spot)),
+            undone_by(lambda: self._storage.roll_back(location.folder, provider)),
+            undone_by(lambda: provider.release(location)),
         ):
             fresh = msgspec.structs.replace(record, parent_tree=found.parent_tree)
             fresh = filled(self._storage, fresh, provider, origin_of(self._storage, found), found.snapshot.tree)

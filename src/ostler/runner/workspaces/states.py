@@ -36,7 +36,7 @@ class States:
     def patch(self, workspace: str, old: str, new: str, target: BinaryIO) -> int:
         """Write a patch; one that begins at the base applies to the untouched original."""
         repository, before, after = self.repository(workspace), self.state(workspace, old), self.state(workspace, new)
-        trees = (before.tree, after.tree) if old != "base" else self.handed_over(workspace, after.tree)
+        trees = (before.tree, after.tree) if old != "base" else self.delivered_trees(workspace, after.tree)
         return write_patch(self.storage.git, repository, *trees, target, left_out=after.too_large)
 
     def state(self, workspace: str, name: str) -> Recorded:
@@ -65,10 +65,10 @@ class States:
         self, record: WorkspaceRecord, provider: Provider, frozen: Path | None, missing: tuple[LargeFile, ...]
     ) -> Recorded:
         """The live tree, or the frozen content of a snapshot, as a git tree; `missing` is not in the content."""
-        repository, spot = self.repository(record.workspace.id), self.storage.spot(record)
+        repository, location = self.repository(record.workspace.id), self.storage.location(record)
         contents = self.storage.recorder.contents(repository, record.parent_tree)
-        changes = provider.changes(spot, frozen, contents)
-        with folder(frozen or provider.changed_root(spot)) as root:
+        changes = provider.changes(location, frozen, contents)
+        with folder(frozen or provider.changed_root(location)) as root:
             return self.storage.recorder.record(
                 repository, record.parent_tree, root, changes, frozen=frozen is not None, missing=missing
             )
@@ -81,7 +81,7 @@ class States:
         recorded = self.recorded(record, provider, None, ())
         self.storage.remember(msgspec.structs.replace(record, begun=recorded.tree))
 
-    def handed_over(self, workspace: str, tree: str) -> tuple[str, str]:
+    def delivered_trees(self, workspace: str, tree: str) -> tuple[str, str]:
         """The original, and the original with what the agent did, without what only the setup did."""
         record = self.storage.record(workspace)
         original = self.storage.bases.get(record.base).tree

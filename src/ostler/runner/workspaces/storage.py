@@ -18,7 +18,7 @@ from ostler.runner.workspaces.options import Options
 from ostler.runner.workspaces.orders import Entry, Snapshot
 from ostler.runner.workspaces.providers import Providers
 from ostler.runner.workspaces.providers.holders import Holders
-from ostler.runner.workspaces.providers.provider import CONTENT, Provider, Spot
+from ostler.runner.workspaces.providers.provider import CONTENT, Location, Provider
 from ostler.runner.workspaces.recorder import Recorder
 from ostler.runner.workspaces.records import (
     SNAPSHOT_RECORD,
@@ -158,35 +158,35 @@ class Storage:
         """How a process gets in."""
         self.check_there(workspace)
         record, provider = self.known(workspace)
-        return Entry(prefix=provider.prefix(self.spot(record)), folder=record.workspace.path)
+        return Entry(prefix=provider.prefix(self.location(record)), folder=record.workspace.path)
 
     def open_tree(self, workspace: str) -> int:
         """A descriptor of the tree, for the caller to close."""
         self.check_there(workspace)
         record, provider = self.known(workspace)
-        return provider.open(self.spot(record))
+        return provider.open(self.location(record))
 
     def destroy(self, workspace: str) -> None:
         """Take it out of the way."""
         record, provider = self.known(workspace)
-        spot = self.spot(record)
+        location = self.location(record)
         with self._lock:
             del self._records[workspace]
-        provider.release(spot)
-        self.trash.throw(spot.place, provider.kind)
+        provider.release(location)
+        self.trash.throw(location.folder, provider.kind)
         self.collect()
 
     def rest(self, workspace: str) -> None:
         """Unmount it until it is used again."""
         record, provider = self.known(workspace)
-        provider.rest(self.spot(record))
+        provider.rest(self.location(record))
 
     def size(self, workspace: str) -> int:
         """The bytes that it and its snapshots take on disk, without what they share with others."""
         self.check_there(workspace)
-        places = [self.folder(workspace), *(self.root / "snapshots" / each.id for each in self.snapshots(workspace))]
+        folders = [self.folder(workspace), *(self.root / "snapshots" / each.id for each in self.snapshots(workspace))]
         total = 0
-        for place in places:
+        for place in folders:
             with suppress(FileNotFoundError), folder(place) as root:
                 total += size_of(root)
         return total
@@ -243,10 +243,10 @@ class Storage:
         """The folder of a workspace."""
         return self.root / "workspaces" / workspace
 
-    def spot(self, record: WorkspaceRecord) -> Spot:
+    def location(self, record: WorkspaceRecord) -> Location:
         """Where its provider finds it."""
         place = self.folder(record.workspace.id)
-        return Spot(place=place, tree=Path(record.workspace.path), layers=record.layers)
+        return Location(folder=place, tree=Path(record.workspace.path), layers=record.layers)
 
     def collect(self) -> None:
         """Remove snapshots, records and bases that nothing needs any more."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ostler.runner.workspaces.git import Git
 from ostler.runner.workspaces.providers.plain import MADE, Copy
-from ostler.runner.workspaces.providers.provider import Made, Origin, Spot, Store
+from ostler.runner.workspaces.providers.provider import Location, Made, Origin, Store
 from ostler.runner.workspaces.repositories.mirrors import Fetched, check_out
 from ostler.wire.workspaces import SnapshotProvider
 
@@ -22,12 +22,12 @@ class Checkout(Copy):
     def __init__(self, git: Git) -> None:
         self._git = git
 
-    def create(self, spot: Spot, origin: Origin) -> Made:
+    def create(self, location: Location, origin: Origin) -> Made:
         """Check out the commit; a snapshot is copied."""
         if origin.content is not None:
-            return super().create(spot, origin)
-        self._check_out(spot.tree, origin.fetched)
-        (spot.place / MADE).touch()
+            return super().create(location, origin)
+        self._check_out(location.tree, origin.fetched)
+        (location.folder / MADE).touch()
         return Made()
 
     def _check_out(self, tree: Path, fetched: Fetched | None) -> None:

@@ -14,7 +14,7 @@ from ostler.runner.file_trees import beneath
 from ostler.runner.file_trees.beneath import opened
 from ostler.runner.file_trees.trees import Found, copy_tree, remove_tree, walk
 from ostler.runner.workspaces.providers.holders import CannotHold, Hold, Holders, entrance
-from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Made, Origin, Spot, Store
+from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Location, Made, Origin, Store
 from ostler.runner.workspaces.providers.sieve import Sieve
 from ostler.runner.workspaces.recorder import Changes, Contents, is_git, is_recordable
 from ostler.wire.workspaces import SnapshotProvider
@@ -51,26 +51,26 @@ class Overlay:
         base = folder / "base"
         (base / "inner").mkdir(parents=True)
         (base / "file").write_text("old")
-        spot = Spot(place=folder, tree=folder / TREE)
+        location = Location(folder=folder, tree=folder / TREE)
         try:
-            made = self.create(spot, Origin(content=base))
-            self._try(Spot(place=folder, tree=folder / TREE, layers=made.layers), base)
+            made = self.create(location, Origin(content=base))
+            self._try(Location(folder=folder, tree=folder / TREE, layers=made.layers), base)
         except OSError as error:
             raise Cannot(error.strerror or str(error)) from error
         finally:
-            self.release(spot)
+            self.release(location)
             for child in folder.iterdir():
                 remove_tree(child)
 
-    def _try(self, spot: Spot, base: Path) -> None:
-        tree = self.open(spot)
+    def _try(self, location: Location, base: Path) -> None:
+        tree = self.open(location)
         try:
             os.unlink("file", dir_fd=tree)
             os.rmdir("inner", dir_fd=tree)
             os.mkdir("inner", dir_fd=tree)
         finally:
             os.close(tree)
-        upper = spot.place / _UPPER
+        upper = location.folder / _UPPER
         if not (base / "file").exists() or not stat.S_ISCHR((upper / "file").stat().st_mode):
             raise Cannot("a removed file is not kept as a whiteout")
         with beneath.folder(upper / "inner") as inner:
@@ -81,83 +81,83 @@ class Overlay:
         """An ordinary folder."""
         tree.mkdir()
 
-    def create(self, spot: Spot, origin: Origin) -> Made:
+    def create(self, location: Location, origin: Origin) -> Made:
         """Lay an empty layer upon the origin; only a tall stack costs a copy of the origin's changes."""
         if origin.content is None:
             raise ValueError("an overlay needs files to lie upon")
         for name in (_UPPER, "work", TREE):
-            (spot.place / name).mkdir()
+            (location.folder / name).mkdir()
         layers = (str(origin.content.relative_to(self._root)), *origin.layers)
         is_copy = len(layers) <= _MOST_LAYERS
         if not is_copy:
             layers = origin.layers
             with beneath.folder(origin.content) as content:
-                copy_tree(content, spot.place / _UPPER)
-        self._hold(Spot(place=spot.place, tree=spot.tree, layers=layers))
+                copy_tree(content, location.folder / _UPPER)
+        self._hold(Location(folder=location.folder, tree=location.tree, layers=layers))
         return Made(layers=layers, is_copy=is_copy)
 
-    def _hold(self, spot: Spot) -> Hold:
+    def _hold(self, location: Location) -> Hold:
         with self._lock:
-            self._used[spot.place] = time.monotonic()
-            hold = self._holds.get(spot.place)
+            self._used[location.folder] = time.monotonic()
+            hold = self._holds.get(location.folder)
             if hold is not None and hold.is_alive():
                 return hold
             if hold is not None:
                 hold.close()
-            found = self._holders.find(spot.place) or self._mount(spot)
-            self._holds[spot.place] = found
+            found = self._holders.find(location.folder) or self._mount(location)
+            self._holds[location.folder] = found
             return found
 
-    def _mount(self, spot: Spot) -> Hold:
-        place = str(spot.place.relative_to(self._root))
+    def _mount(self, location: Location) -> Hold:
+        place = str(location.folder.relative_to(self._root))
         try:
-            return self._holders.hold(self._root, place, spot.layers, user=self._user)
+            return self._holders.hold(self._root, place, location.layers, user=self._user)
         except CannotHold as error:
             raise Cannot(str(error)) from error
 
-    def open(self, spot: Spot) -> int:
+    def open(self, location: Location) -> int:
         """The merged tree, which is in another namespace."""
-        return os.dup(self._hold(spot).tree)
+        return os.dup(self._hold(location).tree)
 
-    def prefix(self, spot: Spot) -> tuple[str, ...]:
+    def prefix(self, location: Location) -> tuple[str, ...]:
         """The program that joins the holder's namespaces."""
-        self._hold(spot)
-        return entrance(spot.place, spot.tree)
+        self._hold(location)
+        return entrance(location.folder, location.tree)
 
-    def inside(self, spot: Spot) -> int:
+    def inside(self, location: Location) -> int:
         """What the holder counts."""
-        return self._hold(spot).others()
+        return self._hold(location).others()
 
-    def freeze(self, spot: Spot, content: Path, largest: int) -> Frozen:
+    def freeze(self, location: Location, content: Path, largest: int) -> Frozen:
         """Copy the upper layer: that is all that was ever changed."""
         content.mkdir()
         sieve = Sieve(largest)
-        with beneath.folder(spot.place / _UPPER) as upper:
+        with beneath.folder(location.folder / _UPPER) as upper:
             unread = copy_tree(upper, content, skip=sieve.holds_back)
         return Frozen(unread=unread, too_large=sieve.found)
 
-    def changed_root(self, spot: Spot) -> Path:
+    def changed_root(self, location: Location) -> Path:
         """The upper layer."""
-        return spot.place / _UPPER
+        return location.folder / _UPPER
 
-    def changes(self, spot: Spot, frozen: Path | None, contents: Contents) -> Changes:
+    def changes(self, location: Location, frozen: Path | None, contents: Contents) -> Changes:
         """Read them off the upper layer."""
-        with beneath.folder(frozen or spot.place / _UPPER) as layer:
+        with beneath.folder(frozen or location.folder / _UPPER) as layer:
             return _changes_of(layer, contents)
 
-    def release(self, spot: Spot) -> None:
+    def release(self, location: Location) -> None:
         """Let the holder go, even if somebody is inside."""
         with self._lock:
-            self._used.pop(spot.place, None)
-            hold = self._holds.pop(spot.place, None) or self._holders.find(spot.place)
+            self._used.pop(location.folder, None)
+            hold = self._holds.pop(location.folder, None) or self._holders.find(location.folder)
         if hold is not None:
             hold.close(end=True)
 
-    def rest(self, spot: Spot) -> None:
+    def rest(self, location: Location) -> None:
         """Close the hold; its holder leaves with the last process inside, and the next use mounts it again."""
         with self._lock:
-            self._used.pop(spot.place, None)
-            hold = self._holds.pop(spot.place, None)
+            self._used.pop(location.folder, None)
+            hold = self._holds.pop(location.folder, None)
         if hold is not None:
             hold.close()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ostler.runner.file_trees.beneath import folder
 from ostler.runner.file_trees.trees import Cloning, copy_tree, remove_tree
-from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Made, Origin, Spot, Store
+from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Location, Made, Origin, Store
 from ostler.runner.workspaces.providers.sieve import Sieve
 from ostler.runner.workspaces.recorder import Changes, Contents, changed_since
 from ostler.wire.workspaces import SnapshotProvider
@@ -55,49 +55,49 @@ class Copy:
         """Remove one tree."""
         remove_tree(tree)
 
-    def create(self, spot: Spot, origin: Origin) -> Made:
+    def create(self, location: Location, origin: Origin) -> Made:
         """Clone, and note when: whatever changes later has a later ctime, which no program can forge."""
         if origin.content is None:
             raise ValueError("this provider needs files to begin with")
-        self.clone(origin.content, spot.tree, frozen=False)
-        (spot.place / MADE).touch(mode=0o600)
+        self.clone(origin.content, location.tree, frozen=False)
+        (location.folder / MADE).touch(mode=0o600)
         return Made()
 
-    def open(self, spot: Spot) -> int:
+    def open(self, location: Location) -> int:
         """The folder."""
-        return os.open(spot.tree, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        return os.open(location.tree, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def prefix(self, spot: Spot) -> tuple[str, ...]:
+    def prefix(self, location: Location) -> tuple[str, ...]:
         """Nothing is needed."""
         return ()
 
-    def inside(self, spot: Spot) -> int:
+    def inside(self, location: Location) -> int:
         """Unknown."""
         return 0
 
-    def freeze(self, spot: Spot, content: Path, largest: int) -> Frozen:
+    def freeze(self, location: Location, content: Path, largest: int) -> Frozen:
         """Clone the tree, or copy it without the large files that it did not begin with."""
         if self.shares:
-            return Frozen(unread=self.clone(spot.tree, content, frozen=True))
+            return Frozen(unread=self.clone(location.tree, content, frozen=True))
         content.mkdir()
-        sieve = Sieve(largest, since=_made_at(spot))
-        with folder(spot.tree) as root:
+        sieve = Sieve(largest, since=_made_at(location))
+        with folder(location.tree) as root:
             unread = copy_tree(root, content, cloning=self.cloning, skip=sieve.holds_back)
         return Frozen(unread=unread, too_large=sieve.found)
 
-    def changed_root(self, spot: Spot) -> Path:
+    def changed_root(self, location: Location) -> Path:
         """The tree itself."""
-        return spot.tree
+        return location.tree
 
-    def changes(self, spot: Spot, frozen: Path | None, contents: Contents) -> Changes:
+    def changes(self, location: Location, frozen: Path | None, contents: Contents) -> Changes:
         """Look at every file of the live tree: copying it gave the frozen one new times."""
-        with folder(spot.tree) as root:
-            return changed_since(root, contents, _made_at(spot))
+        with folder(location.tree) as root:
+            return changed_since(root, contents, _made_at(location))
 
-    def release(self, spot: Spot) -> None:
+    def release(self, location: Location) -> None:
         """Nothing is held."""
 
-    def rest(self, spot: Spot) -> None:
+    def rest(self, location: Location) -> None:
         """Nothing is mounted."""
 
     def move(self, source: Path, target: Path) -> None:
@@ -111,8 +111,8 @@ class Copy:
         remove_tree(folder)
 
 
-def _made_at(spot: Spot) -> int:
-    return (spot.place / MADE).stat().st_ctime_ns
+def _made_at(location: Location) -> int:
+    return (location.folder / MADE).stat().st_ctime_ns
 
 
 class Reflink(Copy):
@@ -130,7 +130,7 @@ class InPlace(Copy):
     store: Store = "none"
     keeps_content = False
 
-    def create(self, spot: Spot, origin: Origin) -> Made:
+    def create(self, location: Location, origin: Origin) -> Made:
         """Only note when it began."""
-        (spot.place / MADE).touch(mode=0o600)
+        (location.folder / MADE).touch(mode=0o600)
         return Made()

@@ -14,10 +14,10 @@ TREE = "tree"
 CONTENT = "content"
 
 
-class Spot(msgspec.Struct, frozen=True, kw_only=True):
+class Location(msgspec.Struct, frozen=True, kw_only=True):
     """Where a workspace lives."""
 
-    place: Path
+    folder: Path
     """Its folder, for the provider alone."""
     tree: Path
     """Where the agent finds its files."""
@@ -58,7 +58,7 @@ class Cannot(Exception):
 class Provider(Protocol):
     """One way to make trees. All calls block and are made from worker threads; one workspace sees one at a time.
 
-    The caller makes and removes the folders around (`Spot.place`, the parent of a snapshot's content); a provider
+    The caller makes and removes the folders around (`Location.folder`, the parent of a snapshot's content); a provider
     never touches anything outside of them, and leaves nothing mounted in the host's namespace.
     """
 
@@ -84,31 +84,31 @@ class Provider(Protocol):
     def new_base(self, tree: Path) -> None:
         """Make the empty folder that a base will be filled into."""
 
-    def create(self, spot: Spot, origin: Origin) -> Made:
+    def create(self, location: Location, origin: Origin) -> Made:
         """Make a tree."""
 
-    def open(self, spot: Spot) -> int:
+    def open(self, location: Location) -> int:
         """A descriptor of the tree as the agent sees it, owned by the caller; mounts it if need be."""
 
-    def prefix(self, spot: Spot) -> tuple[str, ...]:
+    def prefix(self, location: Location) -> tuple[str, ...]:
         """The words before a command that make it run in the tree."""
 
-    def inside(self, spot: Spot) -> int:
+    def inside(self, location: Location) -> int:
         """How many processes are in the tree, as far as the provider can know."""
 
-    def freeze(self, spot: Spot, content: Path, largest: int) -> Frozen:
+    def freeze(self, location: Location, content: Path, largest: int) -> Frozen:
         """Make the content of a snapshot; where that means to copy, without changed files that are larger than this."""
 
-    def changed_root(self, spot: Spot) -> Path:
+    def changed_root(self, location: Location) -> Path:
         """The folder below which changed files are found, while the tree is live; a snapshot's content is one too."""
 
-    def changes(self, spot: Spot, frozen: Path | None, contents: Contents) -> Changes:
+    def changes(self, location: Location, frozen: Path | None, contents: Contents) -> Changes:
         """What may differ from what the tree began as, in the live tree or in the content of a snapshot of it."""
 
-    def release(self, spot: Spot) -> None:
+    def release(self, location: Location) -> None:
         """Nobody needs the tree any more, until it is opened again."""
 
-    def rest(self, spot: Spot) -> None:
+    def rest(self, location: Location) -> None:
         """Nobody uses the tree for now: let go of what keeps it mounted; whoever is inside keeps it."""
 
     def move(self, source: Path, target: Path) -> None:

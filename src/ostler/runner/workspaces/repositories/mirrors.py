@@ -79,9 +79,9 @@ class Mirrors:
 
     def _listed(self, address: Address, remote: Remote) -> bytes:
         words = ("ls-remote", "--symref", "--", address.url)
-        with self._git.started(*words, remote=remote, seconds=_REFS_SECONDS) as said:
-            listed = said.read(_REFS_BYTES)
-            if said.read(1):
+        with self._git.started(*words, remote=remote, seconds=_REFS_SECONDS) as output:
+            listed = output.read(_REFS_BYTES)
+            if output.read(1):
                 raise GitFailed(f"it names more than {_REFS_BYTES} bytes of branches and tags")
         return listed
 
@@ -265,8 +265,8 @@ def _own_folder(target: Path, path: str) -> Path:
 
 def _check_out(git: Git, fetched: Fetched, target: Path, objects: Objects) -> None:
     how = {"linked": "--local", "copied": "--no-hardlinks", "borrowed": "--shared"}[objects]
-    places = ("--template=", "--", str(fetched.mirror), str(target))
-    git.run("clone", "--quiet", "--no-checkout", how, *places, remote=_LOCAL)
+    paths = ("--template=", "--", str(fetched.mirror), str(target))
+    git.run("clone", "--quiet", "--no-checkout", how, *paths, remote=_LOCAL)
     repository = target / ".git"
     for name, value in {**_COPY_SAFE, "remote.origin.url": fetched.url}.items():
         git.run("config", name, value, repository=repository)

@@ -202,8 +202,8 @@ def _found(address: Address, policy: Policy) -> Target:
 def _web_remote(address: Address, credential: Credential, target: Target) -> Remote:
     settings: list[tuple[str, str]] = []
     if target.found and target.host not in target.found:
-        places = ",".join(f"[{each}]" if ":" in each else each for each in target.found)
-        settings.append(("http.curloptResolve", f"{target.host}:{target.port}:{places}"))
+        addresses = ",".join(f"[{each}]" if ":" in each else each for each in target.found)
+        settings.append(("http.curloptResolve", f"{target.host}:{target.port}:{addresses}"))
     secrets: tuple[str, ...] = ()
     if credential.token is not None:
         basic = b64encode(f"{credential.user}:{credential.token}".encode()).decode()

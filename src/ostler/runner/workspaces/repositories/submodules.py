@@ -247,8 +247,8 @@ class _Stage:
 
     def run(self, *words: str, given: bytes = b"") -> str:
         index = self._folder / "index"
-        said = self._git.run(*words, repository=self._repository, files=self._folder, index=index, given=given)
-        return said.decode().strip()
+        output = self._git.run(*words, repository=self._repository, files=self._folder, index=index, given=given)
+        return output.decode().strip()
 
     def set(self, mode: str, name: str, path: str) -> None:
         """Make a path this object, instead of whatever it was or had below it; the mode 0 removes it."""
