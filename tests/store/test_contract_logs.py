@@ -94,11 +94,11 @@ async def test_items_are_paged_both_ways_and_large_ones_are_whole(store: Store) 
     assert texts(await logs.items_after("ses_a", 1, 1)) == [LARGE]
     assert texts(await logs.items_before("ses_a", 3, 10)) == [LARGE, "one"]
     assert texts(await logs.items_since("ses_a", 2)) == [LARGE, ""]
-    assert texts(await logs.said_after("ses_a", 0, 10)) == ["one", LARGE]
+    assert texts(await logs.messages_after("ses_a", 0, 10)) == ["one", LARGE]
     await session.append(said("itm_3", "three"))
     (last,) = await logs.items_after("ses_a", 2, 10)
     assert (last.number, last.first, last.last, last.is_open) == (3, 5, 6, False)
-    assert texts(await logs.said_after("ses_a", 4, 1)) == ["three"]
+    assert texts(await logs.messages_after("ses_a", 4, 1)) == ["three"]
 
 
 async def test_what_a_rewind_undid_is_no_longer_told(store: Store) -> None:

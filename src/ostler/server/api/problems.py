@@ -84,8 +84,8 @@ async def refuse(scope: Scope, send: Send, error: OstlerError, *, unread: Receiv
     client could lose the answer.
     """
     media_type, body = error_body(error, scope["path"])
-    told = {"content-type": media_type, "content-length": str(len(body)), **problem_headers(error)}
-    headers = [(name.encode(), value.encode()) for name, value in told.items()]
+    values = {"content-type": media_type, "content-length": str(len(body)), **problem_headers(error)}
+    headers = [(name.encode(), value.encode()) for name, value in values.items()]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": unread is not None})
     if unread is not None:
@@ -139,8 +139,8 @@ def _of_status(request: Request[Any, Any, Any], error: HTTPException) -> OstlerE
 
 def _invalid(request: Request[Any, Any, Any], error: ValidationException) -> InvalidRequest:
     errors = faults_of(request) or _first_fault(request, error)
-    told = "; ".join(f"{field}: {', '.join(messages)}" for field, messages in errors.items())
-    return InvalidRequest(reason=f"{told or error.detail}.", errors=errors or None)
+    listed = "; ".join(f"{field}: {', '.join(messages)}" for field, messages in errors.items())
+    return InvalidRequest(reason=f"{listed or error.detail}.", errors=errors or None)
 
 
 def _first_fault(request: Request[Any, Any, Any], error: ValidationException) -> dict[str, list[str]]:

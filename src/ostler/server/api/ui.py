@@ -93,9 +93,9 @@ async def _answer(scope: Scope, send: Send, status: int, file: _File, cache: str
     accepts = next((value for name, value in scope["headers"] if name == b"accept-encoding"), b"")
     zipped = file.zipped if b"gzip" in accepts else None
     body = file.body if zipped is None else zipped
-    told = {**_ALWAYS, "content-type": file.media_type, "cache-control": cache, "content-length": str(len(body))}
-    told |= {"vary": "accept-encoding"} if file.zipped else {}
-    told |= {"content-encoding": "gzip"} if zipped is not None else {}
-    headers = [(name.encode(), value.encode()) for name, value in told.items()]
+    fields = {**_ALWAYS, "content-type": file.media_type, "cache-control": cache, "content-length": str(len(body))}
+    fields |= {"vary": "accept-encoding"} if file.zipped else {}
+    fields |= {"content-encoding": "gzip"} if zipped is not None else {}
+    headers = [(name.encode(), value.encode()) for name, value in fields.items()]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})

@@ -54,8 +54,8 @@ def _refuse_unknown_query(request: Request[Any, Any, Any], known: list[str]) -> 
     reason = f"is not known here; known are: {', '.join(sorted(known)) or 'none'}"
     errors = {name: [reason] for name in request.query_params if name not in known}
     if errors:
-        told = "; ".join(f"{name} {reason}" for name in errors)
-        raise InvalidRequest(reason=f"The query parameter {told}.", errors=errors)
+        listed = "; ".join(f"{name} {reason}" for name in errors)
+        raise InvalidRequest(reason=f"The query parameter {listed}.", errors=errors)
 
 
 def spelled(request: Request[Any, Any, Any], name: str) -> str:

@@ -31,10 +31,10 @@ class Speech:
 
     def rest(self, item: Item) -> list[tuple[Kind, str]]:
         """What a finished item still has to say, thoughts first; some agents send no pieces."""
-        said = self._pieces.get(item.item_id, [])
+        pieces = self._pieces.get(item.item_id, [])
         final = [words for words in map(spoken, item.content) if words is not None]
         kinds: tuple[Kind, ...] = ("reasoning", "text")
-        return [(kind, more) for kind in kinds if (more := _beyond(_joined(said, kind), _joined(final, kind)))]
+        return [(kind, more) for kind in kinds if (more := _beyond(_joined(pieces, kind), _joined(final, kind)))]
 
     def forget(self, item_id: str) -> None:
         """Everything of it was said."""
@@ -45,11 +45,11 @@ def _joined(words: list[tuple[Kind, str]], kind: Kind) -> str:
     return "".join(text for found, text in words if found == kind)
 
 
-def _beyond(said: str, final: str) -> str:
+def _beyond(sent: str, final: str) -> str:
     """The rest of the final text; all of it if it is another one, nothing if only white space differs."""
-    if final.startswith(said):
-        return final[len(said) :]
-    before, after = "".join(said.split()), "".join(final.split())
+    if final.startswith(sent):
+        return final[len(sent) :]
+    before, after = "".join(sent.split()), "".join(final.split())
     if not after.startswith(before):
         return "" if before.startswith(after) else final
     wanted = len(after) - len(before)

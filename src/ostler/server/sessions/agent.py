@@ -93,7 +93,7 @@ class SessionAgent:
         fresh = self.connection is None
         connection = self.connection or await self._started()
         if fresh and not self._remembers:
-            prompt = await self._session.log.retold(prompt)
+            prompt = await self._session.log.with_history(prompt)
         await connection.prompt(msgspec.structs.replace(prompt, images=await images_of(prompt.parts)))
 
     @property

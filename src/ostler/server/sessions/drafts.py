@@ -61,8 +61,8 @@ def info(*, title: str | None = None, labels: dict[str, str] | None = None) -> D
 
 def settings(chosen: SessionChange) -> Draft:
     """Somebody chose how the agent should work."""
-    told = {name: getattr(chosen, name) for name in ("model", "mode", "variant", "permission_mode")}
-    return _draft("session.info", SessionInfoData(**told))
+    named = {name: getattr(chosen, name) for name in ("model", "mode", "variant", "permission_mode")}
+    return _draft("session.info", SessionInfoData(**named))
 
 
 def line(message: str) -> Draft:

@@ -59,7 +59,7 @@ class Logs(Protocol):
         """The items of the conversation that began after an event."""
         ...
 
-    async def said_after(self, session_id: str, sequence: int, limit: int) -> list[StoredItem]:
+    async def messages_after(self, session_id: str, sequence: int, limit: int) -> list[StoredItem]:
         """The messages of the conversation that were completed after an event, in that order."""
         ...
 

@@ -20,7 +20,7 @@ Headers = list[tuple[bytes, bytes]]
 _MAX_KEY = 255
 _MAX_UNWRITTEN = 1000
 RECEIPT_HEADER = b"ostler-receipt"
-_KEPT_HEADERS = frozenset({b"content-type", b"location"})
+_REPLAYED_HEADERS = frozenset({b"content-type", b"location"})
 
 
 class Idempotency:
@@ -121,8 +121,8 @@ class _Recorder:
     async def _finish(self) -> None:
         status, headers, body = self._start["status"], self._start.get("headers", []), bytes(self._body)
         if 200 <= status < 300:  # failures changed nothing and may be tried again
-            kept = [(bytes(name), bytes(value)) for name, value in headers if name.lower() in _KEPT_HEADERS]
-            await self._remember(status, kept, body)
+            replayed = [(bytes(name), bytes(value)) for name, value in headers if name.lower() in _REPLAYED_HEADERS]
+            await self._remember(status, replayed, body)
         await self._send(self._start)
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 

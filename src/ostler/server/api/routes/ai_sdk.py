@@ -16,7 +16,7 @@ from ostler.server.api.streams.sse import EventStream
 from ostler.server.api.validation import ANY_QUERY
 from ostler.server.dialects.ai_sdk.answers import WholeTurn, invoked, whole_turn
 from ostler.server.dialects.ai_sdk.bodies import ChatHistory, ChatRequest, InvokeRequest, LoadSession, TurnResponse
-from ostler.server.dialects.ai_sdk.chat import Chat, Handed, running_turn
+from ostler.server.dialects.ai_sdk.chat import Chat, FollowedTurn, running_turn
 from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
 from ostler.server.dialects.ai_sdk.requests import checked_key, invoke_request, turn_request
 from ostler.server.dialects.ai_sdk.turn_stream import TurnChunks, TurnStream
@@ -76,10 +76,10 @@ async def send(
     version = _version(sdk, sdk_header) if form == SSE else SAFE.version
     if form == SSE:
         services.counters.streams.admit(client_of(request.scope))
-    handed = await _chat(services, project).hand_over(wanted, version)
+    followed = await _chat(services, project).submit(wanted, version)
     if form == SSE:
-        return _stream(services, handed, version)
-    return _answer(await whole_turn(services.sessions, handed))
+        return _stream(services, followed, version)
+    return _answer(await whole_turn(services.sessions, followed))
 
 
 @post("/load-session", operation_id="chat.load", tags=_TAGS, status_code=200, role="operator", answers=STATUS_ANSWER)
@@ -108,8 +108,8 @@ async def invoke(
     """Run one prompt in a session that is gone with the answer."""
     form_for(request, JSON)
     wanted = invoke_request(data, await request.json())
-    handed = await _chat(services, project).hand_over(wanted, SAFE.version)
-    return _answer(await invoked(services.sessions, handed))
+    followed = await _chat(services, project).submit(wanted, SAFE.version)
+    return _answer(await invoked(services.sessions, followed))
 
 
 @post(
@@ -131,8 +131,8 @@ async def stock_chat(
     """Run one turn of a chat, always as a UI Message Stream; what `useChat` posts to."""
     version = _version(sdk, sdk_header)
     services.counters.streams.admit(client_of(request.scope))
-    handed = await _chat(services, project).hand_over(turn_request(data, await request.json()), version)
-    return _stream(services, handed, version)
+    followed = await _chat(services, project).submit(turn_request(data, await request.json()), version)
+    return _stream(services, followed, version)
 
 
 @get(
@@ -153,10 +153,10 @@ async def resume(
     """The turn under way from its beginning; 204 if there is none."""
     record = await _chat(services, project).current(chat)
     live = await services.sessions.live(project, record.id) if record is not None else None
-    handed = running_turn(live) if live is not None else None
-    if handed is None:
+    followed = running_turn(live) if live is not None else None
+    if followed is None:
         return Response(None, status_code=204)
-    return _stream(services, handed, _version(sdk, sdk_header))
+    return _stream(services, followed, _version(sdk, sdk_header))
 
 
 @post("/chat/{chat:str}/stop", operation_id="chat.stop", tags=_TAGS, status_code=200, role="operator")
@@ -168,23 +168,23 @@ async def stop(chat: ChatId, services: Services, project: str) -> Interrupted:
     return await (await services.sessions.live(project, record.id)).turns.interrupt()
 
 
-def _stream(services: Services, handed: Handed, version: Version) -> EventStream:
-    live = handed.live
+def _stream(services: Services, followed: FollowedTurn, version: Version) -> EventStream:
+    live = followed.live
 
     def is_open(ask_id: str) -> bool:
-        return ask_id in handed.answered or live.open_ask(ask_id) is not None
+        return ask_id in followed.answered or live.open_ask(ask_id) is not None
 
     profile = Profile(version=version, is_open=is_open)
-    turn = TurnStream(subject_of(live.record), profile, handed.receipt, after=handed.offset, seen=handed.seen)
-    follower = Follower(live.tail, offset=handed.offset)
+    turn = TurnStream(subject_of(live.record), profile, followed.receipt, after=followed.offset, seen=followed.seen)
+    follower = Follower(live.tail, offset=followed.offset)
     chunks = TurnChunks(follower, turn, heartbeat=services.settings.heartbeat_seconds)
-    receipt = {RECEIPT_HEADER.decode(): msgspec.json.encode(handed.receipt).decode()}
-    headers = {**_HEADERS, **_session_header(handed), **receipt}
+    receipt = {RECEIPT_HEADER.decode(): msgspec.json.encode(followed.receipt).decode()}
+    headers = {**_HEADERS, **_session_header(followed), **receipt}
     return EventStream(chunks, live.tail, services, holds=live, headers=headers, farewell=b"")
 
 
-def _session_header(handed: Handed) -> dict[str, str]:
-    return {"x-session-id": handed.live.record.key}
+def _session_header(followed: FollowedTurn) -> dict[str, str]:
+    return {"x-session-id": followed.live.record.key}
 
 
 def _answer(turn: WholeTurn) -> Response[TurnResponse]:

@@ -15,7 +15,7 @@ from ostler.server.api.services import Services
 from ostler.server.api.streams.cursor import Cursor, only, with_raw
 from ostler.server.api.streams.project_lines import ProjectFormat, flat_line, wants_flat
 from ostler.server.api.streams.projected import UNIVERSAL, FormatName, find_format, projected_page, projected_stream
-from ostler.server.api.streams.selection import Folded, Keep, Types, folded, kept_types
+from ostler.server.api.streams.selection import Folded, Keep, Types, folded, types_filter
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.flat.projection import log_line_of
 from ostler.server.dialects.following import Rendering
@@ -110,7 +110,7 @@ async def list_events(
     `limit` counts the events looked at, also where `types` or `fold` leave some out. A page of large events ends
     sooner; `hasMore` says so, and `nextOffset` leads to the rest.
     """
-    keep = kept_types(types)
+    keep = types_filter(types)
     projection = find_format(form, alone=not (keep or fold or include_raw))
     if stream or wants_stream(request):
         live = await services.sessions.live(project, session)
@@ -164,7 +164,7 @@ async def stream_events(
     form: FormatName = None,
 ) -> Response[Any]:
     """Every event after the offset, then live ones as they become durable."""
-    keep = kept_types(types)
+    keep = types_filter(types)
     projection = find_format(form, alone=not (keep or include_raw))
     live = await services.sessions.live(project, session)
     start = resume_from(request, offset)
@@ -195,7 +195,7 @@ async def project_events(
     form: ProjectFormat = None,
 ) -> Response[Any]:
     """Events of all sessions in the order they became durable; a stream without offset starts now."""
-    keep = kept_types(types)
+    keep = types_filter(types)
     is_flat = wants_flat(form, alone=keep is None)
     tail = services.sessions.project_tail(project)
     if not stream and not wants_stream(request):

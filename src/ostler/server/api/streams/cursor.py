@@ -87,8 +87,8 @@ class Cursor:
         """Take up frames; most often they are few and small, and all of them go out at once."""
         self._until = numbers[-1]
         if self._show is not None:
-            told = ((number, self._show(unframed(found))) for number, found in zip(numbers, frames, strict=True))
-            shown = [(number, frame(number, body)) for number, body in told if body is not None]
+            rendered = ((number, self._show(unframed(found))) for number, found in zip(numbers, frames, strict=True))
+            shown = [(number, frame(number, body)) for number, body in rendered if body is not None]
             # a client's place moves past what it did not want
             numbers, frames = zip(*shown, strict=True) if shown else ([self._until], [b"id: %d\n\n" % self._until])
         if not self._position and sum(map(len, frames)) <= PIECE_BYTES:

@@ -10,7 +10,7 @@ from ostler.base.logs import Log
 log = Log(__name__)
 PIECE_BYTES = 32 * 1024
 """The most that is written at once; with what the transport may hold, a reader who takes nothing costs 48 KiB."""
-_SHELF_BYTES = 4 * 2**20
+_STALLED_BYTES = 4 * 2**20
 
 
 class Chunks(Protocol):
@@ -93,15 +93,15 @@ class Rendered:
             self._file = None
 
 
-class Shelf:
+class StalledReaders:
     """What all readers hold who take nothing now. When it is full, who stalled first has to put things away."""
 
-    def __init__(self, limit: int = _SHELF_BYTES) -> None:
+    def __init__(self, limit: int = _STALLED_BYTES) -> None:
         self._limit = limit
         self._size = 0
         self._waiting: OrderedDict[Pieces, int] = OrderedDict()
 
-    def keep(self, pieces: Pieces) -> None:
+    def add(self, pieces: Pieces) -> None:
         """A reader stalled."""
         if not (held := pieces.held):
             return
@@ -112,6 +112,6 @@ class Shelf:
             self._size -= size
             oldest.put_away()
 
-    def take_back(self, pieces: Pieces) -> None:
+    def remove(self, pieces: Pieces) -> None:
         """The reader goes on, or is gone."""
         self._size -= self._waiting.pop(pieces, 0)

@@ -36,7 +36,7 @@ _typed = msgspec.json.Decoder(_Typed)
 _peek = msgspec.json.Decoder(_Peek)
 
 
-def kept_types(types: str | None) -> Keep | None:
+def types_filter(types: str | None) -> Keep | None:
     """Whether an encoded event is of one of these types; None keeps all."""
     if types is None:
         return None
@@ -50,7 +50,7 @@ def kept_types(types: str | None) -> Keep | None:
 
 def folded(events: list[StoredEvent]) -> list[StoredEvent]:
     """Without the deltas of items that are complete further on; starts stay, since they say what came first."""
-    kept: list[StoredEvent] = []
+    remaining: list[StoredEvent] = []
     complete: set[str] = set()
     for event in reversed(events):
         kind = _typed.decode(event.body).type
@@ -58,8 +58,8 @@ def folded(events: list[StoredEvent]) -> list[StoredEvent]:
             continue
         if kind == "item.completed":
             complete.add(_item_id(event.body))
-        kept.append(event)
-    return kept[::-1]
+        remaining.append(event)
+    return remaining[::-1]
 
 
 def _item_id(body: bytes) -> str:

@@ -11,7 +11,7 @@ from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.problems import refuse
 from ostler.server.api.services import Services
 from ostler.server.api.streams.cursor import Cursor, CutOff
-from ostler.server.api.streams.outflow import Chunks, Pieces, Rendered, Shelf
+from ostler.server.api.streams.outflow import Chunks, Pieces, Rendered, StalledReaders
 from ostler.server.sessions.log.tail import Tail
 
 _HEADERS = [
@@ -68,7 +68,7 @@ class Streams:
     def __init__(self, app: App, services: Services) -> None:
         self._app = app
         self._open = services.counters.streams
-        self._shelf = Shelf()
+        self._stalled = StalledReaders()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -84,7 +84,7 @@ class Streams:
         flow = scope[FLOW_KEY]
         scope["state"] = {}  # frees what Litestar parsed of the request
         with self._open.counted(client):
-            await stream.write(receive, send, flow, self._shelf)
+            await stream.write(receive, send, flow, self._stalled)
 
 
 class _Stream:
@@ -106,14 +106,14 @@ class _Stream:
         self._holds = holds  # keeps the live session in memory while it is watched
         self._headers = headers
 
-    async def write(self, receive: Receive, send: Send, flow: Flow, shelf: Shelf) -> None:
+    async def write(self, receive: Receive, send: Send, flow: Flow, stalled: StalledReaders) -> None:
         """Send all there is until there is no more or nobody to send it to."""
         if self._tail is not None:
             self._tail.watch()
         gone = asyncio.create_task(_until_disconnect(receive))
         gone.add_done_callback(functools.partial(_stop_writing, asyncio.current_task()))
         try:
-            await self._write(send, flow, shelf)
+            await self._write(send, flow, stalled)
         except asyncio.CancelledError:
             if not gone.done():  # it is not the client who left
                 raise
@@ -121,18 +121,18 @@ class _Stream:
             return  # the answer stays incomplete, and the client sees that
         finally:
             gone.cancel()
-            shelf.take_back(self._pieces)
+            stalled.remove(self._pieces)
             self._pieces.close()
             if self._tail is not None:
                 self._tail.unwatch()
 
-    async def _write(self, send: Send, flow: Flow, shelf: Shelf) -> None:
+    async def _write(self, send: Send, flow: Flow, stalled: StalledReaders) -> None:
         await send(self._start())
         while await self._send_piece(send):
             if flow.write_paused:
-                shelf.keep(self._pieces)
+                stalled.add(self._pieces)
                 await flow.drain()
-                shelf.take_back(self._pieces)
+                stalled.remove(self._pieces)
         await send({"type": "http.response.body", "body": self._last_words(), "more_body": False})
 
     async def _send_piece(self, send: Send) -> bool:

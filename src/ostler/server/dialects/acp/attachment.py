@@ -101,7 +101,7 @@ class Attachment:
         """Let whoever waits for something look again."""
         self._letter_came.set()
 
-    async def told(self, sequence: int) -> None:
+    async def caught_up(self, sequence: int) -> None:
         """Wait, though not for ever, until the reader has taken everything up to this event."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REPLAY_SECONDS), self._taken:

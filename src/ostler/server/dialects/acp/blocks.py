@@ -30,7 +30,7 @@ def text_block(text: str) -> Json:
     return {"type": "text", "text": text}
 
 
-def said(text: str) -> Json:
+def text_content(text: str) -> Json:
     """Plain text as the content of a tool call."""
     return {"type": "content", "content": text_block(text)}
 

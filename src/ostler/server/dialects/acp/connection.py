@@ -107,8 +107,8 @@ class AcpConnection:
         except Exception as error:
             reference = new_id("err")
             log.error("acp.crashed", method=incoming.method, reference=reference, exc_info=error)
-            told = f"Something went wrong in the server (reference {reference})."
-            raise Refusal(messages.INTERNAL_ERROR, told) from error
+            message = f"Something went wrong in the server (reference {reference})."
+            raise Refusal(messages.INTERNAL_ERROR, message) from error
         return None if result is None else answer(incoming.id, result)
 
     async def close(self) -> None:
@@ -145,7 +145,7 @@ class AcpConnection:
         if earlier is not None:
             attachment.inherit(earlier)
         if self._outlet.is_read(live.id):
-            await attachment.told(live.last)
+            await attachment.caught_up(live.last)
         return await self._opened(live)
 
     async def resume_session(self, incoming: Incoming) -> Json:

@@ -9,8 +9,8 @@ from ostler.server.dialects.acp.blocks import (
     block_of,
     diffs_of,
     kind_of,
-    said,
     text_block,
+    text_content,
     title_of,
 )
 from ostler.server.dialects.formats import Subject
@@ -146,14 +146,14 @@ class AcpUpdates:
             "status": "failed" if item.status == "failed" else "completed",
             "rawOutput": {"output": result.output},
         }
-        return [{**update, "content": [said(result.output)]} if result.output else update]
+        return [{**update, "content": [text_content(result.output)]} if result.output else update]
 
     def _printed(self, event: TerminalOutput) -> list[Json]:
         item_id = event.data.item_id
         if item_id is None or not self.has_call(item_id):
             return []
         shown = self._outputs[item_id] = (self._outputs.get(item_id, "") + event.data.data)[-_OUTPUT_SHOWN:]
-        return [{"sessionUpdate": "tool_call_update", "toolCallId": item_id, "content": [said(shown)]}]
+        return [{"sessionUpdate": "tool_call_update", "toolCallId": item_id, "content": [text_content(shown)]}]
 
     def _changed(self, event: FileChanged) -> list[Json]:
         item_id = event.data.item_id

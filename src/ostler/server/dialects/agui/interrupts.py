@@ -59,12 +59,12 @@ def interrupt_of(asked: PermissionData | QuestionData, *, known_calls: Container
     if isinstance(asked, PermissionData):
         reason = "tool_call" if call else "confirmation"
         named = {"tool": asked.tool} if asked.tool else {}
-        told = {"id": asked.permission_id, "reason": reason, "message": asked.action, **call}
-        return {**told, "responseSchema": _APPROVAL, "metadata": {"kind": "permission", **named}}
+        fields = {"id": asked.permission_id, "reason": reason, "message": asked.action, **call}
+        return {**fields, "responseSchema": _APPROVAL, "metadata": {"kind": "permission", **named}}
     questions = msgspec.to_builtins(asked.questions)
-    told = {"id": asked.question_id, "reason": "input_required", "message": asked.prompt, **call}
+    fields = {"id": asked.question_id, "reason": "input_required", "message": asked.prompt, **call}
     metadata = {"kind": "question", "options": list(asked.options), "questions": questions}
-    return {**told, "responseSchema": _ANSWERS, "metadata": metadata}
+    return {**fields, "responseSchema": _ANSWERS, "metadata": metadata}
 
 
 def answer_of(ask: Ask, status: str, payload: Any) -> Approval | Answers:

@@ -140,8 +140,8 @@ class AguiProjection:
             result = {"stopReason": event.data.stop_reason}
             finished = {"type": "RUN_FINISHED", **names, "outcome": {"type": "success"}, "result": result, **usage}
             return [*begun, *closed, finished]
-        told = self._error if event.data.outcome == "failed" else "The turn was interrupted."
-        message = told or f"The turn failed ({event.data.stop_reason})."
+        reason = self._error if event.data.outcome == "failed" else "The turn was interrupted."
+        message = reason or f"The turn failed ({event.data.stop_reason})."
         return [*begun, *closed, {"type": "RUN_ERROR", "message": message, "code": event.data.outcome, **usage}]
 
     def _interrupted(self, event: PermissionRequested | QuestionRequested) -> list[Json]:
@@ -243,8 +243,8 @@ class AguiProjection:
 
     def _arguments(self, item_id: str, call: ToolCallPart) -> list[Json]:
         self._calls[item_id] = False
-        told = [{"type": "TOOL_CALL_ARGS", "toolCallId": item_id, "delta": call.arguments}] if call.arguments else []
-        return [*told, {"type": "TOOL_CALL_END", "toolCallId": item_id}]
+        grown = [{"type": "TOOL_CALL_ARGS", "toolCallId": item_id, "delta": call.arguments}] if call.arguments else []
+        return [*grown, {"type": "TOOL_CALL_END", "toolCallId": item_id}]
 
     def _completed(self, item: Item) -> list[Json]:
         match item.kind:
@@ -279,8 +279,8 @@ class AguiProjection:
             return []
         ended = [{"type": "TOOL_CALL_END", "toolCallId": call}] if self._calls[call] else []
         self._calls[call] = False
-        told = {"messageId": item.item_id, "toolCallId": call, "content": result.output, "role": "tool"}
-        return [*self._close(), *ended, {"type": "TOOL_CALL_RESULT", **told}]
+        fields = {"messageId": item.item_id, "toolCallId": call, "content": result.output, "role": "tool"}
+        return [*self._close(), *ended, {"type": "TOOL_CALL_RESULT", **fields}]
 
 
 def _call_of(item: Item) -> ToolCallPart | None:

@@ -18,8 +18,8 @@ _INSTRUCTIONS = frozenset({"system", "developer"})
 
 def instructions_of(wanted: RunAgentInput) -> str | None:
     """What the client wants the agent to be told in every turn; None if it does not say."""
-    told = (_text(message) for message in wanted.messages if message.role in _INSTRUCTIONS)
-    return "\n\n".join(filter(None, told)) or None
+    texts = (_text(message) for message in wanted.messages if message.role in _INSTRUCTIONS)
+    return "\n\n".join(filter(None, texts)) or None
 
 
 def prompt_of(wanted: RunAgentInput, known: SessionSpec | None) -> SendMessage:
@@ -39,17 +39,17 @@ def _refused(field: str, reason: str) -> InvalidRequest:
 
 
 def _others(wanted: RunAgentInput, known: SessionSpec) -> list[InputPart]:
-    told = wrapped(Context(instructions=differing(instructions_of(wanted), known.instructions)))
-    return [TextInput(text=told)] if told else []
+    context = wrapped(Context(instructions=differing(instructions_of(wanted), known.instructions)))
+    return [TextInput(text=context)] if context else []
 
 
 def _before(wanted: RunAgentInput) -> list[InputPart]:
     """What a new thread must be told before the newest message: a context, and the pictures in it."""
     imported = taken(wanted.messages[:-1])
-    history, omitted = trimmed(imported.said)
+    history, omitted = trimmed(imported.messages)
     inputs = {entry.description: entry.value for entry in wanted.context}
-    told = wrapped(Context(inputs=inputs, history=history, omitted=omitted))
-    return [TextInput(text=told), *imported.pictures(history)] if told else []
+    context = wrapped(Context(inputs=inputs, history=history, omitted=omitted))
+    return [TextInput(text=context), *imported.pictures(history)] if context else []
 
 
 def _text(message: AguiMessage) -> str:

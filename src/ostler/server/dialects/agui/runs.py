@@ -159,10 +159,10 @@ class RunStream:
         for stored in events:
             if self._over:
                 break
-            written += self._told(decode_event(stored.body))
+            written += self._messages(decode_event(stored.body))
         return _encoded(written)
 
-    def _told(self, event: AnyEvent | UnknownEvent) -> Iterator[Json]:
+    def _messages(self, event: AnyEvent | UnknownEvent) -> Iterator[Json]:
         messages = self._projection.feed(event)
         turn = self._turn
         if turn is None or event.sequence <= self._run.after:

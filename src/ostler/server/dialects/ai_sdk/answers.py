@@ -7,7 +7,7 @@ import msgspec
 
 from ostler.base.errors import Stopping, Unprocessable
 from ostler.server.dialects.ai_sdk.bodies import OutputData, Outputs, Status, TurnResponse
-from ostler.server.dialects.ai_sdk.chat import Handed
+from ostler.server.dialects.ai_sdk.chat import FollowedTurn
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.tail import Follower
@@ -57,14 +57,14 @@ class _Heard:
                 self.waits_for = f"an answer to: {event.data.prompt}"
 
 
-async def whole_turn(sessions: Sessions, handed: Handed) -> WholeTurn:
+async def whole_turn(sessions: Sessions, followed: FollowedTurn) -> WholeTurn:
     """Wait until the turn is over or needs a human."""
-    follower = Follower(handed.live.tail, offset=handed.offset)
-    turn, heard = PromptTurn(handed.receipt, after=handed.offset), _Heard(handed.live)
+    follower = Follower(followed.live.tail, offset=followed.offset)
+    turn, heard = PromptTurn(followed.receipt, after=followed.offset), _Heard(followed.live)
     while not turn.is_over and heard.waits_for is None:
         found = await follower.next(timeout=_WAIT_SECONDS)
         if found is None:
-            await sessions.find(handed.live.record.project, handed.live.id)  # raises if it was deleted
+            await sessions.find(followed.live.record.project, followed.live.id)  # raises if it was deleted
             raise Stopping
         for stored in found:
             event = decode_event(stored.body)
@@ -73,15 +73,15 @@ async def whole_turn(sessions: Sessions, handed: Handed) -> WholeTurn:
                 heard.add(event)
             if turn.is_over or heard.waits_for is not None:
                 break
-    return _told(handed.live.record.key, turn, heard)
+    return _summary(followed.live.record.key, turn, heard)
 
 
-async def invoked(sessions: Sessions, handed: Handed) -> WholeTurn:
+async def invoked(sessions: Sessions, followed: FollowedTurn) -> WholeTurn:
     """A turn whose session is gone with it; nobody is there to be asked."""
     try:
-        turn = await whole_turn(sessions, handed)
+        turn = await whole_turn(sessions, followed)
     finally:
-        await asyncio.shield(sessions.delete(handed.live.record.project, handed.live.id))
+        await asyncio.shield(sessions.delete(followed.live.record.project, followed.live.id))
     if turn.waits_for is not None:
         raise Unprocessable(
             reason=f"The agent wants {turn.waits_for}; /invoke cannot wait for that. "
@@ -90,7 +90,7 @@ async def invoked(sessions: Sessions, handed: Handed) -> WholeTurn:
     return msgspec.structs.replace(turn, response=msgspec.structs.replace(turn.response, session_id=None))
 
 
-def _told(key: str, turn: PromptTurn, heard: _Heard) -> WholeTurn:
+def _summary(key: str, turn: PromptTurn, heard: _Heard) -> WholeTurn:
     digest = hashlib.sha256((turn.turn_id or "").encode()).hexdigest()
     outputs = Outputs(role="assistant", content="\n\n".join(heard.texts))
     response = TurnResponse(

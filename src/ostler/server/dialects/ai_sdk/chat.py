@@ -1,7 +1,7 @@
-"""Finds the session that a chat request belongs to, and hands over what the user said.
+"""Finds the session that a chat request belongs to, and sends on what the user wrote.
 
-The log is the authority. A request that continues the conversation in it is appended; one that tells another
-conversation gets a session of its own, a branch, that knows what was said before.
+The log is the authority. A request that continues the conversation in it is appended; one that has another
+conversation gets a session of its own, a branch, that knows what came before.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from ostler.server.dialects.ai_sdk.bodies import AgentChoice, StoredMessage, UiM
 from ostler.server.dialects.ai_sdk.history import LoggedExchanges, Verdict, compared, departs, exchanges_of
 from ostler.server.dialects.ai_sdk.imported import Imported, Part
 from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
-from ostler.server.dialects.ai_sdk.prompts import Spoken, spoken
+from ostler.server.dialects.ai_sdk.prompts import UserMessage, read_message
 from ostler.server.dialects.ai_sdk.requests import (
     NAMES,
     TurnRequest,
@@ -44,7 +44,7 @@ _MOST_BRANCHES = 1000
 _COMPARED_BRANCHES = 8
 
 
-class Handed(msgspec.Struct, frozen=True, kw_only=True):
+class FollowedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A turn that a client may follow."""
 
     live: LiveSession
@@ -67,20 +67,20 @@ class Chat:
 
     # Turns
 
-    async def hand_over(self, request: TurnRequest, version: Version) -> Handed:
+    async def submit(self, request: TurnRequest, version: Version) -> FollowedTurn:
         """Send what is new in a request to its session; nothing is created for a request that cannot be."""
         if request.newest.role == "assistant":
             return await self._answer(request)
         if request.newest.role == "system":
             reason = "must be from the user"
             raise InvalidRequest(reason=f"{request.newest_place} {reason}.", errors={request.newest_place: [reason]})
-        said = spoken(request.newest, request.newest_place)
+        newest = read_message(request.newest, request.newest_place)
         record = await self._find(request.key)
         if record is None:
-            return await self._begin(request, said, key=request.key)
+            return await self._begin(request, newest, key=request.key)
         await self._check_agent(record, request.agent)
         check_folder(request.agent, record.key, record.cwd)
-        return await self._go_on(record, request, said, has_approvals=version != SAFE.version)
+        return await self._go_on(record, request, newest, has_approvals=version != SAFE.version)
 
     async def _find(self, key: str | None) -> SessionRecord | None:
         if key is None:
@@ -95,49 +95,53 @@ class Chat:
         if choice.harness is not None and choice.harness != record.agent:
             await self._sessions.create(self._project, CreateSession(agent=choice.harness, key=record.key))
 
-    async def _begin(self, request: TurnRequest, said: Spoken, *, key: str | None) -> Handed:
+    async def _begin(self, request: TurnRequest, newest: UserMessage, *, key: str | None) -> FollowedTurn:
         """A new session; a conversation that began elsewhere comes along."""
-        before = _told_before(request, said)
+        before = _context_before(request, newest)
         wanted = new_session(
             request.agent,
             default_agent=self._default_agent,
             key=key,
-            title=_title(said) if before else None,
+            title=_title(newest) if before else None,
             instructions=_instructions(request),
         )
-        return await self._create(wanted, said, before)
+        return await self._create(wanted, newest, before)
 
-    async def _create(self, wanted: CreateSession, said: Spoken, before: list[InputPart]) -> Handed:
-        begun = await begin(self._sessions, self._project, wanted, _prompt(said, before))
-        return Handed(live=begun.live, receipt=begun.receipt, offset=begun.offset)
+    async def _create(self, wanted: CreateSession, newest: UserMessage, before: list[InputPart]) -> FollowedTurn:
+        begun = await begin(self._sessions, self._project, wanted, _prompt(newest, before))
+        return FollowedTurn(live=begun.live, receipt=begun.receipt, offset=begun.offset)
 
-    async def _send(self, live: LiveSession, said: Spoken, context: str | None, change: SessionChange) -> Handed:
+    async def _send(
+        self, live: LiveSession, newest: UserMessage, context: str | None, change: SessionChange
+    ) -> FollowedTurn:
         before: list[InputPart] = [TextInput(text=context)] if context else []
-        begun = await send(self._sessions, live, _prompt(said, before), change, NAMES)
-        return Handed(live=live, receipt=begun.receipt, offset=begun.offset)
+        begun = await send(self._sessions, live, _prompt(newest, before), change, NAMES)
+        return FollowedTurn(live=live, receipt=begun.receipt, offset=begun.offset)
 
-    async def _go_on(self, root: SessionRecord, request: TurnRequest, said: Spoken, *, has_approvals: bool) -> Handed:
+    async def _go_on(
+        self, root: SessionRecord, request: TurnRequest, newest: UserMessage, *, has_approvals: bool
+    ) -> FollowedTurn:
         branches, taken = await self._branches(root)
         if request.is_lone:
-            return await self._append(branches[0], request, said, has_approvals=has_approvals)
+            return await self._append(branches[0], request, newest, has_approvals=has_approvals)
         for record in branches:
             match await self._verdict(record, request):
                 case "continues":
-                    return await self._append(record, request, said, has_approvals=has_approvals)
+                    return await self._append(record, request, newest, has_approvals=has_approvals)
                 case "repeats" if (running := await self._running(record, request)) is not None:
                     return running
-        return await self._fork(root, taken, request, said)
+        return await self._fork(root, taken, request, newest)
 
     async def _append(
-        self, record: SessionRecord, request: TurnRequest, said: Spoken, *, has_approvals: bool
-    ) -> Handed:
+        self, record: SessionRecord, request: TurnRequest, newest: UserMessage, *, has_approvals: bool
+    ) -> FollowedTurn:
         live = await self._sessions.live(self._project, record.id)
         others = differing(_instructions(request), record.instructions)
-        now = Context(instructions=others, inputs=request.inputs, files=said.files)
-        handed = await self._send(live, said, wrapped(now), wanted_change(request.agent))
+        now = Context(instructions=others, inputs=request.inputs, files=newest.files)
+        followed = await self._send(live, newest, wrapped(now), wanted_change(request.agent))
         if has_approvals:
             await self._give_up_waiting(live)
-        return handed
+        return followed
 
     async def _give_up_waiting(self, live: LiveSession) -> None:
         """A client with approvals that says something else instead of deciding has decided: no."""
@@ -145,7 +149,7 @@ class Chat:
             if ask.kind == "permission":
                 await self._decide(live, ask, approved=False, reason="The user did not decide and said something else.")
 
-    async def _running(self, record: SessionRecord, request: TurnRequest) -> Handed | None:
+    async def _running(self, record: SessionRecord, request: TurnRequest) -> FollowedTurn | None:
         live = await self._sessions.live(self._project, record.id)
         if (running := running_turn(live)) is not None:
             self._sessions.refuse_changes(live, wanted_change(request.agent), NAMES)
@@ -160,9 +164,9 @@ class Chat:
         return [*found, root][:_COMPARED_BRANCHES], taken
 
     async def _verdict(self, record: SessionRecord, request: TurnRequest) -> Verdict:
-        """Reads no more of the log than the client told of it."""
+        """Reads no more of the log than the client sent of it."""
         logged = LoggedExchanges()
-        async for items in self._sessions.said(record.id):
+        async for items in self._sessions.message_pages(record.id):
             logged.add(items)
             if len(logged.exchanges) > len(request.messages) or departs(logged, request.messages):
                 return "differs"
@@ -171,8 +175,8 @@ class Chat:
         sent = exchanges_of(request.messages, logged.omitted)
         return compared(logged, sent) if sent else "differs"
 
-    async def _fork(self, root: SessionRecord, taken: int, request: TurnRequest, said: Spoken) -> Handed:
-        before, title = _told_before(request, said), _title(said)
+    async def _fork(self, root: SessionRecord, taken: int, request: TurnRequest, newest: UserMessage) -> FollowedTurn:
+        before, title = _context_before(request, newest), _title(newest)
         for number in range(taken + 2, _MOST_BRANCHES):
             key = _branch_key(root, str(number))
             if await self._find(key) is None:
@@ -182,7 +186,7 @@ class Chat:
                 wishes = {name: value for name, value in asked if value is not None}
                 spec = msgspec.structs.replace(settings_now(root, state), instructions=instructions, **wishes)
                 wanted = like_session(spec, agent=root.agent, key=key, title=title, parent=root.id)
-                return await self._create(wanted, said, before)
+                return await self._create(wanted, newest, before)
         raise InvalidRequest(reason=f"Session '{root.key}' has too many branches. Start a new one.")
 
     async def current(self, key: str) -> SessionRecord | None:
@@ -192,7 +196,7 @@ class Chat:
 
     # Approvals
 
-    async def _answer(self, request: TurnRequest) -> Handed:
+    async def _answer(self, request: TurnRequest) -> FollowedTurn:
         """An assistant message that comes back carries the decisions its client took."""
         approvals = [part.approval for part in request.newest.parts if part.approval is not None]
         decided = {approval.id: approval for approval in approvals if approval.approved is not None}
@@ -217,7 +221,7 @@ class Chat:
         asks = await self._sessions.known_asks(record.id, wanted)
         return [ask for ask in asks if ask.turn_id is not None]
 
-    async def _continued(self, live: LiveSession, asks: list[Ask]) -> Handed:
+    async def _continued(self, live: LiveSession, asks: list[Ask]) -> FollowedTurn:
         turns = [await self._sessions.find_turn(live.id, ask.turn_id) for ask in asks if ask.turn_id is not None]
         turn = max((turn for turn in turns if turn is not None), key=lambda found: found.number)
         answered = frozenset(ask.ask_id for ask in asks)
@@ -241,24 +245,24 @@ class Chat:
         conversation = StoredConversation(subject_of(record), profile, read_image)
         past = await left_behind(self._sessions, record)
         async for page in self._sessions.pages(record.id, 0):
-            kept = [decode_event(event.body) for event in page if event.number not in past]
-            await asyncio.to_thread(conversation.add, kept)  # reads images
+            remaining = [decode_event(event.body) for event in page if event.number not in past]
+            await asyncio.to_thread(conversation.add, remaining)  # reads images
         return conversation.messages()
 
 
-def _prompt(said: Spoken, before: list[InputPart]) -> SendMessage:
-    return SendMessage(parts=(*before, *said.parts))
+def _prompt(newest: UserMessage, before: list[InputPart]) -> SendMessage:
+    return SendMessage(parts=(*before, *newest.parts))
 
 
-def running_turn(live: LiveSession) -> Handed | None:
+def running_turn(live: LiveSession) -> FollowedTurn | None:
     """The turn under way, from its beginning."""
     turn = live.state.turn
     return _followed(live, turn) if turn is not None else None
 
 
-def _followed(live: LiveSession, turn: Turn) -> Handed:
+def _followed(live: LiveSession, turn: Turn) -> FollowedTurn:
     receipt = PromptReceipt(prompt_id="", disposition="started", turn_id=turn.turn_id)
-    return Handed(live=live, receipt=receipt, offset=turn.first_sequence - 1)
+    return FollowedTurn(live=live, receipt=receipt, offset=turn.first_sequence - 1)
 
 
 def _branch_key(root: SessionRecord, number: str) -> str:
@@ -266,13 +270,13 @@ def _branch_key(root: SessionRecord, number: str) -> str:
     return f"{root.key[: 128 - len(_BRANCH) - len(str(_MOST_BRANCHES))]}{_BRANCH}{number}"
 
 
-def _told_before(request: TurnRequest, said: Spoken) -> list[InputPart]:
-    """What a new session must be told before the newest message: a context, and the pictures in it."""
+def _context_before(request: TurnRequest, newest: UserMessage) -> list[InputPart]:
+    """What a new session gets before the newest message: a context, and the pictures in it."""
     imported = Imported()
-    for index, (message, parts) in enumerate(_spoken_before(request)):
-        imported.add(message, parts, index)
-    history, omitted = trimmed(imported.said)
-    context = wrapped(Context(inputs=request.inputs, files=said.files, history=history, omitted=omitted))
+    for index, (earlier, parts) in enumerate(_messages_before(request)):
+        imported.add(earlier, parts, index)
+    history, omitted = trimmed(imported.messages)
+    context = wrapped(Context(inputs=request.inputs, files=newest.files, history=history, omitted=omitted))
     return [TextInput(text=context), *imported.pictures(history)] if context else []
 
 
@@ -282,12 +286,12 @@ def _instructions(request: TurnRequest) -> str | None:
     return "\n\n".join(filter(None, [request.agent.instructions, *system])) or None
 
 
-def _spoken_before(request: TurnRequest) -> list[tuple[UiMessage, tuple[Part, ...]]]:
+def _messages_before(request: TurnRequest) -> list[tuple[UiMessage, tuple[Part, ...]]]:
     both = list(zip(request.messages, request.parts, strict=True))[:-1]
     return [(message, parts) for message, parts in both if message.role != "system"]
 
 
-def _title(said: Spoken) -> str | None:
-    words = " ".join(part.text for part in said.parts if isinstance(part, TextInput)).split()
+def _title(newest: UserMessage) -> str | None:
+    words = " ".join(part.text for part in newest.parts if isinstance(part, TextInput)).split()
     title = " ".join(words)
     return title if len(title) <= _TITLE_LENGTH else f"{title[: _TITLE_LENGTH - 1]}…"

@@ -33,7 +33,7 @@ def plan(data: PlanUpdatedData) -> Data:
 
 def permission(data: PermissionData, *, session: str, call_id: str | None) -> Data:
     """A permission that waits, and later the same one decided."""
-    told = {
+    fields = {
         "permissionId": data.permission_id,
         "sessionId": session,
         "action": data.action,
@@ -42,12 +42,12 @@ def permission(data: PermissionData, *, session: str, call_id: str | None) -> Da
         "toolCallId": call_id,
         "message": data.message,
     }
-    return Data(type="data-permission", id=data.permission_id, data=_present(told))
+    return Data(type="data-permission", id=data.permission_id, data=_present(fields))
 
 
 def question(data: QuestionData, *, session: str, call_id: str | None) -> Data:
     """A question that waits, and later the same one answered."""
-    told = {
+    fields = {
         "questionId": data.question_id,
         "sessionId": session,
         "prompt": data.prompt,
@@ -58,7 +58,7 @@ def question(data: QuestionData, *, session: str, call_id: str | None) -> Data:
         "answers": data.answers,
         "toolCallId": call_id,
     }
-    return Data(type="data-question", id=data.question_id, data=_present(told))
+    return Data(type="data-question", id=data.question_id, data=_present(fields))
 
 
 def _asked(question: dict[str, Any]) -> dict[str, Any]:
@@ -73,14 +73,14 @@ def terminal(output: str) -> Data:
 
 def file_changed(data: FileChangedData, call_id: str | None) -> Data:
     """A file that was changed."""
-    told = {"path": data.path, "action": data.action, "diff": data.diff, "toolCallId": call_id}
-    return Data(type="data-file", data=_present(told))
+    fields = {"path": data.path, "action": data.action, "diff": data.diff, "toolCallId": call_id}
+    return Data(type="data-file", data=_present(fields))
 
 
 def artifact(data: ArtifactCreatedData, call_id: str | None) -> Data:
     """A file worth showing."""
-    told = {"path": data.path, "action": data.action, "artifactType": data.artifact_type, "toolCallId": call_id}
-    return Data(type="data-artifact", data=_present(told))
+    fields = {"path": data.path, "action": data.action, "artifactType": data.artifact_type, "toolCallId": call_id}
+    return Data(type="data-artifact", data=_present(fields))
 
 
 def notice(severity: str, message: str, code: str | None = None) -> Data:
@@ -126,11 +126,11 @@ def _attachment(place: str, part: ContentPart) -> Data | None:
 
 def usage(data: UsageUpdatedData) -> dict[str, Any]:
     """Tokens and cost as message metadata has them."""
-    told = {name: getattr(data, field) for name, field in _USAGE.items()}
+    fields = {name: getattr(data, field) for name, field in _USAGE.items()}
     if data.cost is not None:
-        told["cost"] = data.cost.amount
-        told["currency"] = None if data.cost.currency == "USD" else data.cost.currency
-    return _present(told)
+        fields["cost"] = data.cost.amount
+        fields["currency"] = None if data.cost.currency == "USD" else data.cost.currency
+    return _present(fields)
 
 
 def _present(values: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class LoggedExchanges:
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
         self.omitted = 0
-        """How many older messages of a conversation begun elsewhere were never told."""
+        """How many older messages of a conversation begun elsewhere were never sent."""
         self.live: int | None = None
         """Which exchange is being answered."""
 
@@ -52,8 +52,8 @@ class LoggedExchanges:
         if context is not None:
             words = words[1:]
             self.omitted += context.omitted
-            for said in context.history:
-                add_message(self.exchanges, said.role, said.text)
+            for message in context.history:
+                add_message(self.exchanges, message.role, message.text)
         add_message(self.exchanges, "user", "".join(words))
 
 

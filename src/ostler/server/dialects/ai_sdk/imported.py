@@ -1,4 +1,4 @@
-"""Messages of a conversation begun elsewhere: what the agent is told of them, and how they are given back."""
+"""Messages of a conversation begun elsewhere: what the agent gets of them, and how they are given back."""
 
 import base64
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Part = dict[str, Any]
 _PICTURE = "ostler-picture:"
 """Stands for the address of a picture that goes along with the prompt; the number says which."""
 _HEAD = "urlHead"
-"""How the address of a file began whose text is told instead."""
+"""How the address of a file began whose text is given instead."""
 _LONGEST_URL = 8192
 _PLAIN = frozenset({"text", "step-start"})
 
@@ -25,26 +25,26 @@ class Imported:
     """Takes messages of a client into the context of a prompt."""
 
     def __init__(self) -> None:
-        self.said: list[Message] = []
+        self.messages: list[Message] = []
         self._pictures: list[ImageInput] = []
 
     def add(self, message: UiMessage, parts: Sequence[Part], index: int) -> None:
         """Take one more message; `parts` are its parts as the client sent them."""
         plain = all(part.get("type") in _PLAIN for part in parts)
-        self.said.append(
+        self.messages.append(
             Message(
                 id=message.id or f"before_{index + 1}",
                 role="user" if message.role == "user" else "assistant",
                 text=text_of(message),
-                parts=() if plain else tuple(map(self._kept, parts)),
+                parts=() if plain else tuple(map(self._stored, parts)),
             )
         )
 
-    def pictures(self, told: Sequence[Message]) -> list[ImageInput]:
-        """The pictures of those messages that are told, in their order."""
-        return [self._pictures[number] for number in pictures_in(told)]
+    def pictures(self, messages: Sequence[Message]) -> list[ImageInput]:
+        """The pictures of those messages, in their order."""
+        return [self._pictures[number] for number in pictures_in(messages)]
 
-    def _kept(self, part: Part) -> Part:
+    def _stored(self, part: Part) -> Part:
         match _content(part):
             case ImageInput() as picture:
                 self._pictures.append(picture)
@@ -72,24 +72,24 @@ def _content(part: Part) -> ImageInput | str | None:
     return found
 
 
-def pictures_in(told: Sequence[Message]) -> list[int]:
+def pictures_in(messages: Sequence[Message]) -> list[int]:
     """The numbers of the pictures that messages have."""
-    urls = [str(part.get("url", "")) for said in told for part in said.parts]
+    urls = [str(part.get("url", "")) for message in messages for part in message.parts]
     return [int(url.removeprefix(_PICTURE)) for url in urls if url.startswith(_PICTURE)]
 
 
-def given_back(said: Message, pictures: dict[int, Part]) -> tuple[Part, ...]:
+def given_back(message: Message, pictures: dict[int, Part]) -> tuple[Part, ...]:
     """The parts of a message as they came; of a picture, what is known of it."""
-    if not said.parts:
-        return ({"type": "text", "text": said.text},)
-    return tuple(_as_it_came(part, pictures) for part in said.parts)
+    if not message.parts:
+        return ({"type": "text", "text": message.text},)
+    return tuple(_as_it_came(part, pictures) for part in message.parts)
 
 
 def _as_it_came(part: Part, pictures: dict[int, Part]) -> Part:
     if _HEAD in part:
         payload = base64.b64encode(str(part.get("text", "")).encode()).decode()
-        kept = {name: value for name, value in part.items() if name not in {_HEAD, "text"}}
-        return {**kept, "url": f"{part[_HEAD]},{payload}"}
+        fields = {name: value for name, value in part.items() if name not in {_HEAD, "text"}}
+        return {**fields, "url": f"{part[_HEAD]},{payload}"}
     url = str(part.get("url", ""))
     if not url.startswith(_PICTURE):
         return part

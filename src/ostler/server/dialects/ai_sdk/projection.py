@@ -182,15 +182,15 @@ def message_id(event: TurnStarted) -> str:
 
 def latest(chunks: list[AnyChunk]) -> list[AnyChunk]:
     """Without preliminary outputs that another one follows at once: only the last of a batch is ever seen."""
-    kept: list[AnyChunk] = []
+    remaining: list[AnyChunk] = []
     replaced: set[str] = set()
     for chunk in reversed(chunks):
         if isinstance(chunk, ToolOutputAvailable | ToolOutputError):
             if isinstance(chunk, ToolOutputAvailable) and chunk.preliminary and chunk.tool_call_id in replaced:
                 continue
             replaced.add(chunk.tool_call_id)
-        kept.append(chunk)
-    return kept[::-1]
+        remaining.append(chunk)
+    return remaining[::-1]
 
 
 def _end_of(event: TurnEnded | SessionEnded) -> TurnEndedData:

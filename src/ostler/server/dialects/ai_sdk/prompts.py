@@ -13,23 +13,23 @@ from ostler.server.dialects.ai_sdk.bodies import UiMessage, UiPart
 from ostler.wire.parts import ImageInput, InputPart, TextInput
 
 
-class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+class UserMessage(msgspec.Struct, frozen=True, kw_only=True):
     """What a user says with one message."""
 
     parts: list[InputPart]
     files: tuple[Attached, ...]
 
 
-def spoken(message: UiMessage, where: str) -> Spoken:
+def read_message(message: UiMessage, where: str) -> UserMessage:
     """Read a message; `where` is its place in the body, for the words of a refusal."""
     found = [_read(part, f"{where}.parts[{index}]") for index, part in enumerate(message.parts)]
-    said = Spoken(
+    content = UserMessage(
         parts=[part for part in found if isinstance(part, TextInput | ImageInput)],
         files=tuple(part for part in found if isinstance(part, Attached)),
     )
-    if not (said.parts or said.files):
+    if not (content.parts or content.files):
         raise _refusal(f"{where}.parts", "has no text, image or file to send")
-    return said
+    return content
 
 
 def _read(part: UiPart, where: str) -> TextInput | ImageInput | Attached | None:

@@ -55,14 +55,14 @@ class StoredConversation:
     def _asked(self, item: Item) -> list[StoredMessage]:
         first = item.content[0] if item.content else None
         context = unwrapped(first.text) if isinstance(first, TextPart) else None
-        told = context or Context()
-        numbers = pictures_in(told.history)
+        given = context or Context()
+        numbers = pictures_in(given.history)
         start = 0 if context is None else 1 + len(numbers)
         parts = [part for part in map(self._part, item.content[start:]) if part is not None]
-        parts += map(_file, told.files)
+        parts += map(_file, given.files)
         pictures = dict(zip(numbers, map(self._part, item.content[1:start]), strict=False))
         known = {number: part for number, part in pictures.items() if part is not None}
-        earlier = [StoredMessage(id=said.id, role=said.role, parts=given_back(said, known)) for said in told.history]
+        earlier = [StoredMessage(id=each.id, role=each.role, parts=given_back(each, known)) for each in given.history]
         return [*earlier, StoredMessage(id=item.item_id, role="user", parts=tuple(parts))]
 
     def _part(self, part: ContentPart) -> Part | None:

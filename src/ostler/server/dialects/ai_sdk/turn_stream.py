@@ -51,14 +51,14 @@ class TurnStream:
 
     def _ours(self, event: AnyEvent | UnknownEvent) -> list[AnyChunk]:
         if self._begun:
-            return self._told(event)
+            return self._chunks(event)
         start = self._waiting
         if start is None or start.data.turn_id != self._turn.turn_id:
             return []
         self._begun = True
-        return self._told(start) + ([] if event is start else self._told(event))
+        return self._chunks(start) + ([] if event is start else self._chunks(event))
 
-    def _told(self, event: AnyEvent | UnknownEvent) -> list[AnyChunk]:
+    def _chunks(self, event: AnyEvent | UnknownEvent) -> list[AnyChunk]:
         chunks: list[AnyChunk] = list(self._projection.feed(event))
         if event.sequence <= self._seen:
             if event.sequence == self._seen:

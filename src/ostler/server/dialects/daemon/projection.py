@@ -38,11 +38,11 @@ def daemon_event(stored: StoredEvent, *, key: str) -> bytes | None:
     """One event for a client of the daemon API; None if its specification has no such event."""
     fields = _decoder.decode(stored.body)
     kind = _text.decode(fields["type"])
-    if (retell := _RETOLD.get(kind)) is not None:
-        retold = retell(decode_event(stored.body))
-        if retold is None:
+    if (reword := _REWORDED.get(kind)) is not None:
+        reworded = reword(decode_event(stored.body))
+        if reworded is None:
             return None
-        fields = _decoder.decode(retold)
+        fields = _decoder.decode(reworded)
     elif kind not in EVENT_TYPES:
         return None
     fields["session_id"] = msgspec.Raw(msgspec.json.encode(key))
@@ -79,7 +79,7 @@ def _native(event: ItemDelta) -> dict[str, str]:
     return {"native_item_id": event.data.native_item_id} if event.data.native_item_id else {}
 
 
-_RETOLD: dict[str, Callable[[AnyEvent | UnknownEvent], bytes | None]] = {
+_REWORDED: dict[str, Callable[[AnyEvent | UnknownEvent], bytes | None]] = {
     "item.delta": _with_plain_delta,
     "session.rewound": _as_status,
 }

@@ -125,15 +125,15 @@ def _cut(text: str) -> str:
 def _permission(event: PermissionRequested | PermissionResolved) -> Json:
     data: PermissionData = event.data
     asked = data.status == "requested"
-    told = f"asks for permission: {data.action}" if asked else f"permission {data.status}: {data.action}"
-    return _log("warning" if asked else "info", _cut(told))
+    line = f"asks for permission: {data.action}" if asked else f"permission {data.status}: {data.action}"
+    return _log("warning" if asked else "info", _cut(line))
 
 
 def _question(event: QuestionRequested | QuestionResolved) -> Json:
     data: QuestionData = event.data
     asked = data.status == "requested"
-    told = f"asks: {data.prompt}" if asked else _because(f"question {data.status}", data.response)
-    return _log("warning" if asked else "info", _cut(told))
+    line = f"asks: {data.prompt}" if asked else _because(f"question {data.status}", data.response)
+    return _log("warning" if asked else "info", _cut(line))
 
 
 _IN_WORDS: dict[str, Callable[[Json], str]] = {

@@ -20,7 +20,7 @@ _INSTRUCTIONS = (
 )
 
 
-async def _told(work: Awaitable[T]) -> T:
+async def _answered(work: Awaitable[T]) -> T:
     """An error of ours is an answer that the calling agent can read."""
     try:
         return await work
@@ -54,17 +54,17 @@ def _add_looking(server: MCPServer, tools: Tools) -> None:
     @server.tool()
     async def list_agents() -> list[Json]:
         """List the agents that can be started, with their modes and models."""
-        return await _told(tools.list_agents())
+        return await _answered(tools.list_agents())
 
     @server.tool()
     async def list_sessions(limit: int = 20) -> list[Json]:
         """List the newest sessions."""
-        return await _told(tools.list_sessions(limit))
+        return await _answered(tools.list_sessions(limit))
 
     @server.tool()
     async def read_transcript(session_id: str, offset: int = 0, limit: int = 50) -> Json:
         """Read what was said and done in a session, oldest first."""
-        return await _told(tools.read_transcript(session_id, offset, limit))
+        return await _answered(tools.read_transcript(session_id, offset, limit))
 
 
 def _add_working(server: MCPServer, tools: Tools) -> None:
@@ -87,7 +87,7 @@ def _add_working(server: MCPServer, tools: Tools) -> None:
             mode=mode,
             permission_mode=permission_mode,
         )
-        return await _told(tools.start_session(wanted, prompt))
+        return await _answered(tools.start_session(wanted, prompt))
 
     @server.tool()
     async def send_message(
@@ -104,12 +104,12 @@ def _add_working(server: MCPServer, tools: Tools) -> None:
         """
         prompt = SendMessage(message=message, when_busy=when_busy)
         change = SessionChange(model=model, mode=mode, permission_mode=permission_mode)
-        return await _told(tools.send_message(session_id, prompt, change))
+        return await _answered(tools.send_message(session_id, prompt, change))
 
     @server.tool()
     async def wait_for_turn(session_id: str, timeout_seconds: float = 120) -> Json:
         """Wait until the agent is idle or asks something (at most 600 seconds); gives its answer and open asks."""
-        return await _told(tools.wait_for_turn(session_id, timeout_seconds))
+        return await _answered(tools.wait_for_turn(session_id, timeout_seconds))
 
 
 def _add_ending(server: MCPServer, tools: Tools) -> None:
@@ -122,14 +122,14 @@ def _add_ending(server: MCPServer, tools: Tools) -> None:
         message: str | None = None,
     ) -> Json:
         """Decide what an agent asks: reply for a permission, answers (one list for each question) for a question."""
-        return await _told(tools.answer_ask(session_id, ask_id, reply, answers, message))
+        return await _answered(tools.answer_ask(session_id, ask_id, reply, answers, message))
 
     @server.tool()
     async def interrupt(session_id: str) -> Json:
         """End the turn under way; the session goes on."""
-        return await _told(tools.interrupt(session_id))
+        return await _answered(tools.interrupt(session_id))
 
     @server.tool()
     async def stop_session(session_id: str) -> Json:
         """End a session."""
-        return await _told(tools.stop_session(session_id))
+        return await _answered(tools.stop_session(session_id))

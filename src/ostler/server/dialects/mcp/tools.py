@@ -82,13 +82,13 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     async def _standing(self, live: LiveSession) -> Json:
         latest = await self._latest(live)
         messages = await self.sessions.messages_since(live.id, latest.first_sequence - 1) if latest else []
-        said = [_text(found) for found in messages if latest and found.turn_id == latest.turn_id]
+        texts = [_text(found) for found in messages if latest and found.turn_id == latest.turn_id]
         return {
             "session_id": live.id,
             "status": live.state.status,
             "activity": live.state.activity,
             "outcome": latest.outcome if latest else None,
-            "answer": "\n\n".join(filter(None, said)),
+            "answer": "\n\n".join(filter(None, texts)),
             "error": live.state.error,
             "asks": [_ask_view(ask) for ask in live.state.asks],
         }
@@ -198,5 +198,5 @@ def _ask_view(ask: Ask) -> Json:
     return {**view, "prompt": ask.question.prompt, "options": list(ask.question.options), "questions": questions}
 
 
-def _known(told: msgspec.Struct) -> Json:
-    return {name: value for name, value in msgspec.structs.asdict(told).items() if value is not None}
+def _known(struct: msgspec.Struct) -> Json:
+    return {name: value for name, value in msgspec.structs.asdict(struct).items() if value is not None}

@@ -53,7 +53,7 @@ class WorkflowProjection:
         self._status: SessionStatus = "running"
         self._works = False
         self._asks: set[str] = set()
-        self._told: ExecutionStatus | None = None
+        self._sent_status: ExecutionStatus | None = None
         self._calls: dict[str, ToolCallPart] = {}
         self._speech = Speech()
 
@@ -79,7 +79,7 @@ class WorkflowProjection:
                 artifact = {"type": "artifact", "path": made.path, "action": made.action}
                 return self._token(made.item_id, {**artifact, "artifact_type": made.artifact_type})
             case ErrorRaised():
-                return self._token(None, _told(event))
+                return self._token(None, _extension(event))
 
     def _about_the_execution(
         self, event: TurnStarted | TurnEnded | SessionStatusChanged | SessionEnded
@@ -89,7 +89,7 @@ class WorkflowProjection:
                 self._turn_count += 1
                 self._turn_id = event.data.turn_id or ""
                 self._calls, self._speech, self._asks = {}, Speech(), set()
-                self._status, self._works, self._told = "running", True, None
+                self._status, self._works, self._sent_status = "running", True, None
                 return [*self._standing(), _state("currentTurn", self._turn_count)]
             case TurnEnded():
                 self._works, self._asks = False, set()
@@ -107,7 +107,7 @@ class WorkflowProjection:
         match event:
             case PermissionRequested() | QuestionRequested():
                 self._asks.add(_ask_id(event))
-                return [self._token(None, _told(event)), *self._standing()]
+                return [self._token(None, _extension(event)), *self._standing()]
             case _:
                 self._asks.discard(_ask_id(event))
                 return self._standing()
@@ -116,9 +116,9 @@ class WorkflowProjection:
         """Where the execution stands, if that has changed."""
         begun = self._turn_count > 0
         status = execution_status(self._status, has_begun=begun, works=self._works, asks=bool(self._asks))
-        if status == self._told:
+        if status == self._sent_status:
             return []
-        self._told = status
+        self._sent_status = status
         return [_state("status", state_word(status))]
 
     def _about_an_item(self, event: ItemStarted | ItemDelta | ItemCompleted) -> list[Message]:
@@ -206,7 +206,7 @@ def _ask_id(event: PermissionRequested | PermissionResolved | QuestionRequested 
             return event.data.question_id
 
 
-def _told(event: ErrorRaised | PermissionRequested | QuestionRequested) -> Json:
+def _extension(event: ErrorRaised | PermissionRequested | QuestionRequested) -> Json:
     """Beyond the specification: what went wrong, and what waits for an answer by a signal."""
     match event:
         case ErrorRaised(data=data):

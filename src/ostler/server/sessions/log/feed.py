@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-_KEPT_SECONDS = 10.0
+_FRESH_SECONDS = 10.0
 """Who reads along has them long before; what is older costs memory for as long as a session is watched."""
 
 
@@ -86,7 +86,7 @@ class Feed:
         self._size = self._old = 0
 
     def _trim(self, now: float) -> None:
-        if now - self._looked_at > _KEPT_SECONDS:
+        if now - self._looked_at > _FRESH_SECONDS:
             self._drop(self._old)
             self._old, self._looked_at = len(self._frames), now
         if self._size > self._limit:

@@ -69,26 +69,26 @@ async def newest_first(store: Store, session_id: str) -> AsyncIterator[Message]:
         number = items[-1].number
 
 
-async def retold(store: Store, session_id: str, prompt: Prompt) -> Prompt:
-    """The prompt with what came before it in front; of a long conversation only the end is told."""
-    told: list[str] = []
+async def with_history(store: Store, session_id: str, prompt: Prompt) -> Prompt:
+    """The prompt with what came before it in front; of a long conversation only the end is included."""
+    lines: list[str] = []
     left = _LONGEST
     async for message in newest_first(store, session_id):
         line = _line(message.item) if message.turn_id != prompt.turn_id else None
         if line is None:
             continue
         left -= len(line)
-        told.append(line if left >= 0 else "(The beginning is left out.)")
+        lines.append(line if left >= 0 else "(The beginning is left out.)")
         if left < 0:
             break
-    if not told:
+    if not lines:
         return prompt
-    before = "\n\n".join(reversed(told))
+    before = "\n\n".join(reversed(lines))
     return replace(prompt, parts=(TextPart(text=f"{_BEFORE}\n\n{before}\n\n{_AFTER}"), *prompt.parts))
 
 
 def _line(item: Item) -> str | None:
-    text = _said(item.content)
+    text = _text(item.content)
     return f"{item.role or item.kind}: {_quoted(text)}" if text else None
 
 
@@ -97,7 +97,7 @@ def _quoted(text: str) -> str:
     return "\n> ".join(text.splitlines())
 
 
-def _said(content: Iterable[ContentPart]) -> str:
+def _text(content: Iterable[ContentPart]) -> str:
     return "\n".join(filter(None, map(_part, content)))
 
 

@@ -31,10 +31,10 @@ class Reading:
         """The messages that began after an event."""
         return await messages_of(self.store, session_id, await self.store.logs.items_since(session_id, sequence))
 
-    async def said(self, session_id: str) -> AsyncIterator[list[Item]]:
+    async def message_pages(self, session_id: str) -> AsyncIterator[list[Item]]:
         """The finished messages of the conversation in the order they were finished, page by page."""
         sequence = 0
-        while items := await self.store.logs.said_after(session_id, sequence, _PAGE):
+        while items := await self.store.logs.messages_after(session_id, sequence, _PAGE):
             yield [message.item for message in await messages_of(self.store, session_id, items)]
             sequence = items[-1].last
 

@@ -10,7 +10,7 @@ from ostler.base.clock import Clock
 from ostler.base.errors import LogFull
 from ostler.base.failpoints import failpoint
 from ostler.server.sessions.log.feed import Feed
-from ostler.server.sessions.log.history import retold
+from ostler.server.sessions.log.history import with_history
 from ostler.server.sessions.log.state import CHANGES, Happened, SessionState, apply, ask_of, snapshot_of, turn_of
 from ostler.server.sessions.log.tail import frame
 from ostler.server.store.outline import Mark, mark_of
@@ -135,9 +135,9 @@ class SessionLog:
     def _turn_id(self) -> str | None:
         return self.state.turn.turn_id if self.state.turn is not None else None
 
-    async def retold(self, prompt: Prompt) -> Prompt:
+    async def with_history(self, prompt: Prompt) -> Prompt:
         """A prompt with what was said before it, for an agent that does not remember."""
-        return await retold(self._store, self.session_id, prompt)
+        return await with_history(self._store, self.session_id, prompt)
 
     async def append(self, drafts: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> int:
         """Number, store and publish these events; returns the first sequence. On failure nothing happened."""

@@ -12,23 +12,23 @@ _DIGITS = 10
 """Sums of money are rounded to this, so that 0.1 and 0.2 make 0.3."""
 
 
-def used(total: SessionUsage, before: SessionUsage, told: UsageUpdatedData) -> SessionUsage:
+def used(total: SessionUsage, before: SessionUsage, usage: UsageUpdatedData) -> SessionUsage:
     """The new total: an agent tells what a turn took so far, so that comes on top of what was `before` the turn."""
-    counts = {name: getattr(before, name) + count for name, count in _given(told)}
-    if told.cost is None:
+    counts = {name: getattr(before, name) + count for name, count in _given(usage)}
+    if usage.cost is None:
         return replace(total, **counts)
-    currency = told.cost.currency
-    spent = round(before.cost.get(currency, 0.0) + told.cost.amount, _DIGITS)
+    currency = usage.cost.currency
+    spent = round(before.cost.get(currency, 0.0) + usage.cost.amount, _DIGITS)
     return replace(total, **counts, cost={**total.cost, currency: spent})
 
 
-def _given(told: UsageUpdatedData) -> Iterator[tuple[str, int]]:
-    return ((name, count) for name in _COUNTS if (count := getattr(told, name)) is not None)
+def _given(usage: UsageUpdatedData) -> Iterator[tuple[str, int]]:
+    return ((name, count) for name in _COUNTS if (count := getattr(usage, name)) is not None)
 
 
-def changed(total: SessionChanges, told: FileChangedData, *, is_new: bool) -> SessionChanges:
+def changed(total: SessionChanges, change: FileChangedData, *, is_new: bool) -> SessionChanges:
     """The new total; `is_new` says whether it is the first change of this file."""
-    added, removed = lines_of(told.diff or "")
+    added, removed = lines_of(change.diff or "")
     return SessionChanges(
         files=total.files + is_new,
         added=total.added + added,

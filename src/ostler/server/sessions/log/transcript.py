@@ -56,8 +56,8 @@ class Transcript:
         self._messages[item.item_id] = Message(item=item, first_sequence=first, last_sequence=sequence, turn_id=turn_id)
 
     def _drop_after(self, sequence: int) -> None:
-        kept = {name: message for name, message in self._messages.items() if message.first_sequence <= sequence}
-        self._messages = kept
+        remaining = {name: message for name, message in self._messages.items() if message.first_sequence <= sequence}
+        self._messages = remaining
 
     def _grow(self, item_id: str, delta: ContentPart, sequence: int) -> None:
         if (known := self._messages.get(item_id)) is None:

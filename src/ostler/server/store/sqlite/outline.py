@@ -55,7 +55,7 @@ KEYS = {"items": "first", "lines": "sequence", "artifacts": "sequence"}
 """The tables, each with the column that tells the rows of one session apart."""
 
 
-def kept_of(mark: Mark) -> bytes:
+def stored_body(mark: Mark) -> bytes:
     """What of an event lies in the outline; a large item is only in the log, where its row leads, and here empty."""
     return b"" if mark.type in ITEMS and len(mark.body) > _LARGE_BYTES else mark.body
 
@@ -75,7 +75,7 @@ def write(connection: sqlite3.Connection, session_id: str, mark: Mark) -> None:
 def _put_item(connection: sqlite3.Connection, session_id: str, mark: Mark) -> None:
     """An item that is known gets a new content; the number of a new one is how many are in the conversation."""
     item: Item = mark.data.item
-    content = (mark.sequence, mark.type == "item.started", kept_of(mark))
+    content = (mark.sequence, mark.type == "item.started", stored_body(mark))
     known = connection.execute(
         "UPDATE items SET last = ?, is_open = ?, body = ? WHERE session = ? AND item_id = ? AND number IS NOT NULL",
         (*content, session_id, item.item_id),

@@ -254,10 +254,10 @@ def items_since(connection: sqlite3.Connection, session_id: str, sequence: int) 
     return _items(connection, "first > ? AND number IS NOT NULL ORDER BY first", session_id, sequence)
 
 
-def said_after(connection: sqlite3.Connection, session_id: str, sequence: int, limit: int) -> list[StoredItem]:
+def messages_after(connection: sqlite3.Connection, session_id: str, sequence: int, limit: int) -> list[StoredItem]:
     """The messages of the conversation that were completed after an event, in that order."""
-    said = "kind = 'message' AND number IS NOT NULL AND NOT is_open AND last > ? ORDER BY last LIMIT ?"
-    return _items(connection, said, session_id, sequence, limit)
+    condition = "kind = 'message' AND number IS NOT NULL AND NOT is_open AND last > ? ORDER BY last LIMIT ?"
+    return _items(connection, condition, session_id, sequence, limit)
 
 
 def _items(connection: sqlite3.Connection, which: str, *values: str | int) -> list[StoredItem]:

@@ -93,7 +93,7 @@ def append_burst(ledger: Ledger, append: Append) -> Placed:
     _upsert_projections(ledger, append)
     if append.done is not None:
         _insert_done(ledger, append.done)
-    return Placed(position, size + sum(len(outline.kept_of(mark)) for mark in append.marks))
+    return Placed(position, size + sum(len(outline.stored_body(mark)) for mark in append.marks))
 
 
 def _update_session(connection: sqlite3.Connection, append: Append) -> None:

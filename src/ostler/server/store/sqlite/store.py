@@ -53,7 +53,7 @@ class SqliteLogs(_Verbs):
     items_after = _reads(queries.items_after)
     items_before = _reads(queries.items_before)
     items_since = _reads(queries.items_since)
-    said_after = _reads(queries.said_after)
+    messages_after = _reads(queries.messages_after)
     lines = _reads(queries.newest_lines)
     artifacts = _reads(queries.newest_artifacts)
     snapshots = _reads(queries.session_snapshots)
