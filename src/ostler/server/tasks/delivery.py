@@ -68,7 +68,7 @@ def delivered(session_id: str, order: DeliveryOrder, result: DeliveryResult) -> 
     )
 
 
-def told(done: DeliveryCompletedData) -> list[Draft]:
+def delivery_drafts(done: DeliveryCompletedData) -> list[Draft]:
     """A delivery in the log, and what people must know about it."""
     if not done.left_out:
         return [drafts.delivery(done)]

@@ -11,7 +11,7 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _STEP = 1024
 
 
-def told_large(files: Sequence[LargeFile], known: Collection[str] = ()) -> list[Draft]:
+def large_file_notices(files: Sequence[LargeFile], known: Collection[str] = ()) -> list[Draft]:
     """A notice that names the files, unless they are known."""
     fresh = [file for file in files if file.path not in known]
     if not fresh:

@@ -17,8 +17,8 @@ from ostler.base.undo import undone_later_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.work import Worked
-from ostler.server.tasks.delivery import delivered, delivery_order, told
-from ostler.server.tasks.large_files import told_large
+from ostler.server.tasks.delivery import delivered, delivery_drafts, delivery_order
+from ostler.server.tasks.large_files import large_file_notices
 from ostler.server.tasks.progress import ProgressLog
 from ostler.server.tasks.retention import Retention
 from ostler.server.tasks.uploads import Uploads
@@ -98,8 +98,11 @@ class Pipeline:
         made = done.workspace
         async with undone_later_by(lambda: self._workspaces.destroy(made.id)):
             state = await self._frozen(session, made.id, _BEGINNING)
-        notes = [*_notes_on(done, session.record.task), *_missing(made), *told_large(made.too_large)]
-        ready = [drafts.workspace(created(made, done.setup)), drafts.snapshot(kept(session, state, 0, _BEGINNING))]
+        notes = [*_notes_on(done, session.record.task), *_missing(made), *large_file_notices(made.too_large)]
+        ready = [
+            drafts.workspace(created(made, done.setup)),
+            drafts.snapshot(snapshot_data(session, state, 0, _BEGINNING)),
+        ]
         await session.note([*notes, *ready, drafts.status("running")])
 
     async def _frozen(self, session: Worked, workspace: str, note: str) -> FrozenState:
@@ -134,8 +137,8 @@ class Pipeline:
             return
         turn = state.turn_count
         frozen = await self._frozen(session, state.workspace.workspace_id, f"after turn {turn}")
-        written = [*told_large(frozen.too_large, state.too_large)]
-        written.append(drafts.snapshot(kept(session, frozen, turn, f"after turn {turn}")))
+        written = [*large_file_notices(frozen.too_large, state.too_large)]
+        written.append(drafts.snapshot(snapshot_data(session, frozen, turn, f"after turn {turn}")))
         if (task := session.record.task) is not None:
             written += await self._finished(session, task, frozen)
         if any(draft.type == "session.ended" for draft in written):
@@ -148,18 +151,18 @@ class Pipeline:
 
     async def _wrap_up(self, session: Worked) -> None:
         state, task = session.state, session.record.task
-        is_kept = state.settled >= state.turn_count
+        has_snapshot = state.settled >= state.turn_count
         is_due = task is not None and task.delivery is not None and not state.delivered and state.turn_count > 0
-        if state.kept_workspace is None or state.restoring is not None or (is_kept and not is_due):
+        if state.kept_workspace is None or state.restoring is not None or (has_snapshot and not is_due):
             return
-        note = _STOPPED if is_kept else f"after turn {state.turn_count}"
+        note = _STOPPED if has_snapshot else f"after turn {state.turn_count}"
         frozen = await self._frozen(session, state.kept_workspace, note)
-        written = [*told_large(frozen.too_large, state.too_large)]
-        written.append(drafts.snapshot(kept(session, frozen, state.turn_count, note)))
+        written = [*large_file_notices(frozen.too_large, state.too_large)]
+        written.append(drafts.snapshot(snapshot_data(session, frozen, state.turn_count, note)))
         await session.note(written)
         if task is not None and is_due:
             try:
-                await session.note(await self._handed_over(session, task, frozen))
+                await session.note(await self._deliver(session, task, frozen))
             except OstlerError as error:
                 await session.note([drafts.error_of(error)])
 
@@ -173,13 +176,13 @@ class Pipeline:
             person = turn.stop_reason == _BY_A_PERSON or task.keep_open
             return [] if person else drafts.failed(TaskFailed(reason=state.error or "its turn was cut off."))
         try:
-            handed_over = await self._handed_over(session, task, frozen)
+            delivery = await self._deliver(session, task, frozen)
         except OstlerError as error:
             return [drafts.error_of(error)] if task.keep_open else drafts.failed(error)
         is_over = not task.keep_open and not state.queue
-        return [*handed_over, *(drafts.completed() if is_over else [])]
+        return [*delivery, *(drafts.completed() if is_over else [])]
 
-    async def _handed_over(self, session: Worked, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
+    async def _deliver(self, session: Worked, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
         if task.delivery is None or session.state.delivered:
             return []
         order = delivery_order(session, task.delivery, frozen.id)
@@ -187,7 +190,7 @@ class Pipeline:
             result = await self._workspaces.deliver(order)
         except NothingToDeliver as error:
             return [drafts.line(str(error))]
-        return told(delivered(session.record.id, order, result))
+        return delivery_drafts(delivered(session.record.id, order, result))
 
 
 async def put_back(workspaces: Workspaces, workspace: str, snapshot: str, *, home: str, with_memory: bool) -> None:
@@ -218,7 +221,7 @@ def created(made: Workspace, setup: SetupOutcome | None = None) -> WorkspaceCrea
     )
 
 
-def kept(
+def snapshot_data(
     session: Worked, frozen: FrozenState, turn: int, note: str, *, restored_from: str | None = None
 ) -> SnapshotCreatedData:
     """A snapshot as the log tells it."""

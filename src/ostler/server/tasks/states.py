@@ -21,7 +21,7 @@ def workspace_of(live: LiveSession) -> str:
     return made.workspace_id
 
 
-def kept_after(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
+def snapshot_after(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
     """The newest snapshot between a turn and the next one: what that one began with."""
     found = [snapshot for snapshot in snapshots if snapshot.turn == turn]
     if not found:
@@ -30,9 +30,9 @@ def kept_after(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
     return found[-1]
 
 
-def kept_at(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
+def snapshot_at(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
     """The snapshot of the end of a turn, whatever files were put back afterwards."""
-    return kept_after(session, [snapshot for snapshot in snapshots if snapshot.restored_from is None], turn)
+    return snapshot_after(session, [snapshot for snapshot in snapshots if snapshot.restored_from is None], turn)
 
 
 def between(
@@ -45,6 +45,6 @@ def between(
         raise InvalidRequest(reason="turn cannot be combined with old or new.", errors={"turn": ["stands alone"]})
     if turn < 1:
         raise InvalidRequest(reason="turn: the first turn is 1.", errors={"turn": ["must be at least 1"]})
-    last = kept_at(session, snapshots, turn).snapshot_id
+    last = snapshot_at(session, snapshots, turn).snapshot_id
     before = next((turn_before(found) for found in turns if found.number == turn), 0)
-    return kept_after(session, snapshots, before).snapshot_id, last
+    return snapshot_after(session, snapshots, before).snapshot_id, last

@@ -91,8 +91,8 @@ async def _call(webhook: TaskWebhook, body: WebhookCall, rules: AddressRules, se
             headers = _headers(webhook, body.id, content, secret)
             if (reason := await _try(client, webhook.url, content, headers)) is None:
                 return
-            log.warning("webhook.failed", session_id=session, told=webhook.event, reason=reason)
-    log.error("webhook.given_up", session_id=session, told=webhook.event)
+            log.warning("webhook.failed", session_id=session, about=webhook.event, reason=reason)
+    log.error("webhook.given_up", session_id=session, about=webhook.event)
 
 
 def _headers(webhook: TaskWebhook, name: str, content: bytes, secret: bytes | None) -> dict[str, str]:

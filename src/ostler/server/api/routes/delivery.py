@@ -4,7 +4,7 @@ import msgspec
 from litestar import post
 
 from ostler.server.api.services import Services
-from ostler.server.tasks.handover import hand_over
+from ostler.server.tasks.deliver_now import deliver_now
 from ostler.server.tasks.views import shown_as
 from ostler.wire.tasks import Delivered, TaskDelivery
 from ostler.wire.workspaces import Deliver
@@ -21,7 +21,7 @@ async def deliver_session(session: str, services: Services, project: str, data: 
     """Hand over what the workspace holds now: as a patch, a branch or a pull request; twice gives one of them."""
     live = await services.sessions.live(project, session)
     wanted = msgspec.convert(data, Deliver, from_attributes=True)
-    return shown_as(Delivered, await hand_over(services.workspaces, live, wanted))
+    return shown_as(Delivered, await deliver_now(services.workspaces, live, wanted))
 
 
 HANDLERS = (deliver_session,)

@@ -9,8 +9,8 @@ from litestar.response import Stream
 from ostler.server.api.services import Services
 from ostler.server.api.views import live_view
 from ostler.server.sessions.live import LiveSession
+from ostler.server.tasks.rewind_and_fork import RewindAndFork
 from ostler.server.tasks.states import BASE, NOW, between, workspace_of
-from ostler.server.tasks.travel import Travel
 from ostler.server.tasks.views import shown_as
 from ostler.wire.sessions import Session, SnapshotList, SnapshotView
 from ostler.wire.workspaces import Difference, ForkSession, RewindSession
@@ -29,8 +29,8 @@ async def list_snapshots(session: str, services: Services, project: str) -> Snap
     """What was kept of the workspace: its beginning, and its state after every turn."""
     live = await services.sessions.live(project, session)
     workspace_of(live)
-    kept = await services.sessions.snapshots(live.id)
-    return SnapshotList(snapshots=tuple(shown_as(SnapshotView, each) for each in kept))
+    found = await services.sessions.snapshots(live.id)
+    return SnapshotList(snapshots=tuple(shown_as(SnapshotView, each) for each in found))
 
 
 async def _states(services: Services, live: LiveSession, turn: int | None, old: str, new: str) -> tuple[str, str]:
@@ -76,7 +76,7 @@ async def show_patch(
 async def rewind_session(session: str, services: Services, project: str, data: RewindSession) -> Session:
     """Go back to the end of a turn: files, conversation and the agent's memory; later turns no longer count."""
     live = await services.sessions.live(project, session)
-    await Travel(services.sessions, services.workspaces).rewind(live, data.turn)
+    await RewindAndFork(services.sessions, services.workspaces).rewind(live, data.turn)
     return live_view(live)
 
 
@@ -90,7 +90,7 @@ async def rewind_session(session: str, services: Services, project: str, data: R
 async def restore_snapshot(session: str, snapshot: str, services: Services, project: str) -> Session:
     """Put the files back to a snapshot; the conversation and the agent's memory stay as they are."""
     live = await services.sessions.live(project, session)
-    await Travel(services.sessions, services.workspaces).restore(live, snapshot)
+    await RewindAndFork(services.sessions, services.workspaces).restore(live, snapshot)
     return live_view(live)
 
 
@@ -100,7 +100,7 @@ async def fork_session(
 ) -> Response[Session]:
     """A new session that begins as this one was at the end of a turn; this one stays as it is."""
     live = await services.sessions.live(project, session)
-    forked = await Travel(services.sessions, services.workspaces).fork(live, data or ForkSession())
+    forked = await RewindAndFork(services.sessions, services.workspaces).fork(live, data or ForkSession())
     view = live_view(forked)
     return Response(view, status_code=201, headers={"location": view.links["self"]})
 

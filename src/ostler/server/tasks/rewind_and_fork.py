@@ -12,8 +12,8 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.state import spans_left_behind, turn_before
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import NewSession, StoredEvent
-from ostler.server.tasks.pipeline import created, kept, put_back
-from ostler.server.tasks.states import kept_after, kept_at, workspace_of
+from ostler.server.tasks.pipeline import created, put_back, snapshot_data
+from ostler.server.tasks.states import snapshot_after, snapshot_at, workspace_of
 from ostler.wire.events import EventSource, SessionRewound, SnapshotCreated, TurnStarted, decode_event
 from ostler.wire.provisioning import FrozenState
 from ostler.wire.running import Draft
@@ -48,7 +48,7 @@ _COPIED = frozenset(
 """What a fork has in common with its parent; deltas are in the items that they became."""
 
 
-class Travel:
+class RewindAndFork:
     """Rewinds and forks sessions, and puts files back."""
 
     def __init__(self, sessions: Sessions, workspaces: Workspaces) -> None:
@@ -66,7 +66,7 @@ class Travel:
     async def _rewind(self, live: LiveSession, turn: int) -> None:
         _refuse_unless_idle(live, "be rewound")
         await self._workspaces.get(workspace_of(live))  # without its files the session would be over
-        found = kept_at(live.id, await self._sessions.snapshots(live.id), turn)
+        found = snapshot_at(live.id, await self._sessions.snapshots(live.id), turn)
         sequence = await self._end_of(live, turn)
         await live.disconnect(force=False)
         data = SessionRewoundData(
@@ -97,7 +97,7 @@ class Travel:
         await live.note([drafts.restored(WorkspaceRestoredData(workspace_id=workspace, snapshot_id=snapshot))])
         note = f"restored {snapshot}"
         frozen = await self._workspaces.snapshot(workspace, note, agent=live.record.agent, home=live.home)
-        again = kept(live, frozen, live.state.stands_at, note, restored_from=snapshot)
+        again = snapshot_data(live, frozen, live.state.stands_at, note, restored_from=snapshot)
         await live.note([drafts.snapshot(again)])
 
     async def _end_of(self, live: LiveSession, turn: int) -> int:
@@ -117,7 +117,7 @@ class Travel:
         state = live.state
         head = turn_before(state.turn) if state.turn is not None else state.stands_at
         turn = head if wanted.turn is None else wanted.turn
-        choose = kept_after if wanted.turn is None else kept_at
+        choose = snapshot_after if wanted.turn is None else snapshot_at
         found = choose(live.id, await self._sessions.snapshots(live.id), turn)
         new = await self._sessions.sibling(live, wanted.key)
         home = self._sessions.home(new.id)
@@ -179,16 +179,16 @@ def _memory(found: Snapshot) -> str | None:
 
 async def _copied(pages: AsyncIterator[list[StoredEvent]], last: int) -> list[Draft]:
     """The events up to one that a fork begins with; what was rewound is left out, so that its turns are in a row."""
-    kept: list[tuple[int, Draft]] = []
+    copied: list[tuple[int, Draft]] = []
     turns = 0
     async for page in pages:
         for stored in page:
             if stored.number > last:
-                return [draft for _, draft in kept]
+                return [draft for _, draft in copied]
             event = decode_event(stored.body)
             if isinstance(event, SessionRewound):
-                kept = [(number, draft) for number, draft in kept if number <= event.data.sequence]
-                turns = sum(draft.type == "turn.started" for _, draft in kept)
+                copied = [(number, draft) for number, draft in copied if number <= event.data.sequence]
+                turns = sum(draft.type == "turn.started" for _, draft in copied)
             elif event.type in _COPIED:
                 turns += isinstance(event, TurnStarted)
                 data = event.data
@@ -196,5 +196,5 @@ async def _copied(pages: AsyncIterator[list[StoredEvent]], last: int) -> list[Dr
                     data = msgspec.structs.replace(event.data, turn=turns)
                 source: EventSource = "agent" if event.source == "agent" else "daemon"
                 draft = Draft(event.type, data, source=source, synthetic=event.synthetic, time=event.time)
-                kept.append((stored.number, draft))
-    return [draft for _, draft in kept]
+                copied.append((stored.number, draft))
+    return [draft for _, draft in copied]
