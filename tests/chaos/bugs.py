@@ -14,7 +14,7 @@ from ostler.runner.processes.process import Process
 from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.log.tail import frame
 from ostler.server.sessions.service import Sessions
-from ostler.server.store.records import Append, Placed
+from ostler.server.store.records import Append, AppendResult
 from ostler.server.store.sqlite.store import SqliteLogs
 from ostler.server.store.sqlite.writer import Writer
 
@@ -30,7 +30,7 @@ def acknowledge_first() -> None:
         time.sleep(_SLOW_DISK)
         return commit(self, group)
 
-    async def at_once(self: SessionLog, append: Append, written: "asyncio.Future[Placed]") -> None:
+    async def at_once(self: SessionLog, append: Append, written: "asyncio.Future[AppendResult]") -> None:
         if append.first == 1:  # a session that is not there could not even be shown
             await wait(self, append, written)
             return

@@ -26,7 +26,7 @@ async def test_a_burst_that_would_leave_a_gap_is_refused_and_its_neighbours_are_
     outcomes = await asyncio.gather(
         two.append(notice("before")), one.append(notice("gap")), two.append(notice("after")), return_exceptions=True
     )
-    assert [type(outcome).__name__ for outcome in outcomes] == ["Placed", "StoreUnavailable", "Placed"]
+    assert [type(outcome).__name__ for outcome in outcomes] == ["AppendResult", "StoreUnavailable", "AppendResult"]
     one.last = 1
     await one.append(notice("follows"))
     assert (await sequences(store, "ses_a"), await sequences(store, "ses_b")) == ([1, 2], [1, 2, 3])

@@ -9,7 +9,7 @@ import pytest
 
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store.errors import KeyTaken
-from ostler.server.store.records import Append, NewSession, Placed, SessionSpec, StateChange
+from ostler.server.store.records import Append, AppendResult, NewSession, SessionSpec, StateChange
 from ostler.server.store.sqlite import queries, statements
 from ostler.server.store.sqlite.database import Database
 from ostler.server.store.sqlite.ledger import Ledger
@@ -32,13 +32,13 @@ def burst(session_id: str, first: int, count: int = 1) -> Append:
     )
 
 
-def created(store: Database, session_id: str, key: str) -> "asyncio.Future[Placed]":
+def created(store: Database, session_id: str, key: str) -> "asyncio.Future[AppendResult]":
     spec = SessionSpec(cwd="/", env={}, permission_mode="default")
     new = NewSession(id=session_id, project="default", key=key, agent="mock", created_at=NOW, spec=spec)
     return store.write(statements.create_session, new, burst(session_id, 1), "server")
 
 
-def appended(store: Database, append: Append) -> "asyncio.Future[Placed]":
+def appended(store: Database, append: Append) -> "asyncio.Future[AppendResult]":
     return store.write(statements.append_burst, append)
 
 
@@ -69,7 +69,7 @@ async def test_a_job_that_fails_takes_no_positions_and_its_neighbours_keep_their
         appended(store, burst("ses_a", 6)),
     ]
     outcomes = await asyncio.gather(*together, return_exceptions=True)
-    assert [place.position for place in outcomes if isinstance(place, Placed)] == [4, 5, 6]
+    assert [place.position for place in outcomes if isinstance(place, AppendResult)] == [4, 5, 6]
     assert isinstance(outcomes[1], KeyTaken)
     assert isinstance(outcomes[3], StoreUnavailable)
     assert await sequences(store, "ses_a") == [1, 2, 3, 4, 5, 6]

@@ -7,7 +7,7 @@ import msgspec
 
 from ostler.server.store.outline import mark_of
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import Append, NewSession, Placed, SessionSpec, StateChange
+from ostler.server.store.records import Append, AppendResult, NewSession, SessionSpec, StateChange
 from ostler.wire.events import (
     EVENTS,
     ArtifactCreatedData,
@@ -86,7 +86,7 @@ class Writing:
             **values,
         )
 
-    def append(self, *happened: Happened, **more: Any) -> "asyncio.Future[Placed]":
+    def append(self, *happened: Happened, **more: Any) -> "asyncio.Future[AppendResult]":
         return self._store.append(self.burst(*happened, **more))
 
     def create(
@@ -97,7 +97,7 @@ class Writing:
         agent: str = "mock",
         task: TaskSpec | None = None,
         first: StateChange | None = None,
-    ) -> "asyncio.Future[Placed]":
+    ) -> "asyncio.Future[AppendResult]":
         """With one event."""
         new = NewSession(
             id=self.id,

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from ostler.server.store.records import (
     Append,
+    AppendResult,
     NewSession,
-    Placed,
     SessionFilter,
     SessionRecord,
     SessionSpec,
@@ -119,11 +119,11 @@ class Store(Protocol):
         """
         ...
 
-    def create_session(self, new: NewSession, first: Append, owner: str) -> "asyncio.Future[Placed]":
+    def create_session(self, new: NewSession, first: Append, owner: str) -> "asyncio.Future[AppendResult]":
         """A session with its first events, which its owner has in their epoch; KeyTaken if its project has the key."""
         ...
 
-    def append(self, append: Append) -> "asyncio.Future[Placed]":
+    def append(self, append: Append) -> "asyncio.Future[AppendResult]":
         """A burst of events and everything that belongs to it.
 
         Refused with StaleOwner if its epoch is not the newest, and with StoreUnavailable if it would leave a gap.

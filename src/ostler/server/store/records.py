@@ -129,7 +129,7 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
         return self.first + len(self.events) - 1
 
 
-class Placed(NamedTuple):
+class AppendResult(NamedTuple):
     """Where an append came to lie: the position of its last event, and the bytes it takes."""
 
     position: int

@@ -13,7 +13,7 @@ import msgspec
 from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed, WorkspaceBusy
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
-from ostler.base.undo import undone_later_by
+from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.work import Worked
@@ -63,7 +63,7 @@ class Pipeline:
     def ended(self, session: Worked) -> None:
         """Tell those who wished to hear it; the files are there when somebody wants them, but nothing runs for that."""
         self._webhooks.tell(session.record, session.state)
-        if (workspace := session.state.kept_workspace) is not None:
+        if (workspace := session.state.workspace_id) is not None:
             self._workspaces.rest(workspace)
             self._retention.wake()
 
@@ -74,7 +74,7 @@ class Pipeline:
             self._webhooks.tell(
                 session.record, msgspec.structs.replace(state, status="cancelled", ended_at=session.now())
             )
-        if (workspace := session.state.kept_workspace) is not None:
+        if (workspace := session.state.workspace_id) is not None:
             await self._workspaces.destroy(workspace)
 
     # Before the first turn
@@ -96,7 +96,7 @@ class Pipeline:
         finally:
             await progress.close()
         made = done.workspace
-        async with undone_later_by(lambda: self._workspaces.destroy(made.id)):
+        async with async_undone_by(lambda: self._workspaces.destroy(made.id)):
             state = await self._frozen(session, made.id, _BEGINNING)
         notes = [*_notes_on(done, session.record.task), *_missing(made), *large_file_notices(made.too_large)]
         ready = [
@@ -153,10 +153,10 @@ class Pipeline:
         state, task = session.state, session.record.task
         has_snapshot = state.settled >= state.turn_count
         is_due = task is not None and task.delivery is not None and not state.delivered and state.turn_count > 0
-        if state.kept_workspace is None or state.restoring is not None or (has_snapshot and not is_due):
+        if state.workspace_id is None or state.restoring is not None or (has_snapshot and not is_due):
             return
         note = _STOPPED if has_snapshot else f"after turn {state.turn_count}"
-        frozen = await self._frozen(session, state.kept_workspace, note)
+        frozen = await self._frozen(session, state.workspace_id, note)
         written = [*large_file_notices(frozen.too_large, state.too_large)]
         written.append(drafts.snapshot(snapshot_data(session, frozen, state.turn_count, note)))
         await session.note(written)

@@ -105,7 +105,7 @@ class Retention:
         found = []
         for record in records:
             state = sessions.state_of(record)[0]
-            if (workspace := state.kept_workspace) is not None and state.ended_at is not None:
+            if (workspace := state.workspace_id) is not None and state.ended_at is not None:
                 found.append(
                     Ended(project=record.project, session=record.id, workspace=workspace, ended_at=state.ended_at)
                 )
@@ -127,7 +127,7 @@ class Retention:
 
     async def _remove_alone(self, live: LiveSession, data: WorkspaceRemovedData) -> None:
         """The log first: what a killed server did not come to is removed by the next one."""
-        if live.state.kept_workspace != data.workspace_id:
+        if live.state.workspace_id != data.workspace_id:
             return
         await live.note([drafts.removed(data)])
         with suppress(WorkspaceNotFound):

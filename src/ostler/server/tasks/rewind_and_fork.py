@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from ostler.base.errors import InvalidTransition, NotInConversation, SessionBusy, SnapshotNotFound
-from ostler.base.undo import undone_later_by
+from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
@@ -122,7 +122,7 @@ class RewindAndFork:
         new = await self._sessions.sibling(live, wanted.key)
         home = self._sessions.home(new.id)
         made = await self._workspaces.fork(found.snapshot_id, home=home, with_memory=_memory(found) is not None)
-        async with undone_later_by(lambda: self._workspaces.destroy(made.id)):
+        async with async_undone_by(lambda: self._workspaces.destroy(made.id)):
             frozen = await self._workspaces.snapshot(made.id, f"fork of turn {turn}", agent=new.agent, home=home)
             begun = await self._beginning(live, new, wanted, found, made, frozen)
             return await self._sessions.insert(new, begun)

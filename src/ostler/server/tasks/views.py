@@ -84,7 +84,7 @@ def session_view(
         ended_at=state.ended_at,
         error=state.error,
         process=process,
-        workspace_id=state.kept_workspace,
+        workspace_id=state.workspace_id,
         forked_from=state.forked_from,
         usage=shown_as(UsageView, state.usage),
         changes=state.changes,

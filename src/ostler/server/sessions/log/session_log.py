@@ -16,7 +16,7 @@ from ostler.server.sessions.log.tail import frame
 from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.packing import pack
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import Append, Done, Placed, Progress, StateChange
+from ostler.server.store.records import Append, AppendResult, Done, Progress, StateChange
 from ostler.wire.events import EVENTS, Event
 from ostler.wire.running import Draft, Prompt
 from ostler.wire.sessions import Ask, Turn
@@ -179,7 +179,7 @@ class SessionLog:
             done=done,
         )
 
-    async def commit(self, append: Append, written: "asyncio.Future[Placed]") -> None:
+    async def commit(self, append: Append, written: "asyncio.Future[AppendResult]") -> None:
         """Wait until an append is durable; it is shown to clients even if the caller gives up waiting."""
         seen: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         written.add_done_callback(functools.partial(self._settled, append, self.state, self._generation, seen))
@@ -191,7 +191,7 @@ class SessionLog:
         state: SessionState,
         generation: int,
         seen: "asyncio.Future[None]",
-        written: "asyncio.Future[Placed]",
+        written: "asyncio.Future[AppendResult]",
     ) -> None:
         if (error := written.exception()) is not None:
             self._roll_back(generation)
@@ -256,5 +256,5 @@ class SessionLog:
             labels=self.state.labels,
             updated_at=time,
             state=_encoder.encode(self.state),
-            workspace=self.state.kept_workspace,
+            workspace=self.state.workspace_id,
         )

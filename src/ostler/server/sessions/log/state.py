@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ostler.server.sessions.log import tally
+from ostler.server.sessions.log import totals
 from ostler.wire.events import (
     ErrorData,
     FileChangedData,
@@ -112,7 +112,7 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return self.turn_count if self.head is None else self.head
 
     @property
-    def kept_workspace(self) -> str | None:
+    def workspace_id(self) -> str | None:
         """The id of the workspace, while it is there."""
         return self.workspace.workspace_id if self.workspace is not None and self.removed is None else None
 
@@ -208,13 +208,13 @@ def _queue(state: SessionState, event: Happened) -> SessionState:
 def _usage(state: SessionState, event: Happened) -> SessionState:
     data: UsageUpdatedData = event.data
     nothing = SessionUsage()
-    return replace(state, usage=tally.used(state.usage or nothing, state.usage_before or nothing, data))
+    return replace(state, usage=totals.used(state.usage or nothing, state.usage_before or nothing, data))
 
 
 def _file(state: SessionState, event: Happened) -> SessionState:
     data: FileChangedData = event.data
     is_new = data.path not in state.changed_files and len(state.changed_files) < MOST_COUNTED_FILES
-    changes = tally.changed(state.changes or SessionChanges(), data, is_new=is_new)
+    changes = totals.changed(state.changes or SessionChanges(), data, is_new=is_new)
     files = (*state.changed_files, data.path) if is_new else state.changed_files
     return replace(state, changes=changes, changed_files=files)
 

@@ -3,7 +3,7 @@
 import sqlite3
 
 from ostler.server.store.packing import PACKING, pack
-from ostler.server.store.records import Append, Placed
+from ostler.server.store.records import Append, AppendResult
 
 Row = tuple[int, str, int, int, bytes, int | None, int | None, int]
 _CHUNK = "(?, ?, ?, ?, ?, NULL, ?, ?, ?)"
@@ -88,7 +88,7 @@ class Ledger(sqlite3.Connection):
             (last,) = self.execute("SELECT MAX(last) FROM chunks WHERE session = ?", (session_id,)).fetchone()
         return last or 0
 
-    def add_chunk(self, append: Append) -> Placed:
+    def add_chunk(self, append: Append) -> AppendResult:
         """Write a burst of events when the transaction ends."""
         self._lasts[append.session_id] = append.last
         self._position += len(append.events)
@@ -106,4 +106,4 @@ class Ledger(sqlite3.Connection):
                 PACKING,
             )
         )
-        return Placed(self._position, len(body))
+        return AppendResult(self._position, len(body))

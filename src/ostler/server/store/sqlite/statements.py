@@ -9,7 +9,16 @@ import msgspec
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store.errors import KeyTaken, StaleOwner
-from ostler.server.store.records import DONE, Append, Done, NewSession, Placed, SessionSpec, StoredResponse, encode
+from ostler.server.store.records import (
+    DONE,
+    Append,
+    AppendResult,
+    Done,
+    NewSession,
+    SessionSpec,
+    StoredResponse,
+    encode,
+)
 from ostler.server.store.sqlite import outline
 from ostler.server.store.sqlite.ledger import Ledger
 
@@ -32,7 +41,7 @@ def claim(ledger: Ledger, owner: str, session_ids: Sequence[str] | None) -> int:
     return int(epoch)
 
 
-def create_session(ledger: Ledger, new: NewSession, first: Append, owner: str) -> Placed:
+def create_session(ledger: Ledger, new: NewSession, first: Append, owner: str) -> AppendResult:
     """Create a session with its first events; KeyTaken if its project has the key."""
     change = first.change
     if change is None:
@@ -81,7 +90,7 @@ def touch(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE counters SET value = value WHERE name = 'position'")
 
 
-def append_burst(ledger: Ledger, append: Append) -> Placed:
+def append_burst(ledger: Ledger, append: Append) -> AppendResult:
     """Append a burst and everything that belongs to it."""
     if append.epoch != ledger.epoch_of(append.session_id):
         raise StaleOwner(append.session_id)
@@ -93,7 +102,7 @@ def append_burst(ledger: Ledger, append: Append) -> Placed:
     _upsert_projections(ledger, append)
     if append.done is not None:
         _insert_done(ledger, append.done)
-    return Placed(position, size + sum(len(outline.stored_body(mark)) for mark in append.marks))
+    return AppendResult(position, size + sum(len(outline.stored_body(mark)) for mark in append.marks))
 
 
 def _update_session(connection: sqlite3.Connection, append: Append) -> None:
