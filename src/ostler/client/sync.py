@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from ostler.client import operations as op
-from ostler.client import work
+from ostler.client import task_operations
 from ostler.client.calls import Answer, Call
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, SyncTransport
@@ -104,48 +104,48 @@ class SyncSessions(SyncGroup):
     unqueue = _verb(op.unqueue_prompt)
     clear_queue = _verb(op.clear_queue)
     turns = _verb(op.list_turns)
-    workspace = _verb(work.get_workspace)
-    open_ide = _verb(work.open_ide)
-    snapshots = _verb(work.list_snapshots)
-    diff = _verb(work.get_diff)
-    patch = _verb(work.get_patch)
-    rewind = _verb(work.rewind_session)
-    restore = _verb(work.restore_snapshot)
-    fork = _opening(work.fork_session)
-    deliver = _verb(work.deliver_session)
+    workspace = _verb(task_operations.get_workspace)
+    open_ide = _verb(task_operations.open_ide)
+    snapshots = _verb(task_operations.list_snapshots)
+    diff = _verb(task_operations.get_diff)
+    patch = _verb(task_operations.get_patch)
+    rewind = _verb(task_operations.rewind_session)
+    restore = _verb(task_operations.restore_snapshot)
+    fork = _opening(task_operations.fork_session)
+    deliver = _verb(task_operations.deliver_session)
 
 
 class SyncTasks(SyncGroup):
     """Work on repositories."""
 
-    create = _verb(work.create_task)
-    list = _verb(work.list_tasks)
-    get = _verb(work.get_task)
+    create = _verb(task_operations.create_task)
+    list = _verb(task_operations.list_tasks)
+    get = _verb(task_operations.get_task)
 
 
 class SyncFiles(SyncGroup):
     """The files of sessions' workspaces."""
 
-    list = _verb(work.list_files)
-    stat = _verb(work.stat_file)
-    read = _verb(work.read_file)
-    image = _verb(work.show_image)
-    write = _verb(work.write_file)
-    remove = _verb(work.remove_file)
-    search = _verb(work.search_files)
-    archive = _verb(work.archive_files)
-    artifacts = _verb(work.list_artifacts)
+    list = _verb(task_operations.list_files)
+    stat = _verb(task_operations.stat_file)
+    read = _verb(task_operations.read_file)
+    image = _verb(task_operations.show_image)
+    write = _verb(task_operations.write_file)
+    remove = _verb(task_operations.remove_file)
+    search = _verb(task_operations.search_files)
+    archive = _verb(task_operations.archive_files)
+    artifacts = _verb(task_operations.list_artifacts)
 
 
 class SyncCatalogue(SyncGroup):
     """What tasks can be ordered with."""
 
-    runtimes = _verb(work.list_runtimes)
-    runners = _verb(work.list_runners)
-    refs = _verb(work.list_refs)
-    projects = _verb(work.list_projects)
-    upload = _verb(work.create_upload)
-    send_upload = _verb(work.send_upload)
+    runtimes = _verb(task_operations.list_runtimes)
+    runners = _verb(task_operations.list_runners)
+    refs = _verb(task_operations.list_refs)
+    projects = _verb(task_operations.list_projects)
+    upload = _verb(task_operations.create_upload)
+    send_upload = _verb(task_operations.send_upload)
 
 
 class SyncEvents(SyncGroup):
@@ -244,18 +244,18 @@ class SyncSession:
     unqueue = _own(op.unqueue_prompt)
     clear_queue = _own(op.clear_queue)
     turns = _own(op.list_turns)
-    workspace = _own(work.get_workspace)
-    open_ide = _own(work.open_ide)
-    snapshots = _own(work.list_snapshots)
-    diff = _own(work.get_diff)
-    patch = _own(work.get_patch)
-    rewind = _own(work.rewind_session)
-    restore = _own(work.restore_snapshot)
-    fork = _other(work.fork_session)
-    deliver = _own(work.deliver_session)
-    files = _own(work.list_files)
-    read_file = _own(work.read_file)
-    write_file = _own(work.write_file)
+    workspace = _own(task_operations.get_workspace)
+    open_ide = _own(task_operations.open_ide)
+    snapshots = _own(task_operations.list_snapshots)
+    diff = _own(task_operations.get_diff)
+    patch = _own(task_operations.get_patch)
+    rewind = _own(task_operations.rewind_session)
+    restore = _own(task_operations.restore_snapshot)
+    fork = _other(task_operations.fork_session)
+    deliver = _own(task_operations.deliver_session)
+    files = _own(task_operations.list_files)
+    read_file = _own(task_operations.read_file)
+    write_file = _own(task_operations.write_file)
     logs = _own(op.list_logs)
     reply = _own(op.reply_permission)
     answer = _own(op.answer_question)

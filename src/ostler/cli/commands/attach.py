@@ -8,7 +8,7 @@ import click
 from ostler.cli.api import ApiCommand, connect_async
 from ostler.cli.commands.run import terminal_renderer
 from ostler.cli.root import Target
-from ostler.cli.terminal.conversation import Conversation, Left, Manner
+from ostler.cli.terminal.conversation import Conversation, ConversationOptions, UserLeft
 
 
 @click.command(cls=ApiCommand)
@@ -23,16 +23,16 @@ def command(target: Target, session: str, offset: int, live: bool, as_json: bool
     Shows what happened and goes on. In a terminal a line is a message to the agent, or the answer to what it asks;
     Ctrl-C interrupts the turn, or leaves when the agent is idle; Ctrl-D leaves.
     """
-    manner = Manner(on_ask="ask", interactive=sys.stdin.isatty(), as_json=as_json, takes_messages=True)
-    asyncio.run(_attach(target, session, None if live else offset, manner))
+    options = ConversationOptions(on_ask="ask", interactive=sys.stdin.isatty(), as_json=as_json, takes_messages=True)
+    asyncio.run(_attach(target, session, None if live else offset, options))
 
 
-async def _attach(target: Target, name: str, offset: int | None, manner: Manner) -> None:
+async def _attach(target: Target, name: str, offset: int | None, options: ConversationOptions) -> None:
     async with connect_async(target) as client:
         session = await client.sessions.open(name)
         start = session.info.last_sequence if offset is None else offset
-        conversation = Conversation(session, terminal_renderer(show_prompts=True), manner)
+        conversation = Conversation(session, terminal_renderer(show_prompts=True), options)
         try:
             await conversation.follow(start, lambda _: False)
-        except Left:
+        except UserLeft:
             click.echo(f"Left; the session goes on. Come back with `ostler attach {session.key}`.", err=True)

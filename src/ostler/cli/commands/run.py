@@ -10,7 +10,7 @@ import click
 from ostler.cli.api import ApiCommand, connect_async
 from ostler.cli.options import Arguments, prompt_text, session_arguments, session_options
 from ostler.cli.root import INTERRUPTED, Target
-from ostler.cli.terminal.conversation import Conversation, Left, Manner, OnAsk
+from ostler.cli.terminal.conversation import Conversation, ConversationOptions, OnAsk, UserLeft
 from ostler.cli.terminal.render import Renderer
 from ostler.cli.terminal.text import marks_for
 from ostler.cli.terminal.waiting import Waiting
@@ -50,20 +50,22 @@ def command(
     completed, 1 if it failed, 130 if it was interrupted.
     """
     text = prompt_text(prompt)
-    manner = Manner(on_ask=on_ask or "ask", interactive=sys.stdin.isatty(), as_json=as_json)
+    options = ConversationOptions(on_ask=on_ask or "ask", interactive=sys.stdin.isatty(), as_json=as_json)
     keeps = given["key"] is not None if keep is None else keep
-    ctx.exit(asyncio.run(_run(ctx.obj, agent, text, session_arguments(given), manner=manner, keep=keeps)))
+    ctx.exit(asyncio.run(_run(ctx.obj, agent, text, session_arguments(given), options=options, keep=keeps)))
 
 
-async def _run(target: Target, agent: str, prompt: str, arguments: Arguments, *, manner: Manner, keep: bool) -> int:
+async def _run(
+    target: Target, agent: str, prompt: str, arguments: Arguments, *, options: ConversationOptions, keep: bool
+) -> int:
     async with connect_async(target) as client:
         session = await client.sessions.create(agent, **arguments)
         offset = session.info.last_sequence
         turn = OwnTurn(await session.send(prompt))
         try:
-            waiting = None if manner.as_json else Waiting(agent, sys.stderr)
-            await Conversation(session, terminal_renderer(), manner, waiting).follow(offset, turn.is_ended_by)
-        except Left:
+            waiting = None if options.as_json else Waiting(agent, sys.stderr)
+            await Conversation(session, terminal_renderer(), options, waiting).follow(offset, turn.is_ended_by)
+        except UserLeft:
             click.echo(f"Left; the session goes on. Follow it with `ostler attach {session.key}`.", err=True)
             return INTERRUPTED
         await _finish(session, keep=keep)

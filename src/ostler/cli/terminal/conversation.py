@@ -30,7 +30,7 @@ Asked = PermissionData | QuestionData
 Watch = Callable[[SessionEvent], bool]
 
 
-class Manner(msgspec.Struct, frozen=True, kw_only=True):
+class ConversationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a conversation behaves."""
 
     on_ask: OnAsk
@@ -41,7 +41,7 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a line typed while nothing is asked is a prompt for the agent."""
 
 
-class Left(Exception):
+class UserLeft(Exception):
     """The person left before the end."""
 
 
@@ -49,12 +49,12 @@ class Conversation:
     """One session, one terminal."""
 
     def __init__(
-        self, session: AsyncSession, renderer: Renderer, manner: Manner, waiting: Waiting | None = None
+        self, session: AsyncSession, renderer: Renderer, options: ConversationOptions, waiting: Waiting | None = None
     ) -> None:
         self._session = session
         self._waiting = waiting
         self._renderer = renderer
-        self._manner = manner
+        self._options = options
         self._open: dict[str, Asked] = {}
         self._attended: set[str] = set()
         self._dialogs: dict[str, Dialog] = {}
@@ -74,7 +74,7 @@ class Conversation:
             try:
                 await showing
             except asyncio.CancelledError:
-                raise Left from None
+                raise UserLeft from None
             finally:
                 if self._waiting is not None:
                     self._waiting.end()
@@ -92,7 +92,7 @@ class Conversation:
 
     def _write(self, event: SessionEvent) -> None:
         shown = self._renderer.feed(event)
-        if self._manner.as_json:
+        if self._options.as_json:
             if isinstance(event, PermissionRequested | QuestionRequested):
                 self._say(shown)
             shown = json_line(event) + "\n"
@@ -103,7 +103,7 @@ class Conversation:
 
     def _say(self, text: str) -> None:
         """Speak to the person, out of the way of JSON."""
-        stream = sys.stderr if self._manner.as_json else sys.stdout
+        stream = sys.stderr if self._options.as_json else sys.stdout
         stream.write(self._renderer.close() + text)
         stream.flush()
 
@@ -136,14 +136,14 @@ class Conversation:
                 await self._settle(ask_id, ask)
 
     async def _settle(self, ask_id: str, ask: Asked) -> None:
-        match self._manner.on_ask, ask:
+        match self._options.on_ask, ask:
             case "allow", PermissionData():
                 await self._decide_alone(Permit(ask_id=ask_id, reply="once"))
             case "reject", PermissionData():
                 await self._decide_alone(Permit(ask_id=ask_id, reply="reject", message="Nobody is here to allow it."))
             case "reject", QuestionData():
                 await self._decide_alone(Declined(ask_id=ask_id))
-            case _ if self._manner.interactive:
+            case _ if self._options.interactive:
                 self._dialogs[ask_id] = dialog_for(ask)
                 self._prompt()
             case _:
@@ -158,18 +158,18 @@ class Conversation:
         return next(iter(self._dialogs.values()), None)
 
     async def _type(self, showing: "asyncio.Task[None]") -> None:
-        if not self._manner.interactive:
+        if not self._options.interactive:
             return
         with typed_lines(sys.stdin.fileno()) as lines:
             while (line := await lines.get()) is not None:
                 await self._heard(line)
-        if self._manner.takes_messages:
+        if self._options.takes_messages:
             showing.cancel()
 
     async def _heard(self, line: str) -> None:
         dialog = self._dialog()
         if dialog is None:
-            if self._manner.takes_messages and line.strip():
+            if self._options.takes_messages and line.strip():
                 await self._attempt(self._session.send(line))
             return
         decision = dialog.feed(line)

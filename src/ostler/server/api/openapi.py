@@ -9,7 +9,7 @@ from litestar import Litestar
 
 from ostler.server.api.accept import JSON
 from ostler.server.api.described import REF, Document, reference
-from ostler.server.api.openapi_doors import add_aliases, facts_of, message_schemas
+from ostler.server.api.openapi_extras import add_aliases, facts_of, message_schemas
 from ostler.server.api.problems import PROBLEM_JSON
 from ostler.server.api.streams.projected import UNIVERSAL
 from ostler.server.dialects import PROJECTIONS

@@ -13,7 +13,7 @@ from ostler.server.api.described import NO_MESSAGE, answer, request_header
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.api.validation import ANY_QUERY
-from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, Backing, read
+from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, ConnectionServices, read
 from ostler.server.dialects.acp.messages import INVALID_REQUEST, Incoming, Refusal, failure
 from ostler.server.dialects.acp.transports import Channel, HttpClient, HttpClients, SessionStream
 
@@ -26,8 +26,8 @@ _ACP_SESSION = request_header("Acp-Session-Id", "The session that it is about.")
 Agent = Annotated[str | None, Parameter(description="The agent of new sessions.")]
 
 
-def _backing(services: Services, project: str, agent: str | None) -> Backing:
-    return Backing(
+def _services_for(services: Services, project: str, agent: str | None) -> ConnectionServices:
+    return ConnectionServices(
         sessions=services.sessions,
         find_agent=services.runners.find,
         project=project,
@@ -44,7 +44,7 @@ def _clients(state: State, services: Services) -> HttpClients:
 @websocket("/acp", role="operator")
 async def acp_socket(socket: WebSocket[Any, Any, Any], services: Services, project: str, agent: Agent = None) -> None:
     """One client on one socket."""
-    connection = AcpConnection(_backing(services, project, agent), Channel(socket.send_text))
+    connection = AcpConnection(_services_for(services, project, agent), Channel(socket.send_text))
     await socket.accept(headers={_CONNECTION: connection.id})
     try:
         while (event := await socket.receive())["type"] == "websocket.receive":
@@ -86,7 +86,7 @@ async def acp_post(
     except Refusal as refusal:
         return _json(failure(None, refusal), status=400)
     if incoming.method == "initialize" and _CONNECTION not in request.headers:
-        return await _initialize(_clients(state, services), _backing(services, project, agent), services, incoming)
+        return await _initialize(_clients(state, services), _services_for(services, project, agent), services, incoming)
     client = _client(request, _clients(state, services))
     if incoming.method in SESSION_METHODS and _SESSION not in request.headers:
         raise _missing("Acp-Session-Id")
@@ -102,9 +102,9 @@ def _posted(body: bytes) -> Incoming:
 
 
 async def _initialize(
-    clients: HttpClients, backing: Backing, services: Services, incoming: Incoming
+    clients: HttpClients, own: ConnectionServices, services: Services, incoming: Incoming
 ) -> Response[bytes]:
-    client = await clients.open(backing, services.settings.heartbeat_seconds)
+    client = await clients.open(own, services.settings.heartbeat_seconds)
     answered = await client.connection.first(incoming)
     if "error" in answered:
         await clients.close(client.connection.id)

@@ -14,11 +14,11 @@ from ostler.server.api.described import NO_MESSAGE, answer
 from ostler.server.api.services import Services
 from ostler.server.dialects.mcp.tools import Tools
 
-_STATE = "mcp_door"
+_STATE = "mcp_endpoint"
 
 
-class McpDoor:
-    """One project's door, made for its first client: the library takes tens of megabytes that most never need."""
+class McpEndpoint:
+    """One project's endpoint, made for its first client: the library takes tens of megabytes that most never need."""
 
     def __init__(self, services: Services, project: str) -> None:
         self._services = services
@@ -31,7 +31,7 @@ class McpDoor:
         """Answer one request."""
         if self._life is None or self._life.done():
             self._ready.clear()
-            self._life = self._services.background.spawn(self._live(), door="mcp")
+            self._life = self._services.background.spawn(self._live(), endpoint="mcp")
         waiting = asyncio.create_task(self._ready.wait())
         await asyncio.wait({self._life, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -73,8 +73,8 @@ async def mcp(request: Request[Any, Any, Any], services: Services, project: str,
     if request.content_type[0].lower() != JSON:  # the library answers these two without saying what its answer is
         raise UnsupportedMedia(given=request.content_type[0], possible=JSON)
     _check_accept(request)
-    door: McpDoor = state.setdefault(f"{_STATE} {project}", McpDoor(services, project))
-    return door.answer
+    endpoint: McpEndpoint = state.setdefault(f"{_STATE} {project}", McpEndpoint(services, project))
+    return endpoint.answer
 
 
 def _check_accept(request: Request[Any, Any, Any]) -> None:

@@ -33,7 +33,7 @@ _NAMES = {"mcp_servers": "mcpServers"}
 _decoder = msgspec.json.Decoder(Incoming)
 
 
-class Backing(msgspec.Struct, frozen=True, kw_only=True):
+class ConnectionServices(msgspec.Struct, frozen=True, kw_only=True):
     """What a connection works with."""
 
     sessions: Sessions
@@ -46,10 +46,10 @@ class Backing(msgspec.Struct, frozen=True, kw_only=True):
 class AcpConnection:
     """One client: what it can do, and the sessions it is attached to."""
 
-    def __init__(self, backing: Backing, outlet: Outlet) -> None:
+    def __init__(self, services: ConnectionServices, outlet: Outlet) -> None:
         self.id = new_id("acp")
-        self.attachments = Attachments(backing.sessions, outlet)
-        self._backing = backing
+        self.attachments = Attachments(services.sessions, outlet)
+        self._services = services
         self._outlet = outlet
         self._initialized = False
         self._one_at_a_time = asyncio.Lock()
@@ -131,15 +131,15 @@ class AcpConnection:
         }
 
     async def new_session(self, incoming: Incoming) -> Json | None:
-        wanted = create_session(_params(incoming, messages.NewSession), self._backing.default_agent)
-        live, _ = await self._backing.sessions.create(self._backing.project, wanted)
+        wanted = create_session(_params(incoming, messages.NewSession), self._services.default_agent)
+        live, _ = await self._services.sessions.create(self._services.project, wanted)
         await self._outlet.send(answer(incoming.id, await self._opened(live)))
         await self.attachments.attach_now(live)
         return None
 
     async def load_session(self, incoming: Incoming) -> Json:
         live = await self._open(incoming)
-        past = await left_behind(self._backing.sessions, live.record)
+        past = await left_behind(self._services.sessions, live.record)
         earlier = await self.attachments.detach(live.id)
         attachment = self.attachments.attach(live, start=0, quiet_until=0, past=past)
         if earlier is not None:
@@ -156,8 +156,8 @@ class AcpConnection:
     async def list_sessions(self, incoming: Incoming) -> Json:
         wanted = _params(incoming, messages.ListSessions)
         page = _page_of(wanted.cursor)
-        chosen = SessionFilter(project=self._backing.project, page=page, per_page=_PAGE)
-        records, total = await self._backing.sessions.page(chosen)
+        chosen = SessionFilter(project=self._services.project, page=page, per_page=_PAGE)
+        records, total = await self._services.sessions.page(chosen)
         shown = [
             {"sessionId": record.id, "cwd": record.cwd, "title": record.title, "updatedAt": record.updated_at}
             for record in records
@@ -172,13 +172,13 @@ class AcpConnection:
         message = SendMessage(parts=prompt_parts(wanted.prompt))
         async with attachment.lock:
             before = attachment.live.last
-            receipt = await self._backing.sessions.send(attachment.live, message)
+            receipt = await self._services.sessions.send(attachment.live, message)
             if not isinstance(incoming.id, msgspec.UnsetType):
                 attachment.expect(incoming.id, receipt, after=before)
 
     async def cancel(self, incoming: Incoming) -> Json:
         live = await self._live(_params(incoming, messages.OfSession).session_id)
-        self._backing.background.spawn(live.turns.interrupt(), method="session/cancel", session_id=live.id)
+        self._services.background.spawn(live.turns.interrupt(), method="session/cancel", session_id=live.id)
         return {}
 
     async def set_mode(self, incoming: Incoming) -> Json:
@@ -192,11 +192,11 @@ class AcpConnection:
 
     async def _change(self, session_id: str, option: str, value: str | bool) -> list[Json]:
         attachment = await self._attached(session_id)
-        live, agent = attachment.live, self._backing.find_agent(attachment.live.record.agent)
+        live, agent = attachment.live, self._services.find_agent(attachment.live.record.agent)
         if option == "mode" and value not in {mode.id for mode in agent.modes}:
             known = ", ".join(mode.id for mode in agent.modes) or "none"
             raise Refusal(messages.INVALID_PARAMS, f"modeId: '{value}' is not one of the agent's modes ({known}).")
-        await self._backing.sessions.configure(live, config.change_of(option, value))
+        await self._services.sessions.configure(live, config.change_of(option, value))
         options = config.config_options(live, agent)
         update = {"sessionUpdate": "config_option_update", "configOptions": options}
         attachment.post(notification("session/update", {"sessionId": live.id, "update": update}))
@@ -213,27 +213,27 @@ class AcpConnection:
     async def delete_session(self, incoming: Incoming) -> Json:
         session_id = _params(incoming, messages.OfSession).session_id
         await self.attachments.detach(session_id)
-        await self._backing.sessions.delete(self._backing.project, session_id)
+        await self._services.sessions.delete(self._services.project, session_id)
         return {}
 
     # Sessions
 
     async def _live(self, session_id: str) -> LiveSession:
-        return await self._backing.sessions.live(self._backing.project, session_id)
+        return await self._services.sessions.live(self._services.project, session_id)
 
     async def _open(self, incoming: Incoming) -> LiveSession:
         """The session to attach to, with the client's tool servers unless it is over and nothing runs any more."""
         wanted = _params(incoming, messages.OpenSession)
         live, servers = await self._live(wanted.session_id), mcp_servers(wanted.mcp_servers)
         if servers and not live.state.ended:
-            await self._backing.sessions.configure(live, SessionChange(mcp_servers=servers), _NAMES)
+            await self._services.sessions.configure(live, SessionChange(mcp_servers=servers), _NAMES)
         return live
 
     async def _attached(self, session_id: str) -> Attachment:
         return await self.attachments.attach_now(await self._live(session_id))
 
     async def _opened(self, live: LiveSession) -> Json:
-        agent = self._backing.find_agent(live.record.agent)
+        agent = self._services.find_agent(live.record.agent)
         opened: Json = {"sessionId": live.id, "configOptions": config.config_options(live, agent)}
         if (modes := config.modes(live, agent)) is not None:
             opened["modes"] = modes

@@ -9,7 +9,7 @@ from ostler.base.clock import Clock
 from ostler.base.logs import Log
 from ostler.server.dialects.acp.attachment import Attachment
 from ostler.server.dialects.acp.blocks import Json
-from ostler.server.dialects.acp.connection import AcpConnection, Backing
+from ostler.server.dialects.acp.connection import AcpConnection, ConnectionServices
 from ostler.server.dialects.acp.messages import Incoming
 
 log = Log(__name__)
@@ -62,12 +62,12 @@ class Channel:
 class HttpClient:
     """A client that posts its messages and reads streams: one of its own, and one for each session."""
 
-    def __init__(self, backing: Backing, clock: Clock, heartbeat: float) -> None:
-        self.connection = AcpConnection(backing, self)
+    def __init__(self, services: ConnectionServices, clock: Clock, heartbeat: float) -> None:
+        self.connection = AcpConnection(services, self)
         self.last_used = clock.monotonic()
         self.is_closed = False
         self._heartbeat = heartbeat
-        self._background = backing.background
+        self._background = services.background
         self._letters: list[Json] = []
         self._changed = asyncio.Event()
         self._reading: dict[str | None, int] = {}
@@ -162,10 +162,10 @@ class HttpClients:
         self._clock = clock
         self._clients: dict[str, HttpClient] = {}
 
-    async def open(self, backing: Backing, heartbeat: float) -> HttpClient:
+    async def open(self, services: ConnectionServices, heartbeat: float) -> HttpClient:
         """A new client."""
         await self._forget_idle()
-        client = HttpClient(backing, self._clock, heartbeat)
+        client = HttpClient(services, self._clock, heartbeat)
         self._clients[client.connection.id] = client
         return client
 

@@ -1,4 +1,4 @@
-"""Doors that Litestar does not describe: operations at a second place, and protocols with messages of their own."""
+"""What Litestar does not describe: operations at a second place, and protocols with messages of their own."""
 
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
