@@ -16,7 +16,7 @@ def undone_by(undo: Callable[[], object]) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def undone_later_by(undo: Callable[[], Coroutine[Any, Any, object]]) -> AsyncIterator[None]:
+async def async_undone_by(undo: Callable[[], Coroutine[Any, Any, object]]) -> AsyncIterator[None]:
     """Await `undo` unless the block comes to its end; not even a cancellation cuts it short."""
 
     async def whole() -> None:

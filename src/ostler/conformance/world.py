@@ -92,11 +92,11 @@ class LiveWorld:
         await _until(
             lambda: self._model.knows(native_session_id), f"its service has no conversation {native_session_id}"
         )
-        rest = Rest(self._home)
-        await _until(rest.has_come, "it never stops writing to its home", every=_REST_SECONDS / 2)
+        settled = SettledFolder(self._home)
+        await _until(settled.is_quiet, "it never stops writing to its home", every=_REST_SECONDS / 2)
 
 
-class Rest:
+class SettledFolder:
     """Watches a folder until nothing in it has changed for a while."""
 
     def __init__(self, folder: Path) -> None:
@@ -104,7 +104,7 @@ class Rest:
         self._seen: dict[str, tuple[int, int]] = {}
         self._since = time.monotonic()
 
-    def has_come(self) -> bool:
+    def is_quiet(self) -> bool:
         """Look once more."""
         now = dict(_looked_at(self._folder))
         if now != self._seen:

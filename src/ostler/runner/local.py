@@ -25,7 +25,7 @@ from ostler.runner.execution.dialogue import Counts
 from ostler.runner.execution.limits import Limits
 from ostler.runner.execution.pool import Pool
 from ostler.runner.installs.finder import Finder
-from ostler.runner.installs.installations import Installations, Underway
+from ostler.runner.installs.installations import Installations, RunningInstallation
 from ostler.runner.installs.installer import Installer, installable
 from ostler.runner.installs.tested_versions import newer_hint, start_hint, tested_version, version_hint
 from ostler.runner.installs.versions import Versions
@@ -245,7 +245,7 @@ class LocalRunner:
         await sink.deliver([_line(f"Installed {name} {made.version}")], 0)
         return made
 
-    def _installing(self, adapter: Adapter, version: str | None) -> Underway:
+    def _installing(self, adapter: Adapter, version: str | None) -> RunningInstallation:
         underway = self._installations.begin(adapter, version)
         underway.result.add_done_callback(lambda _: self._catalogue.report(adapter))
         return underway

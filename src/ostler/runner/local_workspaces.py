@@ -8,7 +8,7 @@ from typing import TypeVar, assert_never
 
 from ostler.agents.adapter import Launch
 from ostler.base.errors import OstlerError, WorkspaceNotFound
-from ostler.base.undo import undone_later_by
+from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Progress
 from ostler.runner.delivery.checks import check_delivery
 from ostler.runner.runtimes.memories import Memories
@@ -91,7 +91,7 @@ class LocalWorkspaces:
             made = await self._library.create(wanted, progress=progress)
         else:
             made, outcome = await self._setups.create(wanted, order.setup, progress)
-        async with undone_later_by(lambda: self.destroy(made.id)):
+        async with async_undone_by(lambda: self.destroy(made.id)):
             await runtime.prepare(made, order.runtime, progress)
         ignored = order.runtime.resources is not None and not runtime.applies_limits
         return CreatedWorkspace(workspace=made, setup=outcome, resources_ignored=ignored)

@@ -5,7 +5,7 @@ import sys
 
 from ostler.programs.mock.channel import encode
 from ostler.programs.mock.talk import number
-from ostler.programs.mock.turn import Misread, Turn
+from ostler.programs.mock.turn import BadDirective, Turn
 
 UNITS = {"k": 1024, "m": 1024**2, "g": 1024**3}
 MESSAGE_BYTES = 64 * 1024
@@ -49,7 +49,7 @@ def bigframe(turn: Turn, text: str) -> None:
     bare = len(_whole(message, "")) - 1
     wanted = size(text)
     if wanted < bare:
-        raise Misread(f"A frame has at least {bare} bytes.")
+        raise BadDirective(f"A frame has at least {bare} bytes.")
     turn.agent.channel.write(_whole(message, "x" * (wanted - bare)))
 
 

@@ -4,7 +4,7 @@ import difflib
 from pathlib import Path
 
 from ostler.programs.mock.talk import needed, unescape
-from ostler.programs.mock.turn import Misread, Turn
+from ostler.programs.mock.turn import BadDirective, Turn
 
 
 def write(turn: Turn, text: str) -> None:
@@ -36,7 +36,7 @@ def edit(turn: Turn, text: str) -> None:
     name, _, change = text.partition(" ")
     old, arrow, new = change.partition(" -> ")
     if not arrow or not old.strip():
-        raise Misread("It needs a path, an old text, an arrow and a new text.")
+        raise BadDirective("It needs a path, an old text, an arrow and a new text.")
     if not turn.options.may_write():
         turn.say(f"I am in plan mode, so I did not edit {name}.")
         return

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from ostler.programs.mock import demo, faults, files, processes, talk
 from ostler.programs.mock.channel import Frame
-from ostler.programs.mock.turn import Agent, Enough, Failed, Interrupted, Misread, Turn
+from ostler.programs.mock.turn import Agent, BadDirective, EndOfTurn, Failed, Interrupted, Turn
 
 PREFIX = "mock:"
 
@@ -68,7 +68,7 @@ def _work(agent: Agent, prompt: Frame) -> None:
         turn.end_message()
         turn.send("error", message=str(failure))
         turn.end("failed", "error")
-    except Enough:
+    except EndOfTurn:
         turn.end("completed", "end_turn")
     else:
         turn.end("completed", "end_turn")
@@ -101,13 +101,13 @@ def _run(turn: Turn, line: str) -> None:
     work, example = DIRECTIVES.get(name, (_unknown, "say Hello there."))
     try:
         work(turn, rest.strip())
-    except Misread as problem:
+    except BadDirective as problem:
         turn.say(f"I cannot follow '{PREFIX} {line}'. {problem} Example: {PREFIX} {example}")
-        raise Enough from None
+        raise EndOfTurn from None
 
 
 def _unknown(_turn: Turn, _rest: str) -> None:
-    raise Misread(f"I know these directives: {', '.join(DIRECTIVES)}.")
+    raise BadDirective(f"I know these directives: {', '.join(DIRECTIVES)}.")
 
 
 def _mention_attachments(turn: Turn) -> None:

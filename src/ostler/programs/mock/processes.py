@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ostler.programs.mock.channel import LINGER_SECONDS
 from ostler.programs.mock.talk import needed
-from ostler.programs.mock.turn import Misread, Turn
+from ostler.programs.mock.turn import BadDirective, Turn
 
 MOST_CHARACTERS = 64 * 1024
 """How much of a command's output its tool result repeats."""
@@ -117,7 +117,7 @@ GRANDCHILDREN: dict[str, tuple[tuple[Step, ...], Step]] = {
 def grandchild(turn: Turn, kind: str) -> None:
     """Leave a process behind and tell its pid."""
     if kind not in GRANDCHILDREN:
-        raise Misread(f"The kinds are {', '.join(GRANDCHILDREN)}.")
+        raise BadDirective(f"The kinds are {', '.join(GRANDCHILDREN)}.")
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

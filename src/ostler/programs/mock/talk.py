@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from ostler.programs.mock.channel import Frame
-from ostler.programs.mock.turn import Enough, Failed, Misread, Turn
+from ostler.programs.mock.turn import BadDirective, EndOfTurn, Failed, Turn
 
 
 def unescape(text: str) -> str:
@@ -16,7 +16,7 @@ def unescape(text: str) -> str:
 def needed(text: str, what: str) -> str:
     """The text, which must not be empty."""
     if not text:
-        raise Misread(f"It needs {what}.")
+        raise BadDirective(f"It needs {what}.")
     return text
 
 
@@ -25,9 +25,9 @@ def number(text: str, what: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise Misread(f"'{text}' is not {what}.") from None
+        raise BadDirective(f"'{text}' is not {what}.") from None
     if not 0 <= value < 1e12:
-        raise Misread(f"'{text}' is not {what}.")
+        raise BadDirective(f"'{text}' is not {what}.")
     return value
 
 
@@ -49,7 +49,7 @@ def stream(turn: Turn, text: str) -> None:
         case [count, "words", rate]:
             pass
         case _:
-            raise Misread("It needs a number of words and a rate.")
+            raise BadDirective("It needs a number of words and a rate.")
     per_second = 0 if rate == "max" else number(rate.removesuffix("/s"), "a rate like 100/s")
     total = int(number(count, "a number of words"))
     turn.stream((f"w{index} " for index in range(1, total + 1)), per_second)
@@ -77,7 +77,7 @@ def _arguments(text: str) -> object:
     try:
         return json.loads(text or "{}")
     except ValueError:
-        raise Misread(f"'{text}' is not JSON.") from None
+        raise BadDirective(f"'{text}' is not JSON.") from None
 
 
 def terminal(turn: Turn, text: str) -> None:
@@ -92,7 +92,7 @@ def permission(turn: Turn, action: str) -> None:
         turn.say(f"Allowed: {action}")
     else:
         turn.say(f"Rejected: {action}" + (f" ({message})" if message else ""))
-        raise Enough
+        raise EndOfTurn
 
 
 def question(turn: Turn, text: str) -> None:
@@ -148,7 +148,7 @@ def usage(turn: Turn, text: str) -> None:
         case [given, made, *cost] if len(cost) <= 1:
             report_usage(turn, int(number(given, "a number")), int(number(made, "a number")), _cost(cost))
         case _:
-            raise Misread("It needs input tokens, output tokens and perhaps a cost.")
+            raise BadDirective("It needs input tokens, output tokens and perhaps a cost.")
 
 
 def _cost(given: list[str]) -> float | None:

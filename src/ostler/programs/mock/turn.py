@@ -21,11 +21,11 @@ class Interrupted(Exception):
     """Somebody ended the turn."""
 
 
-class Enough(Exception):
+class EndOfTurn(Exception):
     """The agent ends its turn early, in good order."""
 
 
-class Misread(Exception):
+class BadDirective(Exception):
     """A directive makes no sense; the text says why."""
 
 

@@ -56,7 +56,7 @@ class Forge(Protocol):
         """Open one; None if the forge says that there is one."""
 
 
-class Passing(Exception):
+class TemporaryFailure(Exception):
     """A failure that may be gone in a moment."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
@@ -81,9 +81,10 @@ class Caller:
                     method, f"{self._base}{path}", headers=self._headers, follow_redirects=False, **more
                 )
         except (httpx.HTTPError, TimeoutError) as error:
-            raise Passing(f"{httpx.URL(self._base).host} cannot be reached ({type(error).__name__}).") from error
+            host = httpx.URL(self._base).host
+            raise TemporaryFailure(f"{host} cannot be reached ({type(error).__name__}).") from error
         if answer.status_code in _PASSING:
-            raise Passing(f"the forge answers {answer.status_code}.", _retry_after(answer))
+            raise TemporaryFailure(f"the forge answers {answer.status_code}.", _retry_after(answer))
         if answer.status_code not in accept:
             raise DeliveryFailed(what="pull request", reason=self._words(answer))
         return answer.status_code, _decoded(answer)
@@ -127,7 +128,7 @@ async def pull_request(
                 found, created = await forge.open(branch, target, text), True
             if found is None:
                 found, created = await forge.find(branch, target), False
-        except Passing as error:
+        except TemporaryFailure as error:
             if not left:
                 raise DeliveryFailed(what="pull request", reason=f"{error} It was tried {_TRIES} times.") from error
             await sleep(min(_LONGEST_PAUSE, error.wait if error.wait is not None else pause))

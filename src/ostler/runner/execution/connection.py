@@ -11,7 +11,7 @@ from ostler.agents.adapter import Launch, Ready, Translator, TurnDone
 from ostler.base.disk import is_full
 from ostler.base.errors import AgentExited, AgentLost, AgentStartFailed, SessionBusy, StoreUnavailable, TimedOut
 from ostler.base.failpoints import failpoint
-from ostler.base.undo import undone_by, undone_later_by
+from ostler.base.undo import async_undone_by, undone_by
 from ostler.link.protocol import Sink
 from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.runner.execution.images import write_images
@@ -91,7 +91,7 @@ class AgentConnection:
 
     async def open(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> None:
         """Start the process and wait until it takes prompts; raises AgentStartFailed and leaves nothing behind."""
-        async with undone_later_by(self._never_began):
+        async with async_undone_by(self._never_began):
             process = await self._start(nursery, launch, environ)
         await self._begin(process, fresh=True)
 
@@ -157,7 +157,7 @@ class AgentConnection:
         await self._sink.connected(self._turns.report(process, self._record.started_at))
 
     async def _become_ready(self, process: Process, *, greet: bool) -> None:
-        async with undone_later_by(self._give_up):
+        async with async_undone_by(self._give_up):
             if greet:
                 self._greet(process)
             await self._until_ready(process)

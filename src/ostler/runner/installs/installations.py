@@ -14,7 +14,7 @@ log = Log(__name__)
 _STOP_SECONDS = 5.0
 
 
-class Underway:
+class RunningInstallation:
     """One installation in a thread of its own; whoever waits for it may leave without ending it."""
 
     def __init__(self, work: Callable[[Progress], Installation], name: str) -> None:
@@ -70,10 +70,10 @@ class Installations:
 
     def __init__(self, installer: Installer | None) -> None:
         self._installer = installer
-        self._underway: dict[tuple[str, str | None], Underway] = {}
+        self._underway: dict[tuple[str, str | None], RunningInstallation] = {}
         self._stop = Event()
 
-    def begin(self, adapter: Adapter, version: str | None) -> Underway:
+    def begin(self, adapter: Adapter, version: str | None) -> RunningInstallation:
         """The installation of an agent: the one under way, or a new one."""
         agent = adapter.info.id
         if (known := self._underway.get((agent, version))) is not None:
@@ -82,7 +82,7 @@ class Installations:
         if installer is None:
             raise InstallFailed(agent=agent, reason="put its program on the PATH of the server.")
         log.info("install.started", agent=agent, version=version)
-        made = Underway(
+        made = RunningInstallation(
             lambda progress: installer.install(
                 agent, adapter.sources, version=version, progress=progress, stop=self._stop
             ),

@@ -14,7 +14,7 @@ import msgspec
 from ostler.base.errors import StoreUnavailable
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
-from ostler.base.undo import undone_by, undone_later_by
+from ostler.base.undo import async_undone_by, undone_by
 from ostler.runner.processes.bells import Bells
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.outbox import Outbox
@@ -108,7 +108,7 @@ class Process:
                     process = cls._ask_for(nursery, folder, wake)
                 except OSError as error:
                     raise CannotStart(f"no keeper could be started for it ({error.strerror}).") from error
-                async with undone_later_by(process._abandon):
+                async with async_undone_by(process._abandon):
                     if await process._launch(command, patience):
                         return process
                 process.release()

@@ -13,7 +13,7 @@ import msgspec
 from ostler.base.errors import SetupFailed, SnapshotNotFound, TimedOut, WorkspaceNotFound
 from ostler.base.ids import new_id
 from ostler.base.private import make_folder
-from ostler.base.undo import undone_later_by
+from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Progress
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.process import CannotStart, Command, Process
@@ -61,7 +61,7 @@ class Setups:
         """A workspace that is set up; of several that want the same, one runs the command and the others wait."""
         fresh = await self._library.create(order, progress=progress)
         file = self._root / "kept" / f"{_key(order, fresh, command)}.json"
-        async with undone_later_by(lambda: self._library.destroy(fresh.id)), self._locks[file.name]:
+        async with async_undone_by(lambda: self._library.destroy(fresh.id)), self._locks[file.name]:
             if (forked := await self._forked(file)) is not None:
                 progress("Setup: its kept result is used.")
                 await self._library.destroy(fresh.id)

@@ -13,7 +13,7 @@ from ostler.runner.workspaces.bases import Base
 from ostler.runner.workspaces.builder import Builder
 from ostler.runner.workspaces.git import Progress
 from ostler.runner.workspaces.orders import FolderSource, Order
-from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Cannot, Origin, Provider
+from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Origin, Provider, ProviderUnusable
 from ostler.runner.workspaces.records import SnapshotRecord, WorkspaceRecord
 from ostler.runner.workspaces.repositories.policy import allowed_folder
 from ostler.runner.workspaces.states import MOST_NAMES
@@ -104,7 +104,7 @@ def filled(
     """Make the tree of a workspace; the record then says what it lies upon."""
     try:
         made = provider.create(storage.location(record), origin)
-    except Cannot as error:
+    except ProviderUnusable as error:
         raise Unprocessable(reason=f"The workspace could not be made with {provider.kind}: {error}.") from error
     parent = origin_tree if made.is_copy else record.parent_tree
     return msgspec.structs.replace(record, layers=made.layers, parent_tree=parent)

@@ -13,7 +13,7 @@ from ostler.runner.workspaces.providers.checkout import Checkout
 from ostler.runner.workspaces.providers.holders import Holders
 from ostler.runner.workspaces.providers.overlay import Overlay
 from ostler.runner.workspaces.providers.plain import Copy, InPlace, Reflink
-from ostler.runner.workspaces.providers.provider import Cannot, Provider
+from ostler.runner.workspaces.providers.provider import Provider, ProviderUnusable
 from ostler.runner.workspaces.providers.zfs import Zfs
 from ostler.wire.workspaces import ProviderVerdict, SnapshotProvider
 
@@ -86,7 +86,7 @@ class Providers:
         why_not = None
         try:
             provider.probe(folder)
-        except (Cannot, OSError) as error:
+        except (ProviderUnusable, OSError) as error:
             why_not = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         finally:
             remove_tree(folder)

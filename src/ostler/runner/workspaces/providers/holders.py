@@ -20,11 +20,11 @@ _PYTHON = (sys.executable, "-I", "-S")
 _ANSWER_SECONDS = 20.0
 
 
-class CannotHold(Exception):
+class MountFailed(Exception):
     """No overlay could be mounted; the text says why."""
 
 
-class _EndedSilently(CannotHold):
+class _EndedSilently(MountFailed):
     """The program was killed before it answered; what it had mounted went with it."""
 
 
@@ -95,7 +95,7 @@ class Holders:
             with _short_name(place) as name:
                 lifeline.connect(name)
             return _answered(lifeline)
-        except (OSError, CannotHold):
+        except (OSError, MountFailed):
             lifeline.close()
             return None
 
@@ -126,7 +126,7 @@ class Holders:
                     self._forget()
                 else:
                     return
-        raise CannotHold("no holder could be started")
+        raise MountFailed("no holder could be started")
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -156,14 +156,14 @@ def _answered(lifeline: socket.socket) -> Hold:
     try:
         message, descriptors, _, _ = socket.recv_fds(lifeline, 4096, 3)
     except TimeoutError as error:
-        raise CannotHold("the holder did not answer") from error
+        raise MountFailed("the holder did not answer") from error
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
     if not message:
         raise _EndedSilently("the holder ended")
     answer = json.loads(message)
     if not answer["ok"]:
-        raise CannotHold(str(answer["why"]))
+        raise MountFailed(str(answer["why"]))
     return Hold(lifeline, descriptors)
 
 

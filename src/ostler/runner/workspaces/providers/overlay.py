@@ -13,8 +13,8 @@ from threading import Lock
 from ostler.runner.file_trees import beneath
 from ostler.runner.file_trees.beneath import opened
 from ostler.runner.file_trees.trees import Found, copy_tree, remove_tree, walk
-from ostler.runner.workspaces.providers.holders import CannotHold, Hold, Holders, entrance
-from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Location, Made, Origin, Store
+from ostler.runner.workspaces.providers.holders import Hold, Holders, MountFailed, entrance
+from ostler.runner.workspaces.providers.provider import TREE, Frozen, Location, Made, Origin, ProviderUnusable, Store
 from ostler.runner.workspaces.providers.sieve import Sieve
 from ostler.runner.workspaces.recorder import Changes, Contents, is_git, is_recordable
 from ostler.wire.workspaces import SnapshotProvider
@@ -47,7 +47,7 @@ class Overlay:
     def probe(self, folder: Path) -> None:
         """Mount one, change it, and see that the base did not."""
         if not self._user and os.geteuid() != 0:
-            raise Cannot("it needs root")
+            raise ProviderUnusable("it needs root")
         base = folder / "base"
         (base / "inner").mkdir(parents=True)
         (base / "file").write_text("old")
@@ -56,7 +56,7 @@ class Overlay:
             made = self.create(location, Origin(content=base))
             self._try(Location(folder=folder, tree=folder / TREE, layers=made.layers), base)
         except OSError as error:
-            raise Cannot(error.strerror or str(error)) from error
+            raise ProviderUnusable(error.strerror or str(error)) from error
         finally:
             self.release(location)
             for child in folder.iterdir():
@@ -72,10 +72,10 @@ class Overlay:
             os.close(tree)
         upper = location.folder / _UPPER
         if not (base / "file").exists() or not stat.S_ISCHR((upper / "file").stat().st_mode):
-            raise Cannot("a removed file is not kept as a whiteout")
+            raise ProviderUnusable("a removed file is not kept as a whiteout")
         with beneath.folder(upper / "inner") as inner:
             if not _is_opaque(inner):
-                raise Cannot("a replaced folder is not kept as opaque")
+                raise ProviderUnusable("a replaced folder is not kept as opaque")
 
     def new_base(self, tree: Path) -> None:
         """An ordinary folder."""
@@ -112,8 +112,8 @@ class Overlay:
         place = str(location.folder.relative_to(self._root))
         try:
             return self._holders.hold(self._root, place, location.layers, user=self._user)
-        except CannotHold as error:
-            raise Cannot(str(error)) from error
+        except MountFailed as error:
+            raise ProviderUnusable(str(error)) from error
 
     def open(self, location: Location) -> int:
         """The merged tree, which is in another namespace."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ostler.runner.file_trees.beneath import folder
 from ostler.runner.file_trees.trees import Cloning, copy_tree, remove_tree
-from ostler.runner.workspaces.providers.provider import TREE, Cannot, Frozen, Location, Made, Origin, Store
+from ostler.runner.workspaces.providers.provider import TREE, Frozen, Location, Made, Origin, ProviderUnusable, Store
 from ostler.runner.workspaces.providers.sieve import Sieve
 from ostler.runner.workspaces.recorder import Changes, Contents, changed_since
 from ostler.wire.workspaces import SnapshotProvider
@@ -34,9 +34,9 @@ class Copy:
             self.clone(source, target, frozen=False)
             (target / "file").write_bytes(b"y")
             if (source / "file").read_bytes() != b"x" * 8192:
-                raise Cannot("a change to the copy changed the original")
+                raise ProviderUnusable("a change to the copy changed the original")
         except OSError as error:
-            raise Cannot(error.strerror or str(error)) from error
+            raise ProviderUnusable(error.strerror or str(error)) from error
         finally:
             self.discard(source)
             self.discard(target)

@@ -51,7 +51,7 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
     too_large: tuple[LargeFile, ...] = ()
 
 
-class Cannot(Exception):
+class ProviderUnusable(Exception):
     """A provider does not work here; the text says why, in a few words."""
 
 

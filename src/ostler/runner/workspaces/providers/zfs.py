@@ -10,7 +10,7 @@ from ostler.base.ids import ulid
 from ostler.runner.file_trees.commands import ToolFailed, run_tool
 from ostler.runner.file_trees.trees import remove_tree
 from ostler.runner.workspaces.providers.plain import MADE, Copy
-from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Cannot, Store
+from ostler.runner.workspaces.providers.provider import CONTENT, TREE, ProviderUnusable, Store
 from ostler.wire.workspaces import SnapshotProvider
 
 _NOTE = ".dataset"
@@ -78,7 +78,7 @@ class Zfs(Copy):
         listed = [line.split("\t") for line in self._zfs("list", "-H", "-o", "name,mountpoint", "-t", "filesystem")]
         above = [(len(place), name) for name, place in listed if self._root.is_relative_to(place)]
         if not above:
-            raise Cannot("the folder is not on ZFS")
+            raise ProviderUnusable("the folder is not on ZFS")
         self._parent_name = max(above)[1]
         return self._parent_name
 
