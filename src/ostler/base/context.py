@@ -21,7 +21,7 @@ _MOST_HISTORY = 64 * 1024
 """Characters of history that are handed on; the newest ones."""
 
 
-class Message(Wire, frozen=True, kw_only=True):
+class EarlierMessage(Wire, frozen=True, kw_only=True):
     """One message of a conversation begun elsewhere."""
 
     id: str
@@ -51,7 +51,7 @@ class Context(Wire, frozen=True, kw_only=True):
     instructions: str = ""
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
     files: tuple[Attached, ...] = ()
-    history: tuple[Message, ...] = ()
+    history: tuple[EarlierMessage, ...] = ()
     omitted: int = 0
     """How many older messages were left out."""
 
@@ -64,9 +64,9 @@ def differing(instructions: str | None, known: str | None) -> str:
     return instructions if instructions is not None and instructions != known else ""
 
 
-def trimmed(history: list[Message]) -> tuple[tuple[Message, ...], int]:
+def trimmed(history: list[EarlierMessage]) -> tuple[tuple[EarlierMessage, ...], int]:
     """The newest messages that are not too long together, and how many were left out."""
-    newest: list[Message] = []
+    newest: list[EarlierMessage] = []
     room = _MOST_HISTORY
     for message in reversed(history):
         room -= message.size

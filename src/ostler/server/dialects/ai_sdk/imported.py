@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.base.context import Attached, Message
+from ostler.base.context import Attached, EarlierMessage
 from ostler.base.errors import InvalidRequest
 from ostler.server.dialects.ai_sdk.bodies import UiMessage, UiPart, text_of
 from ostler.server.dialects.ai_sdk.prompts import read_file
@@ -25,14 +25,14 @@ class Imported:
     """Takes messages of a client into the context of a prompt."""
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[EarlierMessage] = []
         self._pictures: list[ImageInput] = []
 
     def add(self, message: UiMessage, parts: Sequence[Part], index: int) -> None:
         """Take one more message; `parts` are its parts as the client sent them."""
         plain = all(part.get("type") in _PLAIN for part in parts)
         self.messages.append(
-            Message(
+            EarlierMessage(
                 id=message.id or f"before_{index + 1}",
                 role="user" if message.role == "user" else "assistant",
                 text=text_of(message),
@@ -40,7 +40,7 @@ class Imported:
             )
         )
 
-    def pictures(self, messages: Sequence[Message]) -> list[ImageInput]:
+    def pictures(self, messages: Sequence[EarlierMessage]) -> list[ImageInput]:
         """The pictures of those messages, in their order."""
         return [self._pictures[number] for number in pictures_in(messages)]
 
@@ -72,13 +72,13 @@ def _content(part: Part) -> ImageInput | str | None:
     return found
 
 
-def pictures_in(messages: Sequence[Message]) -> list[int]:
+def pictures_in(messages: Sequence[EarlierMessage]) -> list[int]:
     """The numbers of the pictures that messages have."""
     urls = [str(part.get("url", "")) for message in messages for part in message.parts]
     return [int(url.removeprefix(_PICTURE)) for url in urls if url.startswith(_PICTURE)]
 
 
-def given_back(message: Message, pictures: dict[int, Part]) -> tuple[Part, ...]:
+def given_back(message: EarlierMessage, pictures: dict[int, Part]) -> tuple[Part, ...]:
     """The parts of a message as they came; of a picture, what is known of it."""
     if not message.parts:
         return ({"type": "text", "text": message.text},)
