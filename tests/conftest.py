@@ -6,8 +6,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.serving import RunningServer, running_server
+
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")  # how fast a machine makes examples says nothing about us
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
