@@ -1,4 +1,4 @@
-"""What the asks of all agents have in common: how they are told, and the question whether a plan may be carried out."""
+"""What the asks of all agents have in common: how they are shown, and the one about a plan."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _PLAN_PROMPT = "Go on with this plan?"
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that waits for a person, as everybody is told of it; an agent's own ask adds how it is answered."""
+    """Something that waits for a person, as everybody sees it; an agent's own ask adds how it is answered."""
 
     data: PermissionData | QuestionData
 

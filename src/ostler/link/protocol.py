@@ -62,7 +62,7 @@ class Runner(Protocol):
     async def register(self, registry: Registry) -> None:
         """Report every agent now, and each one again when something about it changes.
 
-        Nothing is run for that: what a program says of itself, and credentials, are told by `catalogue` and `describe`.
+        Nothing is run for that: what a program says of itself, and credentials, come with `catalogue` and `describe`.
         """
 
     async def catalogue(self) -> list[Agent]:

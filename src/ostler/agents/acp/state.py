@@ -34,7 +34,7 @@ class AcpState:
         self.unset = 0
         """Requests of the handshake that are not answered yet."""
         self.talks = False
-        """Whether a prompt was sent; what comes before it is history told again."""
+        """Whether a prompt was sent; what comes before it is history sent again."""
         self.interrupted = False
         self.open_asks: dict[str, Ask] = {}
         self.steered: list[str] = []

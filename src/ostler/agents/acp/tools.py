@@ -249,7 +249,7 @@ def _changes(call: Call) -> list[Draft]:
 
 
 def _guessed(call: Call, path: str) -> Diff:
-    """The change of an agent that shows none, by what edits are usually told."""
+    """The change of an agent that shows none, by what its edits usually name."""
     given = msgspec.json.decode(call.arguments)
     texts = [given.get(name) for name in ("old_string", "old_str", "new_string", "new_str", "content", "file_text")]
     old, new = texts[0] or texts[1], texts[2] or texts[3] or texts[4] or texts[5]

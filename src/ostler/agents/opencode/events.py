@@ -119,7 +119,7 @@ def _output(state: Talk, part: frames.Tool, item: Item) -> Sequence[Output]:
 
 
 def _remember_files(state: Talk, part: frames.Tool, changes: Sequence[Draft]) -> None:
-    """Which files are told already, and what was written into them: one of them may be the plan."""
+    """Which files are reported already, and what was written into them: one of them may be the plan."""
     state.announced |= {str(getattr(draft.data, "path", "")) for draft in changes}
     given = part.state.input
     path, content, old, new = (given.get(name) for name in ("filePath", "content", "oldString", "newString"))

@@ -19,7 +19,7 @@ SHELL_NOTE = "\n\n<shell_metadata>"
 NO_OUTPUT = "(no output)"
 _OVERLAP = 200
 _CUT = "...\n\n"
-"""Stands before the end of an output that is too long to be told as a whole."""
+"""Stands before the end of an output that is too long to be sent as a whole."""
 _LIMITED = re.compile(r"\b429\b|rate.?limit|too many requests|quota", re.IGNORECASE)
 _STATUS_CODES = {401: "auth", 403: "auth", 429: "rate_limit"}
 _ERROR_CODES = {
@@ -113,7 +113,7 @@ def printed(part: frames.Tool) -> str | None:
 
 
 def added(before: str, now: str) -> str:
-    """What is new in an output that is told as a whole each time, or as its end when it is long."""
+    """What is new in an output that is sent as a whole each time, or as its end when it is long."""
     if now.startswith(before):
         return now[len(before) :]
     known = before[-_OVERLAP:]

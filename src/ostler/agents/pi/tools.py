@@ -28,7 +28,7 @@ class _Call:
         self.name = name
         self.arguments = arguments
         self.seen = ""
-        """The output told so far."""
+        """The output reported so far."""
         self.ran = False
         """Whether it said anything before its end; a call that was rejected did not."""
 

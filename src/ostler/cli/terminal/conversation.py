@@ -179,7 +179,7 @@ class Conversation:
         self._prompt()
 
     async def _decide_alone(self, decision: Decision) -> None:
-        """Without a person; who decided before us, such as the permission mode, is told by the log."""
+        """Without a person; who decided before us, such as the permission mode, is in the log."""
         try:
             await self._carry_back(decision)
         except ClientError as error:

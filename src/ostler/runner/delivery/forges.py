@@ -61,7 +61,7 @@ class GitLab:
         return read(answer[0], Found, self.names) if answer else None
 
     async def open(self, branch: str, target: str, text: PullRequestText) -> Found | None:
-        """A draft is told by its title; 409 means that there is one."""
+        """A draft is known by its title; 409 means that there is one."""
         title = f"Draft: {text.title}" if text.draft else text.title
         body = {"source_branch": branch, "target_branch": target, "title": title, "description": text.body}
         status, answer = await self._caller.call("POST", self._path, accept=(201, 409), json=body)
@@ -91,7 +91,7 @@ class Gitea:
         return None
 
     async def open(self, branch: str, target: str, text: PullRequestText) -> Found | None:
-        """A draft is told by its title; 409 means that there is one."""
+        """A draft is known by its title; 409 means that there is one."""
         title = f"WIP: {text.title}" if text.draft else text.title
         body = {"title": title, "head": branch, "base": target, "body": text.body}
         status, answer = await self._caller.call("POST", self._path, accept=(201, 409), json=body)

@@ -119,7 +119,7 @@ class AgentConnection:
     async def adopt(self, bells: Bells, *, known: int) -> None:
         """Go on with a process that an earlier server started; raises AgentLost if that cannot be.
 
-        Everything is told to a fresh translator again, as it happened. What came of the steps up to `known` has been
+        Everything is fed to a fresh translator again, as it happened. What came of the steps up to `known` has been
         delivered before, and what was sent before is not sent again.
         """
         failpoint("adopt.before")

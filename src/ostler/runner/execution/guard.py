@@ -152,7 +152,7 @@ class TurnGuard:
         before: list[Draft] = []
         found = self._items.get(item.item_id)
         if found is None and item.item_id in self._finished:
-            return []  # told again, or too late: after an interrupt some agents tell it in the next turn
+            return []  # sent again, or too late: after an interrupt some agents send it in the next turn
         if found is None:
             shown = () if item.kind == "message" else item.content
             before.append(self._started_by_us(msgspec.structs.replace(item, status="in_progress", content=shown)))

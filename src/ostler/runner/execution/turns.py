@@ -49,7 +49,7 @@ class Turns:
         """Whether the process ends because we want it to."""
 
     def begin(self, process: Process, folder: Path) -> None:
-        """The past has been repeated; what is told from now on is noted."""
+        """The past has been repeated; what it is sent from now on is noted."""
         self._process = process
         self._journal = Journal(folder)
 

@@ -58,7 +58,7 @@ def _tar_file(header: tarfile.TarInfo, found: Found) -> Iterator[bytes]:
         header.size = left = os.fstat(content.fileno()).st_size
         yield header.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")
         while left > 0:
-            # a file that became shorter is filled up: its size was told already
+            # a file that became shorter is filled up: its size was sent already
             chunk = content.read(min(_CHUNK, left)) or bytes(min(_CHUNK, left))
             left -= len(chunk)
             yield chunk

@@ -130,7 +130,7 @@ class Installer:
     def _ensure(
         self, name: str, source: str, wanted: str, build: Build, box: Toolbox, *, chosen: bool = False
     ) -> Installation:
-        """The program from its shelf; built first if it does not stand there."""
+        """The installed program; built first if it is not there."""
         versions = self._versions(name)
         with versions.locked(box.wait_for_others) as lock:
             for record in versions.records():

@@ -94,7 +94,7 @@ class Silence:
 class TurnClock:
     """How long a turn has taken and may still take; stands still while the agent is frozen.
 
-    After a restart the past is told to it again: set `now` to the time at which something happened, then `catch_up`.
+    After a restart the past is replayed to it: set `now` to the time at which something happened, then `catch_up`.
     """
 
     def __init__(self, limit: float, on_limit: Callable[[], None]) -> None:
@@ -138,7 +138,7 @@ class TurnClock:
         self._grace.cancel()
 
     def catch_up(self) -> None:
-        """The past has been told; count on with what is left of the turn's time."""
+        """The past has been replayed; count on with what is left of the turn's time."""
         self.now = time.monotonic
         if self._began is None or self._limit <= 0:
             return

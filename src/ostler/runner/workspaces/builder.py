@@ -70,7 +70,7 @@ class Builder:
     def _from_repository(
         self, source: GitSource, scope: str, provider: Provider, progress: Progress | None, stop: Stop
     ) -> Base:
-        """What could be had of submodules decides which base it is; why others are missing is told anew each time."""
+        """What could be had of submodules decides which base it is; why others are missing is found out each time."""
         fetched = self._mirrors.fetch(source, scope, progress, stop)
         submodules = self._submodules.fetch(fetched, source, scope, progress, stop)
         there = tuple(each for each in submodules if each.why_not is None)

@@ -50,7 +50,7 @@ class Files:
         return FileListing(path=path, entries=tuple(entries), truncated=len(names) > limit)
 
     def stat(self, path: str) -> FileEntry:
-        """What a name is; a link is told as a link."""
+        """What a name is; a link is shown as a link."""
         path = checked_path(path)
         above, _, name = path.rpartition("/")
         with _explained(path, "file"), opened(self.root, above, os.O_PATH | os.O_DIRECTORY, links=True) as at:

@@ -102,7 +102,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DiffLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a difference is told; beyond it, beginnings and ends remain."""
+    """How much of a difference is shown; beyond it, beginnings and ends remain."""
 
     files: int = 2000
     file_bytes: int = 64 * 1024

@@ -25,7 +25,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     turns_before: int = 0
     """How many turns came before the one that the reading begins with."""
     is_cut_off: Callable[[TurnEnded], bool] = _never
-    """Whether a turn ended because its session did: then nobody is waited for, and the end is told next."""
+    """Whether a turn ended because its session did: then nobody is waited for, and the end comes next."""
 
 
 def subject_of(record: SessionRecord, turns_before: int = 0) -> Subject:

@@ -64,7 +64,7 @@ class Logs(Protocol):
         ...
 
     async def lines(self, session_id: str, limit: int) -> list[StoredEvent]:
-        """The newest events that a log tells in a line, in order; an item is told when it is complete."""
+        """The newest events that are a line of the log, in order; an item is one when it is complete."""
         ...
 
     async def artifacts(self, session_id: str, limit: int) -> list[StoredEvent]:

@@ -1,4 +1,4 @@
-"""What a delivery says and is called, where the order leaves it open; and how it is told."""
+"""What a delivery says and is called, where the order leaves it open; and how the log shows it."""
 
 import re
 

@@ -66,7 +66,7 @@ class Attachment:
     ) -> None:
         self.live = live
         self.lock = asyncio.Lock()
-        """Held while a prompt is sent, so that its events are not told before it is known whose it is."""
+        """Held while a prompt is sent, so that its events are not sent before it is known whose it is."""
         self.asked: dict[str, Asked] = {}
         self._updates = AcpUpdates(subject_of(live.record))
         self._follower = Follower(live.tail, offset=start)

@@ -17,7 +17,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_approvals(self) -> bool:
-        """Whether permissions are told as approvals of tool calls."""
+        """Whether permissions are sent as approvals of tool calls."""
         return self.version != "5"
 
     @property

@@ -77,7 +77,7 @@ class Calls:
         return self._calls.get(item_id or "") or self._results.get(item_id or "")
 
     def knows(self, item_id: str) -> bool:
-        """Whether this call was told of before."""
+        """Whether this call was sent before."""
         return item_id in self._calls
 
     def start(self, item_id: str, part: ToolCallPart) -> Iterator[AnyChunk]:
@@ -125,7 +125,7 @@ class Calls:
             yield ToolOutputAvailable(tool_call_id=call.id, output=read_json(output))
 
     def deny(self, call: Call) -> Iterator[AnyChunk]:
-        """A human said no; what the agent says of the call from now on is not told."""
+        """A human said no; what the agent says of the call from now on is not sent."""
         if not call.answered:
             call.answered = True
             yield ToolOutputDenied(tool_call_id=call.id)

@@ -12,7 +12,7 @@ from ostler.wire.events import SessionEnded, decode_event
 
 
 class WorkflowStream:
-    """Renders a log from the beginning of a turn on; what the client has already is not told again."""
+    """Renders a log from the beginning of a turn on; what the client has already is not sent again."""
 
     def __init__(self, subject: Subject, *, quiet_until: int, past: LeftBehind) -> None:
         self._projection = WorkflowProjection(subject)

@@ -1,4 +1,4 @@
-"""Reading a session's log back: page by page, folded, or retold to an agent that does not remember it."""
+"""Reading a session's log back: page by page, folded, or as a prompt for an agent that does not remember it."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 

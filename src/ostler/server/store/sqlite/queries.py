@@ -276,7 +276,7 @@ def _event(connection: sqlite3.Connection, session_id: str, sequence: int) -> by
 
 
 def newest_lines(connection: sqlite3.Connection, session_id: str, limit: int) -> list[StoredEvent]:
-    """The newest events that a log tells in a line, in order; an item is told when it is complete."""
+    """The newest events that are a line of the log, in order; an item is one when it is complete."""
     rows = connection.execute(
         "SELECT sequence, body FROM "
         "(SELECT * FROM (SELECT sequence, body FROM lines WHERE session = ?1 ORDER BY sequence DESC LIMIT ?2) "
