@@ -94,6 +94,32 @@ STANDALONE = (
 )
 """Programs of their own, started without installed packages: they import the standard library and each other only."""
 
+RETIRED: dict[str, str] = {
+    "handed": "delivered, sent, followed",
+    "keeping": "storing, copying",
+    "kept": "stored, remaining, surviving, copied",
+    "moving": "running",
+    "places": "paths, folders, addresses",
+    "retold": "reworded, replayed",
+    "said": "message, text, output, answer",
+    "shelf": "installed versions, stalled readers",
+    "spot": "location",
+    "travel": "rewind, restore, fork",
+    "undone_later": "async_undone",
+    "untold": "what is missing",
+}
+"""Words that no name in the code has, and what to say instead; the glossary is in docs/explanation/architecture.md."""
+
+RETIRED_ELSEWHERE: dict[str, str] = {
+    "TurnNotKept": "the error `turn_not_kept` of the API",
+    "kept_bases": "a setting",
+    "kept_workspaces": "a setting",
+    "kept_workspaces_bytes": "a setting",
+    "kept_workspaces_days": "a setting",
+    "memory_kept": "a field of events and of the API",
+}
+"""Names with a retired word that people outside know, and where from; this list only shrinks."""
+
 MAX_FILE_LINES = 400
 MAX_TEST_FILE_LINES = 600
 MAX_FILES_IN_A_FOLDER = 20

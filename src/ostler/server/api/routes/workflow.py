@@ -55,8 +55,8 @@ async def create_execution(org: str, services: Services, project: str, data: Cre
     agent = services.runners.find(data.input.agent or services.settings.default_agent)
     wanted = translation.create_session(org, data, agent)
     begun = await begin(services.sessions, project, wanted, translation.first_prompt(data))
-    if untold := translation.without_effect(data.input, agent):
-        text = f"Without effect: {', '.join(untold)}. Agent '{agent.id}' decides this by itself."
+    if ignored := translation.without_effect(data.input, agent):
+        text = f"Without effect: {', '.join(ignored)}. Agent '{agent.id}' decides this by itself."
         await begun.live.note([drafts.warning(text, "settings_without_effect")])
     return _view(begun.live)
 
