@@ -43,6 +43,7 @@ from ostler.runner.runtimes.memories import Memories
 from ostler.runner.runtimes.registry import Runtimes
 from ostler.runner.runtimes.runtime import Runtime
 from ostler.runner.runtimes.setups import Setups
+from ostler.runner.session_folders import SessionFolders
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.options import options_from
 from ostler.server.api.app import build_app
@@ -51,6 +52,7 @@ from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.admission import Admission
+from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.directory import SessionLimits
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.protocol import Store
@@ -100,7 +102,7 @@ async def _serve(settings: Settings) -> None:
     workspaces = await _workspaces(settings)
     runner = _runner(settings, workspaces)
     webhooks = Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
-    retention = Retention(workspaces, _keep(settings), SystemClock())
+    retention = Retention(workspaces, Keep.reading(settings), SystemClock())
     try:
         services = await _assemble(settings, store, runner, workspaces, webhooks, retention)
         await webhooks.resume(services.sessions)
@@ -133,6 +135,7 @@ async def _workspaces(settings: Settings) -> LocalWorkspaces:
         policy=options.policy,
         runtimes=Runtimes(_runtimes(settings, library, environ), settings.runtimes),
         memories=Memories(settings.state_dir / "memories"),
+        sessions=SessionFolders(settings.state_dir),
         setups=Setups(library, settings.state_dir / "setups", environ=environ, seconds=settings.setup_timeout_seconds),
         remote_memory=frozenset(adapter.info.id for adapter in ADAPTERS if adapter.info.remote_memory),
     )
@@ -161,7 +164,7 @@ def _runner(settings: Settings, workspaces: LocalWorkspaces) -> LocalRunner:
     search = environ.get("PATH", os.defpath).split(os.pathsep)
     runner = LocalRunner(
         (*ADAPTERS, *custom_agents(settings)),
-        folder=settings.state_dir / "keepers",
+        folder=settings.state_dir,
         environ=environ,
         search=search,
         limits=limits,
@@ -209,12 +212,6 @@ def host_credentials(environ: Mapping[str, str], home: Path | None) -> dict[str,
     return {agent: credentials for agent, credentials in found.items() if credentials}
 
 
-def _keep(settings: Settings) -> Keep:
-    return Keep(
-        count=settings.kept_workspaces, days=settings.kept_workspaces_days, bytes=settings.kept_workspaces_bytes
-    )
-
-
 async def _assemble(
     settings: Settings,
     store: Store,
@@ -233,7 +230,7 @@ async def _assemble(
         runner=runner,
         work=Pipeline(workspaces, uploads, webhooks, retention),
         clock=clock,
-        state_dir=settings.state_dir,
+        attachments=Attachments(settings.state_dir / "attachments"),
         last_position=await store.logs.last_position(),
         limits=SessionLimits.reading(settings),
         default_instructions=settings.default_instructions,

@@ -15,6 +15,7 @@ from ostler.base.errors import (
     AgentLost,
     AgentNotInstalled,
     AgentStartFailed,
+    FileMissing,
     InstallFailed,
     SessionBusy,
     UnsupportedAgent,
@@ -25,7 +26,7 @@ from ostler.runner.local import LocalRunner
 from ostler.wire.agents import Model
 from ostler.wire.events import PermissionData, QuestionData
 from ostler.wire.parts import ImagePart, TextPart
-from ostler.wire.running import AgentSpec, PermissionAnswer, ProcessRef, Prompt, QuestionAnswer
+from ostler.wire.running import Accepted, AgentSpec, PermissionAnswer, ProcessRef, Prompt, QuestionAnswer
 from tests.link.loopback import Loopback
 from tests.runner.tools import HERE, PATIENCE, Desk, Leash, OfferingAdapter, Recorder, TinyAdapter, state_of, until
 
@@ -57,7 +58,7 @@ async def over_loopback(runner: Runner) -> AsyncIterator[Runner]:
 
 def local_runner(folder: Path, search: str = HERE, adapters: Sequence[Adapter] = ADAPTERS) -> LocalRunner:
     environ = {"PATH": os.defpath}
-    return LocalRunner(adapters, folder=folder / "keepers", environ=environ, search=[search], limits=LIMITS)
+    return LocalRunner(adapters, folder=folder, environ=environ, search=[search], limits=LIMITS)
 
 
 @pytest.fixture(params=[in_memory, over_loopback], ids=["memory", "loopback"])
@@ -271,11 +272,48 @@ async def test_errors_arrive_as_they_were_raised(linked: Linked, tmp_path: Path)
             kind, text = await raised(work(spec_in(tmp_path, "tiny")))
             assert (kind, "looked in nowhere" in text) == (AgentNotInstalled, True)
         assert (await raised(seen.install("tiny", None)))[0] is InstallFailed
-        assert await seen.validate(spec_in(tmp_path)) == "mock"
+        assert (await seen.validate(spec_in(tmp_path))).agent == "mock"
         with pytest.raises(AgentStartFailed) as caught:
             await seen.connect(spec_in(tmp_path, cwd="/no/such/folder"), Recorder())
         assert set(caught.value.fields) == {"agent", "reason", "exit_code", "stderr"}
         await seen.close()
+
+
+async def test_a_session_that_names_no_folder_has_one_on_the_runner(linked: Linked, tmp_path: Path) -> None:
+    local = local_runner(tmp_path)
+    async with linked(local) as seen:
+        accepted = await seen.validate(spec_in(tmp_path, cwd="", home=""))
+        assert accepted == Accepted(agent="mock", folder=str(tmp_path / "sessions" / "ses_1" / "workspace"))
+        assert Path(accepted.folder).is_dir()
+        sink = Recorder()
+        connection = await seen.connect(spec_in(tmp_path, cwd="", home=""), sink)
+        await connection.prompt(prompt("mock: write here.txt one"))
+        await until(lambda: sink.turns_ended() == 1)
+        assert [path.name for path in Path(accepted.folder).iterdir()] == ["here.txt"]
+        assert Path(accepted.folder).with_name("home").is_dir()
+        await seen.close()
+
+
+async def test_a_session_with_a_folder_gets_no_other(linked: Linked, tmp_path: Path) -> None:
+    async with linked(local := local_runner(tmp_path)) as seen:
+        accepted = await seen.validate(spec_in(tmp_path))
+        assert not Path(accepted.folder).parent.exists()
+        await local.close()
+
+
+async def test_an_image_on_the_runners_disk_is_read_there(runner: Runner, tmp_path: Path) -> None:
+    picture = tmp_path / "dot.png"
+    picture.write_bytes(b"\x89PNG")
+    sink = Recorder()
+    connection = await runner.connect(spec_in(tmp_path, permission_mode="bypass"), sink)
+    parts = (TextPart(text="mock: run cp ~/.ostler/images/*/0.png seen.png"), ImagePart(path=str(picture)))
+    await connection.prompt(Prompt(prompt_id="prm_1", turn_id="trn_1", parts=parts))
+    await until(lambda: sink.turns_ended() == 1)
+    assert (tmp_path / "seen.png").read_bytes() == b"\x89PNG"
+    gone = ImagePart(path=str(tmp_path / "gone.png"))
+    with pytest.raises(FileMissing):
+        await connection.prompt(Prompt(prompt_id="prm_2", turn_id="trn_2", parts=(gone,)))
+    await connection.close(force=True)
 
 
 async def test_a_runner_reports_its_agents_and_what_they_offer(linked: Linked, tmp_path: Path) -> None:

@@ -28,12 +28,14 @@ from ostler.runner.runtimes.local import LocalRuntime
 from ostler.runner.runtimes.memories import Memories
 from ostler.runner.runtimes.registry import Runtimes
 from ostler.runner.runtimes.setups import Setups
+from ostler.runner.session_folders import SessionFolders
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.options import Options
 from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.wire.provisioning import DeliveryOrder, FileQuery
 from ostler.wire.workspaces import Deliver, Repo, Resources, Runtime, Workspace, WorkspaceOrder
 from tests.link.loopback import void
+from tests.runner.tools import until
 from tests.workspaces.places import git, make_repository
 
 Linked = Callable[[Workspaces], AbstractAsyncContextManager[Workspaces]]
@@ -77,11 +79,12 @@ async def workspaces(linked: Linked, tmp_path: Path, repository: Path) -> AsyncI
         policy=policy,
         runtimes=Runtimes([LocalRuntime(library, ("local",))], ("local",)),
         memories=Memories(tmp_path / "memories"),
+        sessions=SessionFolders(tmp_path),
         setups=Setups(library, tmp_path / "setups", environ=os.environ, seconds=60),
     )
     async with linked(local) as seen:
         yield seen
-    await local.keep_only(set())
+    await local.keep_only(set(), set())
     await local.close()
 
 
@@ -131,10 +134,10 @@ async def test_files_are_written_read_found_and_removed(workspaces: Workspaces, 
 async def test_states_are_kept_compared_restored_and_forked(
     workspaces: Workspaces, repository: Path, tmp_path: Path
 ) -> None:
-    name, home = (await made(workspaces, repository)).id, tmp_path / "home"
-    home.mkdir()
+    name, home = (await made(workspaces, repository)).id, tmp_path / "sessions" / "ses_1" / "home"
+    home.mkdir(parents=True)
     (home / "memory").write_text("one")
-    first = await workspaces.snapshot(name, "first", agent="mock", home=str(home))
+    first = await workspaces.snapshot(name, "first", agent="mock", session="ses_1")
     assert (first.workspace, first.memory_kept) == (name, True)
     await workspaces.files.write(name, "README.md", b"changed\n", executable=None)
     (home / "memory").write_text("two")
@@ -143,9 +146,10 @@ async def test_states_are_kept_compared_restored_and_forked(
     patch = await workspaces.files.patch(name, old="base", new="now")
     text = await joined(patch.pieces)
     assert (len(text), b"+changed" in text) == (patch.size, True)
-    other = await workspaces.fork(first.id, home=str(tmp_path / "other"), with_memory=True)
-    assert (other.forked_from, (tmp_path / "other" / "memory").read_text()) == (first.id, "one")
-    await workspaces.restore(name, first.id, home=str(home), with_memory=True)
+    other = await workspaces.fork(first.id, session="ses_2", with_memory=True)
+    told = (tmp_path / "sessions" / "ses_2" / "home" / "memory").read_text()
+    assert (other.forked_from, told) == (first.id, "one")
+    await workspaces.restore(name, first.id, session="ses_1", with_memory=True)
     assert (home / "memory").read_text() == "one"
     readme = await workspaces.files.read(name, "README.md", offset=0, length=None)
     assert readme.data.startswith(b"Hello")
@@ -191,12 +195,12 @@ async def test_an_upload_is_sent_in_pieces_and_refused_in_time(workspaces: Works
 
 async def test_what_was_done_is_handed_over(workspaces: Workspaces, repository: Path) -> None:
     name = (await made(workspaces, repository)).id
-    state = await workspaces.snapshot(name, "nothing yet", agent="mock", home="/nowhere")
+    state = await workspaces.snapshot(name, "nothing yet", agent="mock", session="ses_0")
     order = DeliveryOrder(workspace=name, snapshot=state.id, mode="patch", branch="b", title="t", body="", message="m")
     with pytest.raises(NothingToDeliver):
         await workspaces.deliver(order)
     await workspaces.files.write(name, "new.txt", b"new\n", executable=None)
-    state = await workspaces.snapshot(name, "done", agent="mock", home="/nowhere")
+    state = await workspaces.snapshot(name, "done", agent="mock", session="ses_0")
     done = await workspaces.deliver(msgspec.structs.replace(order, snapshot=state.id))
     assert done.size
     refs = await workspaces.refs(Repo(url=str(repository)))
@@ -232,11 +236,32 @@ async def test_a_workspace_that_is_destroyed_or_not_wanted_is_gone(workspaces: W
     first, second, third = [(await made(workspaces, repository)).id for _ in range(3)]
     await workspaces.destroy(first)
     await workspaces.destroy(first)
-    await workspaces.keep_only({second})
+    await workspaces.keep_only({second}, set())
     assert (await workspaces.get(second)).id == second
     for name in (first, third):
         with pytest.raises(WorkspaceLost):
             await workspaces.get(name)
+
+
+async def test_the_folders_of_a_session_are_gone_when_it_is_forgotten_or_was_never_there(
+    workspaces: Workspaces, tmp_path: Path
+) -> None:
+    for name in ("ses_1", "ses_2", "ses_3"):
+        (tmp_path / "sessions" / name / "home").mkdir(parents=True)
+    left = tmp_path / "trash" / "ses_0"
+    left.mkdir(parents=True)
+    await workspaces.forget("ses_1")
+    await workspaces.forget("ses_1")
+    await workspaces.keep_only(set(), {"ses_2"})
+    assert [folder.name for folder in (tmp_path / "sessions").iterdir()] == ["ses_2"]
+    await until(lambda: not list(left.parent.iterdir()))
+
+
+async def test_a_runner_knows_which_files_are_there(workspaces: Workspaces, tmp_path: Path) -> None:
+    there = tmp_path / "there.txt"
+    there.touch()
+    asked = (str(there), str(tmp_path), str(tmp_path / "gone"), "there.txt", "a\0b", "/" + "x" * 5000, "")
+    assert await workspaces.files.existing(asked) == {str(there)}
 
 
 async def test_a_runner_says_what_it_can_do(workspaces: Workspaces) -> None:

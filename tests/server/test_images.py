@@ -61,10 +61,10 @@ def test_what_is_no_picture_or_lies_elsewhere_is_refused(api: httpx.Client, tmp_
     (folder / "page.png").write_text("<script>alert(1)</script>")
     (folder / "drawing.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     talk = Talk(api, cwd=str(folder))
-    for path in (outside, "../outside.png", "link.png", "/etc/passwd"):
+    for path in (outside, "../outside.png", "link.png", "/etc/passwd", "."):
         assert_problem(image(talk, path), "path_refused")
     for path in ("page.png", "drawing.svg"):
         problem = assert_problem(image(talk, path), "unprocessable")
         assert list(problem["errors"]) == ["path"]
-    for path in ("none.png", ".", "a\0b", "x" * 3000):
+    for path in ("none.png", "a\0b", "x" * 3000):
         assert_problem(image(talk, path), "file_not_found")

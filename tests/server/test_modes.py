@@ -54,7 +54,17 @@ def work(state_dir: Path, repository: Path) -> None:
 
 def test_what_the_server_writes_is_closed_whatever_the_folder_and_the_umask(wide_open: Path, tmp_path: Path) -> None:
     work(wide_open, make_repository(tmp_path / "origin" / "project"))
-    for name in ("ostler.db", "ostler.lock", "sessions", "keepers", "memories", "uploads", "workspaces", "setups"):
+    for name in (
+        "ostler.db",
+        "ostler.lock",
+        "sessions",
+        "keepers",
+        "memories",
+        "attachments",
+        "uploads",
+        "workspaces",
+        "setups",
+    ):
         assert (wide_open / name).exists()
     assert open_to_others(wide_open) == []
     assert stat.S_IMODE(wide_open.stat().st_mode) == 0o755

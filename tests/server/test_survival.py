@@ -110,7 +110,7 @@ def test_a_turn_with_an_image_survives_a_kill_in_the_middle_of_it(state_dir: Pat
         talk.until(lambda event: event["type"] == "item.started" and event["data"]["item"]["kind"] == "tool_call")
         server.process.kill()
         server.process.wait(60)
-    (kept,) = (state_dir / "sessions" / talk.id / "attachments").glob("*/*.png")
+    (kept,) = (state_dir / "attachments" / talk.id).glob("*/*.png")
     kept.unlink()  # what is told again needs no file of the server
     with running_server(state_dir) as server, client_of(server) as api:
         talk.api = api

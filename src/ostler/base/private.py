@@ -9,7 +9,17 @@ from typing import BinaryIO
 
 _FILE, _FOLDER = 0o600, 0o700
 _OTHERS = 0o077
-_FOLDERS = ("sessions", "trash", "keepers", "memories", "setups", "containers", "uploads", "workspaces")
+_FOLDERS = (
+    "sessions",
+    "trash",
+    "keepers",
+    "memories",
+    "setups",
+    "containers",
+    "attachments",
+    "uploads",
+    "workspaces",
+)
 _FILES = ("ostler.db", "ostler.db-wal", "ostler.db-shm", "ostler.lock")
 _AGENTS = frozenset({"home", "workspace", "tree", "upper", "work"})
 _REPOSITORIES = frozenset({"mirrors", "bases", "records", "incoming", "content"})

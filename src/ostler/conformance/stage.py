@@ -115,7 +115,7 @@ class LiveStage:
         programs = self._programs
         return LocalRunner(
             [self._adapter],
-            folder=self._folder / "keepers",
+            folder=self._folder,
             environ=programs.environ,
             search=programs.search,
             limits=_LIMITS,

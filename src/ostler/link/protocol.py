@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ostler.wire.agents import Agent, Installed
-from ostler.wire.running import AgentExit, AgentSpec, Answer, Connected, Draft, ProcessRef, Prompt, RunnerStats
+from ostler.wire.running import (
+    Accepted,
+    AgentExit,
+    AgentSpec,
+    Answer,
+    Connected,
+    Draft,
+    ProcessRef,
+    Prompt,
+    RunnerStats,
+)
 
 
 class Sink(Protocol):
@@ -74,8 +84,8 @@ class Runner(Protocol):
     async def install(self, agent: str, version: str | None) -> Installed:
         """Install an agent, or raise InstallFailed."""
 
-    async def validate(self, spec: AgentSpec) -> str:
-        """The agent's own id (the spec may use an alias); raises if this could never start, and starts nothing."""
+    async def validate(self, spec: AgentSpec) -> Accepted:
+        """Raise if this could never start; starts nothing, but makes the folder of a session that names none."""
 
     async def connect(self, spec: AgentSpec, sink: Sink) -> Connection:
         """Start the agent and wait until it is ready; raises AgentStartFailed with what stderr said."""

@@ -13,6 +13,7 @@ from ostler.link.peer import Peer
 from ostler.link.protocol import Connection, Registry, Runner, Sink
 from ostler.wire.agents import Agent, Installed
 from ostler.wire.running import (
+    Accepted,
     AgentExit,
     AgentSpec,
     Answer,
@@ -70,10 +71,10 @@ class RemoteRunner:
         made: Installed = await self.peer.call("runner", RUNNER["install"], agent=agent, version=version)
         return made
 
-    async def validate(self, spec: AgentSpec) -> str:
-        """The agent's own id, or why this could never start."""
-        name: str = await self.peer.call("runner", RUNNER["validate"], spec=spec)
-        return name
+    async def validate(self, spec: AgentSpec) -> Accepted:
+        """Raise if this could never start."""
+        accepted: Accepted = await self.peer.call("runner", RUNNER["validate"], spec=spec)
+        return accepted
 
     async def connect(self, spec: AgentSpec, sink: Sink) -> Connection:
         """Start an agent there."""

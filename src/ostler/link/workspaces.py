@@ -60,6 +60,9 @@ class Files(Protocol):
     async def remove(self, workspace: str, path: str) -> None:
         """Remove a file or an empty folder."""
 
+    async def existing(self, paths: tuple[str, ...]) -> set[str]:
+        """Those of these absolute paths that name a file of the runner's machine."""
+
     async def search(self, place: str, query: FileQuery) -> FileMatches:
         """Look for a text."""
 
@@ -107,17 +110,20 @@ class Workspaces(Protocol):
     async def size(self, workspace: str) -> int:
         """The bytes that it and its snapshots take on disk."""
 
-    async def keep_only(self, workspaces: set[str]) -> None:
+    async def forget(self, session: str) -> None:
+        """Remove the home and the folder of a session whose agent has ended; returns when they are out of the way."""
+
+    async def keep_only(self, workspaces: set[str], sessions: set[str]) -> None:
         """Remove all that a killed server left and no session knows; called before anything else."""
 
-    async def snapshot(self, workspace: str, note: str, *, agent: str, home: str) -> FrozenState:
-        """Keep the state of the files, and with it the agent's memory as far as it lies in its home."""
+    async def snapshot(self, workspace: str, note: str, *, agent: str, session: str) -> FrozenState:
+        """Keep the state of the files, and with it the agent's memory as far as it lies in the session's home."""
 
-    async def restore(self, workspace: str, snapshot: str, *, home: str, with_memory: bool) -> None:
+    async def restore(self, workspace: str, snapshot: str, *, session: str, with_memory: bool) -> None:
         """Make files and memory what they were; the agent must have ended."""
 
-    async def fork(self, snapshot: str, *, home: str, with_memory: bool) -> Workspace:
-        """A new workspace that begins as a snapshot, and a new home with the memory of that moment."""
+    async def fork(self, snapshot: str, *, session: str, with_memory: bool) -> Workspace:
+        """A new workspace that begins as a snapshot, and for a new session a home with the memory of that moment."""
 
     async def deliver(self, order: DeliveryOrder) -> DeliveryResult:
         """Hand a snapshot over; doing it twice gives one branch and one pull request."""

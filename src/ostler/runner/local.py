@@ -34,9 +34,10 @@ from ostler.runner.processes.folders import KeeperFolders
 from ostler.runner.processes.journal import StartRecord
 from ostler.runner.processes.logins import login_hint
 from ostler.runner.processes.nursery import NurseryHandle
+from ostler.runner.session_folders import SessionFolders
 from ostler.wire.agents import Agent, Installed
 from ostler.wire.events import LogData, NoticeData
-from ostler.wire.running import AgentSpec, Draft, ProcessRef, RunnerStats
+from ostler.wire.running import Accepted, AgentSpec, Draft, ProcessRef, RunnerStats
 
 
 class LocalRunner:
@@ -57,16 +58,17 @@ class LocalRunner:
         warm: int = 0,
         workspaces: LocalWorkspaces | None = None,
     ) -> None:
-        """`folder` is for keepers alone; `named` holds commands of agents from the settings.
+        """`folder` holds keepers, spares and sessions; `named` holds commands of agents from the settings.
 
         Without an installer nothing can be installed. `warm` is how many agents may wait for sessions to come.
         """
         self._nursery = NurseryHandle(environ)
-        self._keepers = KeeperFolders(folder, self._nursery.bells)
+        self._keepers = KeeperFolders(folder / "keepers", self._nursery.bells)
         self._adapters = {adapter.info.id: adapter for adapter in adapters}
         self._aliases = {alias: adapter for adapter in adapters for alias in adapter.info.aliases}
         self._environ = environ
         self._limits = limits
+        self._sessions = SessionFolders(folder)
         self._finder = Finder(search, installer=installer, named=named or {})
         self._versions = Versions(environ, search)
         self._installations = Installations(installer)
@@ -75,7 +77,7 @@ class LocalRunner:
         self._workspaces = workspaces
         self._counts = {name: Counts() for name in self._adapters}
         self._connections: set[AgentConnection] = set()
-        self._pool = Pool(warm, folder.with_name("spares"), self._open)
+        self._pool = Pool(warm, folder / "spares", self._open)
         self._catalogue = Catalogue(
             adapters,
             environ=environ,
@@ -115,15 +117,17 @@ class LocalRunner:
         hint = version_hint(name, there, tested_version(adapter.sources))
         return Installed(agent=name, version=there, path=found.path, version_hint=hint)
 
-    async def validate(self, spec: AgentSpec) -> str:
-        """The agent's own id; raises what `connect` would raise, without starting or installing anything."""
+    async def validate(self, spec: AgentSpec) -> Accepted:
+        """Raise what `connect` would raise, without starting or installing anything."""
         adapter = self._adapter(spec.agent)
         name = adapter.info.id
         found = self._finder.find(adapter)
         if found is None and not self._can_install(adapter):
             raise self._missing(adapter)
-        adapter.prepare(spec, found or Installation(path=name, command=(name,)))
-        return name
+        adapter.prepare(self._sessions.placed(spec), found or Installation(path=name, command=(name,)))
+        if not spec.cwd:
+            self._sessions.make_work(spec.session_id)
+        return Accepted(agent=name, folder=self._sessions.work(spec.session_id))
 
     async def connect(self, spec: AgentSpec, sink: Sink) -> Connection:
         """Start the agent, installed first if need be, and wait until it is ready.
@@ -134,7 +138,7 @@ class LocalRunner:
         installation = self._finder.find(adapter) or await self._install_for(adapter, sink)
         if self._closing:
             raise Stopping
-        spec = self._with_credentials(adapter, spec)
+        spec = self._with_credentials(adapter, self._sessions.placed(spec))
         # a spare would keep a workspace in use that it is not the session's agent in
         ours = spec.workspace is None
         if ours and (spare := await self._pool.take(spec, self._keepers.of(spec), sink)) is not None:

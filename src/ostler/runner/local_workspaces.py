@@ -14,6 +14,7 @@ from ostler.runner.delivery.checks import check_delivery
 from ostler.runner.runtimes.memories import Memories
 from ostler.runner.runtimes.registry import Runtimes
 from ostler.runner.runtimes.setups import Setups
+from ostler.runner.session_folders import SessionFolders
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import (
     Credential,
@@ -55,6 +56,7 @@ class LocalWorkspaces:
         runtimes: Runtimes,
         memories: Memories,
         setups: Setups,
+        sessions: SessionFolders,
         remote_memory: frozenset[str] = frozenset(),
     ) -> None:
         """`remote_memory` names agents whose memory does not lie in their homes, so that a copy is none of it."""
@@ -64,6 +66,7 @@ class LocalWorkspaces:
         self._runtimes = runtimes
         self._memories = memories
         self._setups = setups
+        self._sessions = sessions
         self._remote_memory = remote_memory
         self._refs: dict[str, tuple[float, wire.GitRefs]] = {}
 
@@ -123,8 +126,13 @@ class LocalWorkspaces:
         """What it takes on disk."""
         return await self._library.threads.run(lambda _: self._library.storage.size(workspace))
 
-    async def keep_only(self, workspaces: set[str]) -> None:
+    async def forget(self, session: str) -> None:
+        """Remove the folders of a session."""
+        self._sessions.forget(session)
+
+    async def keep_only(self, workspaces: set[str], sessions: set[str]) -> None:
         """Remove what no session and no kept setup has."""
+        await asyncio.to_thread(self._sessions.keep_only, sessions)
         needed = workspaces | self._setups.workspaces()
         for found in self._library.all():
             if found.id not in needed:
@@ -139,27 +147,29 @@ class LocalWorkspaces:
 
     # Snapshots
 
-    async def snapshot(self, workspace: str, note: str, *, agent: str, home: str) -> FrozenState:
+    async def snapshot(self, workspace: str, note: str, *, agent: str, session: str) -> FrozenState:
         """Keep files and memory."""
         made = await self._library.snapshot(workspace, note)
         saved = False
         if agent not in self._remote_memory:
-            saved = await asyncio.to_thread(self._memories.keep, workspace, made.id, home)
+            saved = await asyncio.to_thread(self._memories.keep, workspace, made.id, self._sessions.home(session))
         return FrozenState(id=made.id, workspace=workspace, tree=made.tree, memory_kept=saved, too_large=made.too_large)
 
-    async def restore(self, workspace: str, snapshot: str, *, home: str, with_memory: bool) -> None:
+    async def restore(self, workspace: str, snapshot: str, *, session: str, with_memory: bool) -> None:
         """Bring files and memory back."""
         await self._library.restore(workspace, snapshot)
         if with_memory:
             origin = self._library.storage.owner_of(snapshot)
+            home = self._sessions.home(session)
             await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home, into=workspace)
 
-    async def fork(self, snapshot: str, *, home: str, with_memory: bool) -> wire.Workspace:
+    async def fork(self, snapshot: str, *, session: str, with_memory: bool) -> wire.Workspace:
         """A new workspace from a snapshot."""
         made = await self._library.fork(snapshot)
         origin = self._library.storage.owner_of(snapshot)
         self._runtimes.of(origin).copy(origin, made.id)
         if with_memory:
+            home = self._sessions.home(session)
             await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home, into=made.id)
         return made
 
@@ -201,6 +211,7 @@ class LocalWorkspaces:
     async def close(self) -> None:
         """Let go of everything; workspaces stay."""
         await self._setups.close()
+        self._sessions.close()
         with suppress(OstlerError):
             await self._library.close()
 

@@ -43,7 +43,7 @@ class ToolResultPart(Part, frozen=True, kw_only=True, tag="tool_result"):
 
 
 class FileRefPart(Part, frozen=True, kw_only=True, tag="file_ref"):
-    """A file that was read, written or patched."""
+    """A file that was read, written or patched; `path` is what its agent calls it, on the machine it works on."""
 
     path: str
     action: Literal["read", "write", "patch"]
@@ -51,7 +51,7 @@ class FileRefPart(Part, frozen=True, kw_only=True, tag="file_ref"):
 
 
 class ImagePart(Part, frozen=True, kw_only=True, tag="image"):
-    """An image on the server's disk."""
+    """An image: `path` names one that a client sent, or a file on the machine that the agent works on."""
 
     path: str
     mime: str | None = None
@@ -81,7 +81,7 @@ class TextInput(Request, frozen=True, kw_only=True, tag_field="type", tag="text"
 
 
 class ImageInput(Request, frozen=True, kw_only=True, tag_field="type", tag="image"):
-    """An image of a prompt: base64 `data`, or a `path` on the server's machine."""
+    """An image of a prompt: base64 `data`, or a `path` on the machine that the agent works on."""
 
     data: Base64 | None = None
     path: str | None = None
@@ -89,7 +89,7 @@ class ImageInput(Request, frozen=True, kw_only=True, tag_field="type", tag="imag
 
 
 class FileInput(Request, frozen=True, kw_only=True, tag_field="type", tag="file_ref"):
-    """A file on the server's machine that the prompt refers to."""
+    """A file on the machine that the agent works on, which the prompt refers to."""
 
     path: str
 

@@ -43,8 +43,7 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     """1 for the first process of this session, 2 for the next; makes ids unique across restarts."""
     cwd: str
-    home: str
-    """A private folder for the agent's HOME and temporary files."""
+    """Where it works; empty for a folder of the session's own, which the runner makes."""
     env: dict[str, str]
     permission_mode: PermissionMode
     model: str | None = None
@@ -60,6 +59,17 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
     workspace: str | None = None
     """The workspace it runs inside; `cwd` is its folder then."""
+    home: str = ""
+    """A private folder for the agent's HOME and temporary files; the runner has one for each session."""
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runner says of a start that it could make."""
+
+    agent: str
+    """The agent's own id; the spec may use an alias."""
+    folder: str
+    """The session's own folder; it is there if the spec named no other."""
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +81,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     claim: str | None = None
     """Names the request that brought it, so that a repetition of the request is recognised."""
     images: dict[str, bytes] = {}
-    """What its images show, by the paths in its parts: server and runner have no disk in common."""
+    """What its images show, by the paths in its parts; the others lie on the runner's own disk."""
 
 
 class PermissionAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="permission"):

@@ -14,7 +14,7 @@ from ostler.base.failpoints import failpoint
 from ostler.base.undo import async_undone_by, undone_by
 from ostler.link.protocol import Sink
 from ostler.runner.execution.dialogue import Counts, Dialogue
-from ostler.runner.execution.images import write_images
+from ostler.runner.execution.images import with_images, write_images
 from ostler.runner.execution.life import Life
 from ostler.runner.execution.limits import Limits
 from ostler.runner.processes import journal as calls
@@ -200,6 +200,7 @@ class AgentConnection:
 
     async def prompt(self, prompt: Prompt) -> None:
         """Begin a turn; raises before anything is sent, or not at all."""
+        prompt = await with_images(prompt)
         await write_images(prompt, self._spec.home)
         process = await self._listening()
         if not self._life.opened:  # an earlier server began to start it
@@ -212,6 +213,7 @@ class AgentConnection:
 
     async def steer(self, prompt: Prompt) -> bool:
         """Give the running turn another message; False if that is not possible."""
+        prompt = await with_images(prompt)
         await write_images(prompt, self._spec.home)
         process = await self._listening()
         if self._dialogue.guard.turn_id != prompt.turn_id or self._turns.ending is not None:

@@ -1,16 +1,40 @@
-"""The images of a prompt as files of the agent's home, for agents that want a path."""
+"""The images of a prompt as files of the agent's home, for agents that want a path, and as bytes for the others."""
 
 import asyncio
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from msgspec.structs import replace
 
-from ostler.base.errors import StoreUnavailable
+from ostler.base.errors import FileMissing, PathRefused, StoreUnavailable
+from ostler.base.paths import is_file
 from ostler.runner.runtimes.home import write_in_home
 from ostler.wire.parts import ImagePart
 from ostler.wire.running import Prompt
 
 _FOLDER = ".ostler/images"
+_LARGEST = 32 * 2**20
+
+
+async def with_images(prompt: Prompt) -> Prompt:
+    """The prompt with what those of its images show that lie on this machine."""
+    paths = {part.path for part in prompt.parts if isinstance(part, ImagePart)} - prompt.images.keys()
+    if not paths:
+        return prompt
+    read = await asyncio.to_thread(lambda: {path: _read(path) for path in sorted(paths)})
+    return replace(prompt, images={**prompt.images, **read})
+
+
+def _read(path: str) -> bytes:
+    if not is_file(path):
+        raise FileMissing(what="image", path=path)
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise PathRefused(path=path, reason=f"cannot be read ({error.strerror})") from error
+    if len(content) > _LARGEST:
+        raise PathRefused(path=path, reason=f"is larger than {_LARGEST} bytes")
+    return content
 
 
 async def write_images(prompt: Prompt, home: str) -> None:

@@ -10,7 +10,7 @@ from ostler.base.errors import AgentLost, AgentStartFailed
 from ostler.base.tasks import Background
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
-from ostler.server.sessions.attachments import images_of
+from ostler.server.sessions.attachments import SessionAttachments
 from ostler.server.sessions.creation import agent_spec
 from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.secrets import keep_secret
@@ -26,10 +26,7 @@ class Served(Protocol):
     record: SessionRecord
     log: SessionLog
     background: Background
-
-    @property
-    def home(self) -> str:
-        """The folder of the agent's home."""
+    attachments: SessionAttachments
 
     @property
     def may_sleep(self) -> bool:
@@ -94,7 +91,8 @@ class SessionAgent:
         connection = self.connection or await self._started()
         if fresh and not self._remembers:
             prompt = await self._session.log.with_history(prompt)
-        await connection.prompt(msgspec.structs.replace(prompt, images=await images_of(prompt.parts)))
+        images = await self._session.attachments.shown(prompt.parts)
+        await connection.prompt(msgspec.structs.replace(prompt, images=images))
 
     @property
     def _remembers(self) -> bool:
@@ -137,7 +135,6 @@ class SessionAgent:
             record.id,
             record.agent,
             settings_now(record, state),
-            home=self._session.home,
             start=state.starts + 1,
             resume=state.native_session_id,
             workspace=state.workspace,

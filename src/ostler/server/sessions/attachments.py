@@ -1,21 +1,95 @@
-"""Turns the parts a client sends into the parts of a prompt; images become files of the server."""
+"""Turns the parts a client sends into the parts of a prompt; images that it sends become files of the server."""
 
 import asyncio
 import base64
 import mimetypes
+import shutil
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
 
 from ostler.base import private
 from ostler.base.errors import InvalidRequest, Unprocessable
-from ostler.base.paths import is_file
+from ostler.base.ids import new_id
 from ostler.wire.parts import FileInput, FileRefPart, ImageInput, ImagePart, InputPart, PromptPart, TextInput, TextPart
 
 
-def prompt_parts(message: str | None, parts: Sequence[InputPart] | None, folder: Path) -> list[PromptPart]:
-    """Check a message and store its images below the folder."""
+class SessionAttachments:
+    """The images that clients sent to one session; agents get them as bytes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, name: str, content: bytes) -> str:
+        """Keep an image; gives the path that it is known by."""
+        path = self._folder / name
+        private.make_folder(path.parent)
+        private.write_file(path, content)
+        return str(path)
+
+    def read(self, path: str) -> bytes | None:
+        """What an image shows; None if it is gone, or none of these."""
+        if not Path(path).is_relative_to(self._folder) or ".." in Path(path).parts:
+            return None
+        try:
+            return Path(path).read_bytes()
+        except (OSError, ValueError):
+            return None
+
+    async def shown(self, parts: Iterable[PromptPart]) -> dict[str, bytes]:
+        """What those of them show that are in these parts, for a runner that does not see our disk."""
+        paths = dict.fromkeys(part.path for part in parts if isinstance(part, ImagePart))
+        return await asyncio.to_thread(self._contents, paths) if paths else {}
+
+    def _contents(self, paths: Iterable[str]) -> dict[str, bytes]:
+        return {path: content for path in paths if (content := self.read(path)) is not None}
+
+    def remove(self) -> None:
+        """Nobody needs them any more."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Attachments:
+    """All images that clients sent: data of the server's own, with a folder for each session."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def of(self, session_id: str) -> SessionAttachments:
+        """Those of one session."""
+        return SessionAttachments(self._folder / session_id)
+
+    def keep_only(self, sessions: set[str]) -> None:
+        """Remove what an earlier server left of sessions that it had just deleted."""
+        for path in self._folder.glob("ses_*"):
+            if path.name not in sessions:
+                SessionAttachments(path).remove()
+
+
+def named_files(parts: Iterable[InputPart]) -> dict[int, str]:
+    """The paths of files that lie where the agent works, by the place of their part."""
+    return {index: path for index, part in enumerate(parts) if (path := _named_file(part)) is not None}
+
+
+def _named_file(part: InputPart) -> str | None:
+    match part:
+        case FileInput(path=path) | ImageInput(path=path, data=None):
+            return path
+        case _:
+            return None
+
+
+def missing_files(missing: dict[int, str]) -> Unprocessable:
+    """What to tell who names files that are not there."""
+    errors = {f"parts[{index}].path": ["no such file"] for index in missing}
+    named = ", ".join(f"'{path}'" for path in missing.values())
+    return Unprocessable(reason=f"There is no file {named} on the machine of the agent.", errors=errors)
+
+
+def prompt_parts(
+    message: str | None, parts: Sequence[InputPart] | None, attachments: SessionAttachments
+) -> list[PromptPart]:
+    """Check a message and keep its images."""
     if (message is None) == (parts is None):
         errors = {"message": ["give either message or parts"]}
         raise InvalidRequest(reason="A prompt needs `message` or `parts`, and not both.", errors=errors)
@@ -23,19 +97,20 @@ def prompt_parts(message: str | None, parts: Sequence[InputPart] | None, folder:
     if not any(not isinstance(part, TextInput) or part.text.strip() for part in given):
         field = "message" if parts is None else "parts"
         raise InvalidRequest(reason="The prompt is empty.", errors={field: ["must not be empty"]})
-    return [_stored(part, index, folder) for index, part in enumerate(given)]
+    batch = new_id("att")
+    return [_stored(part, index, batch, attachments) for index, part in enumerate(given)]
 
 
-def _stored(part: InputPart, index: int, folder: Path) -> PromptPart:
+def _stored(part: InputPart, index: int, batch: str, attachments: SessionAttachments) -> PromptPart:
     match part:
         case TextInput(text=text):
             return TextPart(text=text)
         case FileInput(path=path):
-            return FileRefPart(path=_existing(path, index), action="read")
+            return FileRefPart(path=path, action="read")
         case ImageInput(path=str() as path, data=None):
-            return ImagePart(path=_existing(path, index), mime=part.mime or mimetypes.guess_type(path)[0])
+            return ImagePart(path=path, mime=part.mime or mimetypes.guess_type(path)[0])
         case ImageInput(data=str() as data, path=None):
-            return _stored_image(data, part.mime or "image/png", index, folder)
+            return _stored_image(data, part.mime or "image/png", index, batch, attachments)
         case ImageInput():
             errors = {f"parts[{index}]": ["give either data or path"]}
             raise InvalidRequest(reason="An image needs `data` or `path`, and not both.", errors=errors)
@@ -43,14 +118,7 @@ def _stored(part: InputPart, index: int, folder: Path) -> PromptPart:
             assert_never(part)
 
 
-def _existing(path: str, index: int) -> str:
-    if not is_file(path):
-        errors = {f"parts[{index}].path": ["no such file"]}
-        raise Unprocessable(reason=f"There is no file '{path}' on the server's machine.", errors=errors)
-    return path
-
-
-def _stored_image(data: str, mime: str, index: int, folder: Path) -> ImagePart:
+def _stored_image(data: str, mime: str, index: int, batch: str, attachments: SessionAttachments) -> ImagePart:
     suffix = mimetypes.guess_extension(mime) if mime.startswith("image/") else None
     if suffix is None:
         errors = {f"parts[{index}].mime": [f"'{mime}' is not an image type"]}
@@ -60,21 +128,4 @@ def _stored_image(data: str, mime: str, index: int, folder: Path) -> ImagePart:
     except ValueError as error:  # also for letters that base64 does not have
         errors = {f"parts[{index}].data": [f"is not base64: {error}"]}
         raise InvalidRequest(reason="The image's data is not valid base64.", errors=errors) from error
-    private.make_folder(folder)
-    path = folder / f"{index}{suffix}"
-    private.write_file(path, content)
-    return ImagePart(path=str(path), mime=mime)
-
-
-async def images_of(parts: Iterable[PromptPart]) -> dict[str, bytes]:
-    """What the images among them show, for a runner that does not see our disk; what is gone is left out."""
-    paths = dict.fromkeys(part.path for part in parts if isinstance(part, ImagePart))
-    return await asyncio.to_thread(_contents, paths) if paths else {}
-
-
-def _contents(paths: Iterable[str]) -> dict[str, bytes]:
-    contents = {}
-    for path in paths:
-        with suppress(OSError):
-            contents[path] = Path(path).read_bytes()
-    return contents
+    return ImagePart(path=attachments.add(f"{batch}/{index}{suffix}", content), mime=mime)

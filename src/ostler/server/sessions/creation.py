@@ -1,12 +1,11 @@
 """What a new session is made of: checks of the request, and the first events of its log."""
 
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import msgspec
 
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import is_key, new_id
-from ostler.base.private import make_folder
 from ostler.server.sessions import drafts
 from ostler.server.sessions.admission import Admission, check_choices, check_servers
 from ostler.server.sessions.secrets import keep_secret
@@ -25,7 +24,6 @@ def new_session(
     project: str,
     wanted: CreateSession,
     *,
-    folder: Path,
     created_at: str,
     task: TaskSpec | None = None,
     default_instructions: str = "",
@@ -38,7 +36,7 @@ def new_session(
     check_servers(wanted.mcp_servers)
     if wanted.instructions is None:
         wanted = msgspec.structs.replace(wanted, instructions=default_instructions)
-    spec = _spec_of(project, wanted, folder / session_id / "workspace", task)
+    spec = _spec_of(project, wanted, task)
     keep_secret(spec)
     return NewSession(
         id=session_id,
@@ -58,9 +56,9 @@ def checked_key(key: str | None) -> str | None:
     return key
 
 
-def _spec_of(project: str, wanted: CreateSession, default_cwd: Path, task: TaskSpec | None) -> SessionSpec:
+def _spec_of(project: str, wanted: CreateSession, task: TaskSpec | None) -> SessionSpec:
     return SessionSpec(
-        cwd=_checked_cwd(wanted.cwd) if wanted.cwd is not None else str(default_cwd),
+        cwd=_checked_cwd(wanted.cwd) if wanted.cwd is not None else "",  # its runner says where
         env=wanted.env,
         permission_mode=wanted.permission_mode,
         model=wanted.model,
@@ -129,15 +127,10 @@ def _checked_instructions(instructions: str | None) -> str | None:
 
 
 def _checked_cwd(cwd: str) -> str:
-    if not Path(cwd).is_absolute():
+    if not PurePosixPath(cwd).is_absolute():
         errors = {"cwd": ["must be an absolute path of an existing folder"]}
         raise Unprocessable(reason=f"cwd '{cwd}' is not an absolute path of an existing folder.", errors=errors)
     return cwd
-
-
-def make_workspace(cwd: str) -> None:
-    """The empty folder of a session that named none."""
-    make_folder(Path(cwd))
 
 
 def agent_spec(
@@ -145,7 +138,6 @@ def agent_spec(
     agent: str,
     spec: SessionSpec,
     *,
-    home: str,
     start: int = 1,
     resume: str | None = None,
     workspace: WorkspaceCreatedData | None = None,
@@ -156,7 +148,6 @@ def agent_spec(
         agent=agent,
         start=start,
         cwd=workspace.path if workspace is not None else spec.cwd,
-        home=home,
         env=spec.env,
         permission_mode=spec.permission_mode,
         model=spec.model,

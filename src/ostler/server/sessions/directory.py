@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-from pathlib import Path
 from typing import Self
 from weakref import WeakValueDictionary
 
@@ -14,6 +13,7 @@ from ostler.base.logs import Log
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.link.protocol import Runner
+from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.reading import Reading
 from ostler.server.sessions.log.session_log import ProjectFeeds, SessionLog
@@ -60,12 +60,12 @@ class Directory(Reading):
         runner: Runner,
         work: Work,
         clock: Clock,
-        folder: Path,
+        attachments: Attachments,
         limits: SessionLimits,
         last_position: int,
     ) -> None:
         super().__init__(store)
-        self.folder = folder
+        self.attachments = attachments
         self.background = Background(log, "sessions.task_failed")
         self._project_feeds = ProjectFeeds(last=last_position, limit_bytes=limits.buffer_bytes)
         self._owner = owner
@@ -95,14 +95,6 @@ class Directory(Reading):
             del held
             return live
 
-    def home(self, session_id: str) -> str:
-        """The folder of the home of a session's agent."""
-        return str(self.folder / session_id / "home")
-
-    def attachments(self, session_id: str) -> Path:
-        """The folder of the images that came with a session's prompts."""
-        return self.folder / session_id / "attachments"
-
     def enliven(self, record: SessionRecord) -> LiveSession:
         """Begin to use a session that is not live yet."""
         state = _state.decode(record.state)
@@ -114,7 +106,7 @@ class Directory(Reading):
             runner=self._runner,
             work=self._work,
             reading=self,
-            home=self.home(record.id),
+            attachments=self.attachments.of(record.id),
             idle_seconds=self._limits.idle_seconds,
             wrap_up_seconds=self._limits.wrap_up_seconds,
         )

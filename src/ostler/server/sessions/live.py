@@ -8,6 +8,7 @@ from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.asks import Asks
+from ostler.server.sessions.attachments import SessionAttachments
 from ostler.server.sessions.lifecycle import Lifecycle
 from ostler.server.sessions.log.overflow import thinned
 from ostler.server.sessions.log.reading import Reading
@@ -33,11 +34,11 @@ class LiveSession(SessionCore):
         runner: Runner,
         work: Work,
         reading: Reading,
-        home: str,
+        attachments: SessionAttachments,
         idle_seconds: float,
         wrap_up_seconds: float,
     ) -> None:
-        super().__init__(record=record, session_log=session_log, reading=reading, home=home)
+        super().__init__(record=record, session_log=session_log, reading=reading, attachments=attachments)
         self.chores = Chores(self, work)
         self.agent = SessionAgent(self, runner, idle_seconds)
         self.turns = Turns(self)

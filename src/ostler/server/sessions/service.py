@@ -1,9 +1,7 @@
 """What the API can ask of sessions: to find, create, change and delete them, and to send them prompts."""
 
 import asyncio
-import shutil
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,22 +18,21 @@ from ostler.base.logs import Log
 from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.admission import Admission, check_choices, check_servers
-from ostler.server.sessions.attachments import prompt_parts
-from ostler.server.sessions.creation import agent_spec, checked_key, first_events, make_workspace, new_session
+from ostler.server.sessions.attachments import Attachments, missing_files, named_files, prompt_parts
+from ostler.server.sessions.creation import agent_spec, checked_key, first_events, new_session
 from ostler.server.sessions.directory import Directory, SessionLimits
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.clearing import Clearing
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.recovery import Recovery
 from ostler.server.sessions.settings import SessionChange, changes
-from ostler.server.sessions.trash import Trash
 from ostler.server.sessions.work import Work
 from ostler.server.store.claims import next_claim
 from ostler.server.store.errors import KeyTaken
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import DONE, Done, NewSession, SessionRecord
 from ostler.wire.parts import PromptPart
-from ostler.wire.running import Draft
+from ostler.wire.running import Accepted, Draft
 from ostler.wire.sessions import (
     CreateSession,
     PromptReceipt,
@@ -61,7 +58,7 @@ class Sessions(Directory):
         runner: Runner,
         work: Work,
         clock: Clock,
-        state_dir: Path,
+        attachments: Attachments,
         limits: SessionLimits,
         last_position: int,
         admission: Admission,
@@ -74,11 +71,10 @@ class Sessions(Directory):
             runner=runner,
             work=work,
             clock=clock,
-            folder=state_dir / "sessions",
+            attachments=attachments,
             limits=limits,
             last_position=last_position,
         )
-        self._trash = Trash(state_dir / "trash")
         self._clearing = Clearing(store, self.background)
         self._default_instructions = default_instructions
         self._admission = admission
@@ -95,23 +91,28 @@ class Sessions(Directory):
         new = new_session(
             project,
             wanted,
-            folder=self.folder,
             created_at=self._clock.now(),
             task=task,
             default_instructions=self._default_instructions,
             admission=self._admission,
         )
-        agent = await self._runner.validate(agent_spec(new.id, new.agent, new.spec, home=self.home(new.id)))
-        spec = new.spec
-        await self._admission.check_addresses(spec)
+        await self._admission.check_addresses(new.spec)
+        known = await self.store.find_session(project, new.key) if wanted.key else None
+        accepted = await self._accepted(new, needs_folder=known is None)
         if wanted.cwd is not None:
             await self._work.check_folder(wanted.cwd)
+        spec = msgspec.structs.replace(new.spec, cwd=new.spec.cwd or accepted.folder)
         if spec.workspace is not None:
             spec = msgspec.structs.replace(spec, workspace=await self._work.checked(spec.workspace, task))
-        new = msgspec.structs.replace(new, agent=agent, spec=spec)
-        if wanted.key and (known := await self.store.find_session(project, new.key)):
-            return await self._same_agent(known, new), False
-        return await self._insert(new, wanted, claim)
+        new = msgspec.structs.replace(new, agent=accepted.agent, spec=spec)
+        return (await self._same_agent(known, new), False) if known else await self._insert(new, wanted, claim)
+
+    async def _accepted(self, new: NewSession, *, needs_folder: bool) -> Accepted:
+        """What the runner says of a new session; nothing may fail between this and `_insert` that leaves its folder."""
+        wanted = agent_spec(new.id, new.agent, new.spec)
+        if not needs_folder or new.spec.workspace is not None:
+            wanted = msgspec.structs.replace(wanted, cwd=wanted.cwd or "/")
+        return await self._runner.validate(wanted)
 
     async def _same_agent(self, known: SessionRecord, new: NewSession) -> LiveSession:
         if known.agent != new.agent:
@@ -123,23 +124,17 @@ class Sessions(Directory):
         first = session_log.prepare(
             first_events(new, wanted), done=Done(claim, new.id.encode()) if claim is not None else None
         )
-        if wanted.cwd is None and wanted.repo is None:
-            make_workspace(new.spec.cwd)
         try:
             await session_log.commit(first, self.store.create_session(new, first, self._owner))
         except KeyTaken:  # another client created the same key a moment ago
-            self._remove_folder(new.id)
+            await self._work.forget(new.id)
             return await self._same_agent(await self.find(new.project, new.key), new), False
         except StoreUnavailable:
-            self._remove_folder(new.id)
+            await self._work.forget(new.id)
             raise
         live = await self.live(new.project, new.id)  # another client may have it in use already
         await live.turns.go_on()
         return live, True
-
-    def _remove_folder(self, session_id: str) -> None:
-        """Remove the folder of a session that never came to be."""
-        shutil.rmtree(self.folder / session_id, ignore_errors=True)
 
     async def sibling(self, live: LiveSession, key: str | None) -> NewSession:
         """A session like another one that delivers nothing and tells nobody by itself; raises if the key is taken."""
@@ -209,7 +204,7 @@ class Sessions(Directory):
         check_choices(wanted, names)
         check_servers(wanted.mcp_servers, names.get("mcp_servers", "mcp_servers"))
         spec = msgspec.structs.replace(live.record.spec, **changed)
-        await self._runner.validate(agent_spec(live.id, live.record.agent, spec, home=self.home(live.id)))
+        await self._runner.validate(agent_spec(live.id, live.record.agent, spec))
         await self._admission.check_addresses(spec)
         await live.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
         await self.store.update_spec(live.id, spec)
@@ -228,7 +223,7 @@ class Sessions(Directory):
         await self.forget(live)
         self._clearing.add([live.id])
         await live.chores.dispose()
-        self._trash.take(self.folder / live.id)
+        await asyncio.to_thread(live.attachments.remove)
 
     # Conversation
 
@@ -260,34 +255,30 @@ class Sessions(Directory):
         return known.body if known is not None else None
 
     async def _prompt_parts(self, live: LiveSession, wanted: SendMessage) -> list[PromptPart]:
-        folder = self.attachments(live.id) / new_id("att")
         if wanted.parts is None:
-            return prompt_parts(wanted.message, None, folder)
-        return await asyncio.to_thread(prompt_parts, wanted.message, wanted.parts, folder)  # images may be large
+            return prompt_parts(wanted.message, None, live.attachments)
+        named = named_files(wanted.parts)
+        there = await self.existing_files(tuple(named.values()))
+        if missing := {index: path for index, path in named.items() if path not in there}:
+            raise missing_files(missing)
+        # images may be large
+        return await asyncio.to_thread(prompt_parts, wanted.message, wanted.parts, live.attachments)
+
+    async def existing_files(self, paths: tuple[str, ...]) -> set[str]:
+        """Those of these paths that name a file where agents work."""
+        return await self._work.existing_files(paths) if paths else set()
 
     # Life of the server
 
     async def recover(self) -> None:
         """Go on where an earlier server stopped: with the agents that are still there, and with what was begun."""
-        self._trash.empty()
         self._clearing.add(await self.store.deleted_with_events())
         known = await self.store.session_ids()
-        self._remove_strays(known)
+        await asyncio.to_thread(self.attachments.keep_only, known)
         if known:
             follow(max(known))  # the list is sorted by id, and the clock may have been set back since
-        await self._work.tidy(await self.store.workspaces_in_use())
+        await self._work.tidy(await self.store.workspaces_in_use(), known)
         await Recovery(self, self._runner).run()
-
-    def _remove_strays(self, known: set[str]) -> None:
-        """Remove folders of sessions that an earlier server had not yet created, or had just deleted."""
-        for path in self.folder.glob("ses_*"):
-            if path.name not in known:
-                self._trash.take(path)
-
-    def close(self) -> None:
-        """Let every event stream end."""
-        super().close()
-        self._trash.close()
 
 
 def _in_use(live: LiveSession, changed: Iterable[str], names: Mapping[str, str]) -> SettingsInUse:

@@ -11,6 +11,7 @@ from ostler.base.tasks import Background
 from ostler.link.protocol import Connection
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
+from ostler.server.sessions.attachments import SessionAttachments
 from ostler.server.sessions.log.reading import Reading
 from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.log.state import SessionState
@@ -32,11 +33,13 @@ class SessionCore:
     agent: SessionAgent
     chores: Chores
 
-    def __init__(self, *, record: SessionRecord, session_log: SessionLog, reading: Reading, home: str) -> None:
+    def __init__(
+        self, *, record: SessionRecord, session_log: SessionLog, reading: Reading, attachments: SessionAttachments
+    ) -> None:
         self.record = record
         self.log = session_log
         self.log.owner = self
-        self.home = home
+        self.attachments = attachments
         self.tail = Tail(session_log.feed, functools.partial(reading.events, record.id))
         self.background = Background(log, "session.task_failed", session_id=record.id)
         self.starting: asyncio.Task[None] | None = None

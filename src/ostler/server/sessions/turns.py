@@ -21,7 +21,6 @@ from ostler.base.errors import (
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.sessions import drafts
-from ostler.server.sessions.attachments import images_of
 from ostler.server.sessions.session import WRITE_RETRY_SECONDS, SessionCore
 from ostler.server.store.records import Done, Progress
 from ostler.wire.events import QueueEntry
@@ -116,7 +115,7 @@ class Turns:
         await self.begin_next()
 
     async def _steer(self, entry: QueueEntry, claim: str | None) -> bool:
-        images = await images_of(entry.parts)
+        images = await self._session.attachments.shown(entry.parts)
         turn, connection = self._session.state.turn, self._session.connection
         if turn is None or connection is None or self._session.state.status != "running":
             return False

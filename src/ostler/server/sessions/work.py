@@ -29,10 +29,6 @@ class Worked(Protocol):
     def now(self) -> str:
         """The time that events are stamped with."""
 
-    @property
-    def home(self) -> str:
-        """The folder of the agent's home."""
-
     async def note(self, events: Sequence[Draft]) -> None:
         """Append what must not be lost; waits while the disk is full."""
 
@@ -48,6 +44,12 @@ class Work(Protocol):
 
     async def check_folder(self, path: str) -> None:
         """Raise unless agents may work in this folder as it is."""
+
+    async def existing_files(self, paths: tuple[str, ...]) -> set[str]:
+        """Those of these paths that name a file where agents work."""
+
+    async def forget(self, session_id: str) -> None:
+        """Remove the folders of a session that never came to be."""
 
     async def prepare(self, session: Worked) -> None:
         """Make the workspace of a new session; ends with the status running or failed."""
@@ -65,10 +67,10 @@ class Work(Protocol):
         """The session is over, however it ended; must not wait."""
 
     async def dispose(self, session: Worked) -> None:
-        """The session is being deleted: remove its workspace."""
+        """The session is being deleted: remove its workspace and its folders."""
 
-    async def tidy(self, workspaces: set[str]) -> None:
-        """Before anything else: remove the workspaces that no session has."""
+    async def tidy(self, workspaces: set[str], sessions: set[str]) -> None:
+        """Before anything else: remove all workspaces and folders but these."""
 
 
 def is_due(state: SessionState) -> bool:

@@ -26,7 +26,7 @@ async def _deliver(workspaces: Workspaces, live: LiveSession, wanted: Deliver) -
     if (turn := live.state.turn) is not None:
         raise SessionBusy(session=live.id, turn=turn.turn_id)
     workspace = workspace_of(live)
-    frozen = await workspaces.snapshot(workspace, _NOTE, agent=live.record.agent, home=live.home)
+    frozen = await workspaces.snapshot(workspace, _NOTE, agent=live.record.agent, session=live.id)
     order = delivery_order(live, wanted, frozen.id)
     done = delivered(live.id, order, await workspaces.deliver(order))
     snapshot = snapshot_data(live, frozen, live.state.turn_count, _NOTE)

@@ -56,9 +56,17 @@ class Pipeline:
         """By the same rule as for folders that are copied."""
         await self._workspaces.check_folder(path)
 
-    async def tidy(self, workspaces: set[str]) -> None:
+    async def existing_files(self, paths: tuple[str, ...]) -> set[str]:
+        """As the runner sees them."""
+        return await self._workspaces.files.existing(paths)
+
+    async def forget(self, session_id: str) -> None:
+        """Remove its folders."""
+        await self._workspaces.forget(session_id)
+
+    async def tidy(self, workspaces: set[str], sessions: set[str]) -> None:
         """Remove what a killed server left half-made."""
-        await self._workspaces.keep_only(workspaces)
+        await self._workspaces.keep_only(workspaces, sessions)
 
     def ended(self, session: Worked) -> None:
         """Tell those who wished to hear it; the files are there when somebody wants them, but nothing runs for that."""
@@ -68,7 +76,7 @@ class Pipeline:
             self._retention.wake()
 
     async def dispose(self, session: Worked) -> None:
-        """Remove the workspace of a session; whoever wished to hear of its end hears that it is over."""
+        """Remove the files of a session; whoever wished to hear of its end hears that it is over."""
         state = session.state
         if not state.ended:
             self._webhooks.tell(
@@ -76,6 +84,7 @@ class Pipeline:
             )
         if (workspace := session.state.workspace_id) is not None:
             await self._workspaces.destroy(workspace)
+        await self._workspaces.forget(session.record.id)
 
     # Before the first turn
 
@@ -106,7 +115,7 @@ class Pipeline:
         await session.note([*notes, *ready, drafts.status("running")])
 
     async def _frozen(self, session: Worked, workspace: str, note: str) -> FrozenState:
-        return await self._workspaces.snapshot(workspace, note, agent=session.record.agent, home=session.home)
+        return await self._workspaces.snapshot(workspace, note, agent=session.record.agent, session=session.record.id)
 
     # Going back
 
@@ -120,7 +129,11 @@ class Pipeline:
             return
         with_memory = wanted.native_session_id is not None
         await put_back(
-            self._workspaces, made.workspace_id, wanted.snapshot_id, home=session.home, with_memory=with_memory
+            self._workspaces,
+            made.workspace_id,
+            wanted.snapshot_id,
+            session=session.record.id,
+            with_memory=with_memory,
         )
         restored = WorkspaceRestoredData(workspace_id=made.workspace_id, snapshot_id=wanted.snapshot_id)
         await session.note([drafts.restored(restored)])
@@ -193,11 +206,11 @@ class Pipeline:
         return delivery_drafts(delivered(session.record.id, order, result))
 
 
-async def put_back(workspaces: Workspaces, workspace: str, snapshot: str, *, home: str, with_memory: bool) -> None:
+async def put_back(workspaces: Workspaces, workspace: str, snapshot: str, *, session: str, with_memory: bool) -> None:
     """Restore, and try again while the last processes of an agent that was ended leave the workspace."""
     for left in reversed(range(_TRIES)):
         try:
-            await workspaces.restore(workspace, snapshot, home=home, with_memory=with_memory)
+            await workspaces.restore(workspace, snapshot, session=session, with_memory=with_memory)
         except WorkspaceBusy:
             if not left:
                 raise

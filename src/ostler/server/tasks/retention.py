@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from typing import Self
 
 import msgspec
 
 from ostler.base.clock import Clock
 from ostler.base.errors import OstlerError, WorkspaceNotFound
 from ostler.base.logs import Log
+from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
@@ -31,6 +33,13 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 0
     days: float = 0.0
     bytes: int = 0
+
+    @classmethod
+    def reading(cls, settings: Settings) -> Self:
+        """As the settings say."""
+        return cls(
+            count=settings.kept_workspaces, days=settings.kept_workspaces_days, bytes=settings.kept_workspaces_bytes
+        )
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

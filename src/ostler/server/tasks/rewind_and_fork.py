@@ -93,10 +93,10 @@ class RewindAndFork:
         _refuse_unless_idle(live, "get files back")
         workspace = workspace_of(live)
         await live.disconnect(force=False)
-        await put_back(self._workspaces, workspace, snapshot, home=live.home, with_memory=False)
+        await put_back(self._workspaces, workspace, snapshot, session=live.id, with_memory=False)
         await live.note([drafts.restored(WorkspaceRestoredData(workspace_id=workspace, snapshot_id=snapshot))])
         note = f"restored {snapshot}"
-        frozen = await self._workspaces.snapshot(workspace, note, agent=live.record.agent, home=live.home)
+        frozen = await self._workspaces.snapshot(workspace, note, agent=live.record.agent, session=live.id)
         again = snapshot_data(live, frozen, live.state.stands_at, note, restored_from=snapshot)
         await live.note([drafts.snapshot(again)])
 
@@ -120,10 +120,11 @@ class RewindAndFork:
         choose = snapshot_after if wanted.turn is None else snapshot_at
         found = choose(live.id, await self._sessions.snapshots(live.id), turn)
         new = await self._sessions.sibling(live, wanted.key)
-        home = self._sessions.home(new.id)
-        made = await self._workspaces.fork(found.snapshot_id, home=home, with_memory=_memory(found) is not None)
+        with_memory = _memory(found) is not None
+        made = await self._workspaces.fork(found.snapshot_id, session=new.id, with_memory=with_memory)
         async with async_undone_by(lambda: self._workspaces.destroy(made.id)):
-            frozen = await self._workspaces.snapshot(made.id, f"fork of turn {turn}", agent=new.agent, home=home)
+            note = f"fork of turn {turn}"
+            frozen = await self._workspaces.snapshot(made.id, note, agent=new.agent, session=new.id)
             begun = await self._beginning(live, new, wanted, found, made, frozen)
             return await self._sessions.insert(new, begun)
 

@@ -90,7 +90,7 @@ async def show_image(
 ) -> Response[bytes]:
     """A picture that the session names, also without a workspace; only what is a picture is given."""
     live = await services.sessions.live(project, session)
-    found = await picture_of(live, services.sessions.attachments(live.id), services.workspaces, path)
+    found = await picture_of(live, services.workspaces, path)
     headers = {**_SANDBOXED, "cache-control": "private, no-cache"}
     return Response(found.content, media_type=found.media_type, headers=headers)
 

@@ -16,7 +16,7 @@ from ostler.server.dialects.acp.attachment import Attachment
 from ostler.server.dialects.acp.attachments import Attachments, Outlet
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.messages import Incoming, Refusal, answer, failure, notification
-from ostler.server.dialects.acp.prompts import create_session, mcp_servers, prompt_parts
+from ostler.server.dialects.acp.prompts import create_session, linked_files, mcp_servers, prompt_parts
 from ostler.server.dialects.acp.replies import take_reply
 from ostler.server.dialects.conversation import left_behind
 from ostler.server.sessions.live import LiveSession
@@ -169,7 +169,8 @@ class AcpConnection:
     async def prompt(self, incoming: Incoming) -> None:
         wanted = _params(incoming, messages.PromptParams)
         attachment = await self._attached(wanted.session_id)
-        message = SendMessage(parts=prompt_parts(wanted.prompt))
+        there = await self._services.sessions.existing_files(linked_files(wanted.prompt))
+        message = SendMessage(parts=prompt_parts(wanted.prompt, there))
         async with attachment.lock:
             before = attachment.live.last
             receipt = await self._services.sessions.send(attachment.live, message)

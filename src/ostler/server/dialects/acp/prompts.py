@@ -2,36 +2,44 @@
 
 from urllib.parse import unquote, urlsplit
 
-from ostler.base.paths import is_file
 from ostler.server.dialects.acp.messages import INVALID_PARAMS, Block, McpServerParams, NewSession, Refusal
 from ostler.wire.parts import FileInput, ImageInput, InputPart, TextInput
 from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.sessions import CreateSession
 
 
-def prompt_parts(blocks: tuple[Block, ...]) -> tuple[InputPart, ...]:
-    """A prompt's content blocks as the parts of ours."""
-    return tuple(_part(index, block) for index, block in enumerate(blocks))
+def linked_files(blocks: tuple[Block, ...]) -> tuple[str, ...]:
+    """The paths that a prompt's content blocks link to."""
+    paths = (_path(block.uri) for block in blocks if block.type == "resource_link" and block.uri is not None)
+    return tuple(path for path in paths if path is not None)
 
 
-def _part(index: int, block: Block) -> InputPart:
+def prompt_parts(blocks: tuple[Block, ...], there: set[str]) -> tuple[InputPart, ...]:
+    """A prompt's content blocks as the parts of ours; `there` are the linked files that exist."""
+    return tuple(_part(index, block, there) for index, block in enumerate(blocks))
+
+
+def _part(index: int, block: Block, there: set[str]) -> InputPart:
     match block:
         case Block(type="text", text=str() as text):
             return TextInput(text=text)
         case Block(type="image", data=str() as data):
             return ImageInput(data=data, mime=block.mime_type)
         case Block(type="resource_link", uri=str() as uri):
-            return _linked(uri, block.name)
+            return _linked(uri, block.name, there)
         case Block(type="resource") if block.resource is not None:
             return _embedded(index, block)
         case _:
             raise Refusal(INVALID_PARAMS, f"prompt[{index}]: content of type '{block.type}' is not supported.")
 
 
-def _linked(uri: str, name: str | None) -> InputPart:
+def _path(uri: str) -> str | None:
     parsed = urlsplit(uri)
-    path = unquote(parsed.path)
-    if parsed.scheme == "file" and is_file(path):
+    return unquote(parsed.path) if parsed.scheme == "file" else None
+
+
+def _linked(uri: str, name: str | None, there: set[str]) -> InputPart:
+    if (path := _path(uri)) is not None and path in there:
         return FileInput(path=path)
     return TextInput(text=f"[{name or uri}]({uri})")
 

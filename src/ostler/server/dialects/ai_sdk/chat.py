@@ -7,7 +7,6 @@ conversation gets a session of its own, a branch, that knows what came before.
 import asyncio
 import contextlib
 from collections.abc import Iterable
-from pathlib import Path
 
 import msgspec
 
@@ -35,7 +34,7 @@ from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange, settings_now
 from ostler.server.store.records import SessionRecord
 from ostler.wire.events import PermissionRequested, decode_event
-from ostler.wire.parts import ImagePart, InputPart, TextInput
+from ostler.wire.parts import InputPart, TextInput
 from ostler.wire.sessions import Ask, CreateSession, PromptReceipt, SendMessage, Turn
 
 _TITLE_LENGTH = 72
@@ -237,12 +236,8 @@ class Chat:
     async def history(self, record: SessionRecord, profile: Profile) -> tuple[StoredMessage, ...]:
         """The conversation up to its last finished message."""
 
-        def read_image(part: ImagePart) -> bytes | None:
-            path = Path(part.path)
-            is_ours = path.parts[-4:-2] == (record.id, "attachments") and path.is_file()
-            return path.read_bytes() if is_ours else None
-
-        conversation = StoredConversation(subject_of(record), profile, read_image)
+        images = self._sessions.attachments.of(record.id)
+        conversation = StoredConversation(subject_of(record), profile, images.read)
         past = await left_behind(self._sessions, record)
         async for page in self._sessions.pages(record.id, 0):
             remaining = [decode_event(event.body) for event in page if event.number not in past]

@@ -16,7 +16,7 @@ from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, TextPart
 
 Part = dict[str, Any]
-ReadImage = Callable[[ImagePart], bytes | None]
+ReadImage = Callable[[str], bytes | None]
 """Gives the content of an image that a client sent; None for one that is not ours to show."""
 
 
@@ -70,7 +70,7 @@ class StoredConversation:
             case TextPart(text=text):
                 return {"type": "text", "text": text}
             case ImagePart(path=path, mime=mime):
-                return _image(self._read_image(part), path, mime or "image/png")
+                return _image(self._read_image(path), path, mime or "image/png")
             case FileRefPart(path=path):
                 return {"type": "data-file", "data": {"path": path}}
             case _:

@@ -57,7 +57,7 @@ class DaemonCreateSession(Request, frozen=True, kw_only=True):
 
 
 class DaemonAttachment(Request, frozen=True, kw_only=True):
-    """A file on the server's machine that goes with a message."""
+    """A file on the machine that the agent works on, which goes with a message."""
 
     path: str
     mime: str | None = None
