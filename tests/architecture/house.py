@@ -64,6 +64,20 @@ PRIVATE_TO_SESSIONS = frozenset({"log", "feed", "spec"})
 
 READERS_OF_SESSIONS = ("ostler.server.api.", "ostler.server.dialects.", "ostler.server.tasks.")
 
+WITHOUT_DISK = ("ostler.server.sessions", "ostler.server.tasks", "ostler.server.dialects", "ostler.server.api")
+"""What is done to the disk of a runner is asked of the runner: it may be another machine's."""
+DISK = frozenset(
+    {"os", "shutil", "tempfile", "glob", "io", "pathlib.Path", "ostler.base.private", "ostler.base.paths", "open"}
+)
+"""What a module would touch a disk with; `PurePath` only knows names."""
+OWN_DISK: dict[str, str] = {
+    "ostler.server.api.streams.outflow": "a large answer waits on the server's disk until it is sent",
+    "ostler.server.api.ui": "the web UI ships with the server",
+    "ostler.server.sessions.attachments": "images that clients sent belong to the server's log",
+    "ostler.server.tasks.uploads": "tickets for uploads are the server's own; the archives go to the runner",
+}
+"""Modules of these folders that have data of the server's own on its disk, and which; this list only shrinks."""
+
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 """(module, imported module) -> why; this list only shrinks."""
 
