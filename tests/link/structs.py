@@ -68,7 +68,9 @@ def drafts(name: str) -> st.SearchStrategy[Draft]:
     """Drafts of one type of event."""
     data = values_of(EVENTS[name].__annotations__["data"])
     raw = st.none() | st.binary(max_size=8)
-    return st.builds(Draft, st.just(name), data, synthetic=st.booleans(), raw=raw, time=st.none() | _TEXT)
+    return st.builds(
+        Draft, st.just(name), data, synthetic=st.booleans(), raw=raw, time=st.none() | _TEXT, actor=st.none() | _TEXT
+    )
 
 
 @cache

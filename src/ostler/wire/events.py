@@ -245,11 +245,12 @@ class ArtifactCreatedData(Wire, frozen=True, kw_only=True):
 
 
 class QueueEntry(Wire, frozen=True, kw_only=True):
-    """A prompt that waits for the current turn to end."""
+    """A prompt that waits for the current turn to end; `actor` sent it."""
 
     prompt_id: str
     parts: tuple[PromptPart, ...]
     queued_at: str
+    actor: str | None = None
 
 
 class QueueUpdatedData(Wire, frozen=True, kw_only=True):
@@ -284,6 +285,8 @@ class Event(Wire, frozen=True, kw_only=True, tag_field="type"):
     source: EventSource
     synthetic: bool
     native_session_id: str | None = None
+    actor: str | None = None
+    """Who did it, by their id; absent when nobody asked for it, as with all that agents do."""
     raw: Any = None
     """The agent's own frame, only when asked for with include_raw."""
 
@@ -521,6 +524,7 @@ class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
     source: str = "daemon"
     synthetic: bool = False
     native_session_id: str | None = None
+    actor: str | None = None
     raw: Any = None
 
 

@@ -27,6 +27,8 @@ class Draft(msgspec.Struct):
     """The native frame, as JSON; the runner adds it."""
     time: str | None = None
     """When it happened, if not now: in another session that this one goes on from."""
+    actor: str | None = None
+    """Who did it; a runner names nobody."""
 
     def __post_init__(self) -> None:
         if isinstance(self.data, dict):  # as it was encoded
@@ -80,6 +82,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[PromptPart, ...]
     claim: str | None = None
     """Names the request that brought it, so that a repetition of the request is recognised."""
+    actor: str | None = None
+    """Who sent it, for a message within a turn, which is written down when the agent has heard it."""
     images: dict[str, bytes] = {}
     """What its images show, by the paths in its parts; the others lie on the runner's own disk."""
 

@@ -2,6 +2,7 @@
 
 from ostler.base.errors import AskNotFound, AskResolved
 from ostler.server.sessions import drafts
+from ostler.server.sessions.acting import deed
 from ostler.server.sessions.answers import check_answers
 from ostler.server.sessions.log.reading import Reading
 from ostler.server.sessions.policy import approves_plan
@@ -30,7 +31,8 @@ class Asks:
         ask = self._session.open_ask(ask_id)
         if ask is None or ask.permission is None:
             raise await self._why_not_open(ask_id, "permission")
-        await self._session.log.append([drafts.permission_resolved(ask.permission, _OUTCOMES[reply], message, "user")])
+        decided = drafts.permission_resolved(ask.permission, _OUTCOMES[reply], message, "user")
+        await self._session.log.append(deed(decided))
         await self._session.tell(PermissionAnswer(ask_id=ask_id, allow=reply != "reject", message=message))
         return await self._decided(ask)
 
@@ -46,7 +48,7 @@ class Asks:
         decided: list[Draft] = [drafts.question_resolved(ask.question, answers, "user")]
         if approves_plan(ask.question, answers) and self._session.permission_mode == "plan":
             decided.append(drafts.settings(SessionChange(permission_mode="default")))
-        await self._session.log.append(decided)
+        await self._session.log.append(deed(*decided))
         await self._session.tell(QuestionAnswer(ask_id=ask_id, answers=answers, message=message))
         return await self._decided(ask)
 

@@ -7,6 +7,7 @@ import msgspec
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import is_key, new_id
 from ostler.server.sessions import drafts
+from ostler.server.sessions.acting import acting
 from ostler.server.sessions.admission import Admission, check_choices, check_servers
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.store.records import NewSession, SessionSpec
@@ -177,5 +178,6 @@ def first_events(new: NewSession, wanted: CreateSession) -> list[Draft]:
         return [*events, drafts.status("provisioning"), drafts.status("running")]
     if new.spec.task is not None:  # waits like any other prompt until the workspace is there
         parts = (TextPart(text=new.spec.task.prompt),)
-        events.append(drafts.queue([QueueEntry(prompt_id=new_id("prm"), parts=parts, queued_at=new.created_at)]))
+        entry = QueueEntry(prompt_id=new_id("prm"), parts=parts, queued_at=new.created_at, actor=acting())
+        events.append(drafts.queue([entry]))
     return [*events, drafts.status("queued")]

@@ -7,6 +7,7 @@ import asyncio
 
 from ostler.base.errors import InvalidTransition
 from ostler.server.sessions import drafts
+from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.log.state import TRANSITIONS
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns
@@ -76,7 +77,7 @@ class Lifecycle:
         self._session.agent.stay_awake()
         paused = self._session.state.status in {"pausing", "paused"}
         if first != final:
-            await self._session.log.append([drafts.status(first)])
+            await self._session.log.append(deed(drafts.status(first)))
         if force:
             await self._session.chores.stop()
         elif self._session.connection is not None and (paused or first == final):
@@ -86,17 +87,18 @@ class Lifecycle:
         await self._session.disconnect(force=force)
         cleared = [drafts.queue(())] if self._session.state.queue else []
         if cut := [*self._turn_cut_off("interrupted"), *cleared]:
-            await self._session.note(cut)
+            await self._session.note(deed(*cut))
         if not force:
             await self._session.chores.finish()
         # else it is over, or the next server goes on
         if not self._session.state.ended and not self._session.is_leaving:
-            await self._session.note([drafts.status(final), drafts.ended_by_us()])
+            await self._session.note(deed(drafts.status(final), drafts.ended_by_us()))
 
     async def _wrap_up(self) -> None:
         """Let the agent end its turn by itself; one that takes too long, or waits for a human, is interrupted."""
         await self._turn_over(self._wrap_up_seconds, unless_asked=True)
         if self._session.connection is not None and self._session.state.turn is not None and not self._hurried.is_set():
+            self._session.interrupted_by = acting()
             await self._session.connection.interrupt()
             await self._turn_over(_INTERRUPT_SECONDS, unless_asked=False)
 
@@ -145,7 +147,7 @@ class Lifecycle:
 
     async def _move(self, status: SessionStatus, verb: str) -> None:
         self._check_move(status, verb)
-        await self._session.log.append([drafts.status(status)])
+        await self._session.log.append(deed(drafts.status(status)))
 
     def _check_move(self, status: SessionStatus, verb: str) -> None:
         current = self._session.state.status

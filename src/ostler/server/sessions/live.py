@@ -18,6 +18,7 @@ from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns
 from ostler.server.sessions.work import Chores, Work
 from ostler.server.store.records import Progress, SessionRecord
+from ostler.wire.events import TurnEndedData
 from ostler.wire.running import AgentExit, Draft
 
 log = Log(__name__)
@@ -54,6 +55,8 @@ class LiveSession(SessionCore):
         written, answers = vet(events, self.state, self.permission_mode)
         if not written or self.is_deleted:
             return
+        if self.interrupted_by is not None:
+            self._name_interrupter(written)
         failpoint("deliver.before")
         await self.note(written, progress)
         failpoint("deliver.after")
@@ -65,6 +68,13 @@ class LiveSession(SessionCore):
         if any(draft.type == "turn.ended" for draft in written):
             self.agent.rest()
             self.background.spawn(self.turns.begin_next())
+
+    def _name_interrupter(self, written: Sequence[Draft]) -> None:
+        """Somebody wanted the turn to end: if it ends for that reason, it was their deed."""
+        for draft in written:
+            if isinstance(draft.data, TurnEndedData):
+                draft.actor = self.interrupted_by if draft.data.outcome == "interrupted" else None
+                self.interrupted_by = None
 
     async def _overflow(self) -> None:
         """The log is full: say so, and end the turn."""

@@ -17,6 +17,7 @@ from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
 from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
+from ostler.server.sessions.acting import deed
 from ostler.server.sessions.admission import Admission, check_choices, check_servers
 from ostler.server.sessions.attachments import Attachments, missing_files, named_files, prompt_parts
 from ostler.server.sessions.creation import agent_spec, checked_key, first_events, new_session
@@ -122,7 +123,7 @@ class Sessions(Directory):
     async def _insert(self, new: NewSession, wanted: CreateSession, claim: str | None) -> tuple[LiveSession, bool]:
         session_log = self.log_of(new.id, new.project, new.agent, SessionState(), 0, new.created_at)
         first = session_log.prepare(
-            first_events(new, wanted), done=Done(claim, new.id.encode()) if claim is not None else None
+            deed(*first_events(new, wanted)), done=Done(claim, new.id.encode()) if claim is not None else None
         )
         try:
             await session_log.commit(first, self.store.create_session(new, first, self._owner))
@@ -165,7 +166,7 @@ class Sessions(Directory):
         """Change title or labels."""
         live = await self.live(project, id_or_key)
         if wanted.title is not None or wanted.labels is not None:
-            await live.log.append([drafts.info(title=wanted.title, labels=wanted.labels)])
+            await live.log.append(deed(drafts.info(title=wanted.title, labels=wanted.labels)))
         return live
 
     async def configure(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str] = _OWN_NAMES) -> None:
@@ -209,7 +210,7 @@ class Sessions(Directory):
         await live.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
         await self.store.update_spec(live.id, spec)
         live.record = msgspec.structs.replace(live.record, spec=spec)
-        await live.log.append([drafts.settings(wanted)])
+        await live.log.append(deed(drafts.settings(wanted)))
 
     async def delete(self, project: str, id_or_key: str) -> None:
         """End a session and remove everything of it; deleting it again does nothing."""

@@ -21,6 +21,7 @@ from ostler.base.errors import (
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.sessions import drafts
+from ostler.server.sessions.acting import acting, deed, marked
 from ostler.server.sessions.session import WRITE_RETRY_SECONDS, SessionCore
 from ostler.server.store.records import Done, Progress
 from ostler.wire.events import QueueEntry
@@ -43,7 +44,7 @@ class Turns:
         self._session.refuse_if_over("prompts")
         if self._session.log.is_full:
             raise self._session.log.full()
-        entry = QueueEntry(prompt_id=new_id("prm"), parts=tuple(parts), queued_at="")
+        entry = QueueEntry(prompt_id=new_id("prm"), parts=tuple(parts), queued_at="", actor=acting())
         if self._can_begin():
             return await self._begin(entry, [], claim)
         if when_busy == "reject":
@@ -65,13 +66,13 @@ class Turns:
     async def _begin(self, entry: QueueEntry, left: list[Draft], claim: str | None = None) -> PromptReceipt:
         turn_id = new_id("trn")
         # a prompt that leaves the queue before its turn has begun was taken back, as readers of the log may count on
-        written = [drafts.turn_started(turn_id), *drafts.user_message(entry.prompt_id, entry.parts), *left]
+        written = [drafts.turn_started(turn_id), *drafts.user_message(entry.prompt_id, entry.parts)]
         if self._session.state.title is None and (title := _title_of(entry.parts)):
             written.insert(0, drafts.info(title=title))
         # an agent that is started for this turn counts its steps from 0, whatever a start that failed had counted
         progress = Progress(self._session.state.starts + 1, 0) if self._session.connection is None else None
         receipt = self._receipt(entry, "started", turn_id=turn_id)
-        await self._session.log.append(written, progress, _done(claim, receipt))
+        await self._session.log.append([*marked(entry.actor, written), *left], progress, _done(claim, receipt))
         self.begin_turn(Prompt(prompt_id=entry.prompt_id, turn_id=turn_id, parts=entry.parts))
         await asyncio.sleep(0)  # the agent hears of it first, then the client: to write an answer takes a while
         return receipt
@@ -119,7 +120,14 @@ class Turns:
         turn, connection = self._session.state.turn, self._session.connection
         if turn is None or connection is None or self._session.state.status != "running":
             return False
-        prompt = Prompt(prompt_id=entry.prompt_id, turn_id=turn.turn_id, parts=entry.parts, claim=claim, images=images)
+        prompt = Prompt(
+            prompt_id=entry.prompt_id,
+            turn_id=turn.turn_id,
+            parts=entry.parts,
+            claim=claim,
+            actor=entry.actor,
+            images=images,
+        )
         try:
             is_heard = await connection.steer(prompt)
         except AgentExited:  # the end of the turn is on its way to the log
@@ -139,7 +147,7 @@ class Turns:
         waiting = self._session.state.queue
         entries = (entry, *waiting) if front else (*waiting, entry)
         receipt = self._receipt(entry, "queued", position=1 if front else len(entries))
-        await self._session.log.append([drafts.queue(entries)], done=_done(claim, receipt))
+        await self._session.log.append(marked(entry.actor, [drafts.queue(entries)]), done=_done(claim, receipt))
         return receipt
 
     def _receipt(self, entry: QueueEntry, disposition: Any, **more: Any) -> PromptReceipt:
@@ -184,18 +192,19 @@ class Turns:
         rest = tuple(entry for entry in self._session.state.queue if entry.prompt_id != prompt_id)
         if len(rest) == len(self._session.state.queue):
             raise QueueEntryNotFound(prompt=prompt_id, session=self._session.id)
-        await self._session.log.append([drafts.queue(rest)])
+        await self._session.log.append(deed(drafts.queue(rest)))
 
     async def clear_queue(self) -> None:
         """Take all waiting prompts back."""
         if self._session.state.queue:
-            await self._session.log.append([drafts.queue(())])
+            await self._session.log.append(deed(drafts.queue(())))
 
     async def take_up(self, prompt: Prompt) -> None:
         """Write down a message that the agent heard within a turn."""
         receipt = PromptReceipt(prompt_id=prompt.prompt_id, disposition="steered", turn_id=prompt.turn_id)
         done = _done(prompt.claim, receipt)
-        await self._session.note(drafts.user_message(prompt.prompt_id, prompt.parts), done=done)
+        written = marked(prompt.actor, drafts.user_message(prompt.prompt_id, prompt.parts))
+        await self._session.note(written, done=done)
 
     async def interrupt(self) -> Interrupted:
         """End the turn under way; queued prompts go on afterwards."""
@@ -209,12 +218,13 @@ class Turns:
         if await self._session.stop_starting():  # the agent never heard of it
             await self._end_unheard(turn.turn_id)
         elif self._session.connection is not None:
+            self._session.interrupted_by = acting()
             await self._session.connection.interrupt()
         return Interrupted(interrupted=True, turn_id=turn.turn_id)
 
     async def _end_unheard(self, turn_id: str) -> None:
         if self._is_current(turn_id):
-            await self._session.note([drafts.turn_ended(turn_id, "interrupted", "interrupted")])
+            await self._session.note(deed(drafts.turn_ended(turn_id, "interrupted", "interrupted")))
             await self.begin_next()
 
     def _is_current(self, turn_id: str) -> bool:

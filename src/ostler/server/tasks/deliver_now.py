@@ -3,6 +3,7 @@
 from ostler.base.errors import SessionBusy
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
+from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
 from ostler.server.tasks.delivery import delivered, delivery_drafts, delivery_order
 from ostler.server.tasks.pipeline import snapshot_data
@@ -30,5 +31,5 @@ async def _deliver(workspaces: Workspaces, live: LiveSession, wanted: Deliver) -
     order = delivery_order(live, wanted, frozen.id)
     done = delivered(live.id, order, await workspaces.deliver(order))
     snapshot = snapshot_data(live, frozen, live.state.turn_count, _NOTE)
-    await live.note([drafts.snapshot(snapshot), *delivery_drafts(done)])
+    await live.note(deed(drafts.snapshot(snapshot), *delivery_drafts(done)))
     return done

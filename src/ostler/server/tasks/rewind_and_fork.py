@@ -8,6 +8,7 @@ from ostler.base.errors import InvalidTransition, NotInConversation, SessionBusy
 from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
+from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.state import spans_left_behind, turn_before
 from ostler.server.sessions.service import Sessions
@@ -77,7 +78,7 @@ class RewindAndFork:
             turn_id=found.turn_id,
             native_session_id=_memory(found),
         )
-        await live.note([drafts.rewound(data)])
+        await live.note(deed(drafts.rewound(data)))
         await live.chores.finish_rewind()
 
     async def restore(self, live: LiveSession, snapshot: str) -> None:
@@ -94,7 +95,8 @@ class RewindAndFork:
         workspace = workspace_of(live)
         await live.disconnect(force=False)
         await put_back(self._workspaces, workspace, snapshot, session=live.id, with_memory=False)
-        await live.note([drafts.restored(WorkspaceRestoredData(workspace_id=workspace, snapshot_id=snapshot))])
+        restored = WorkspaceRestoredData(workspace_id=workspace, snapshot_id=snapshot)
+        await live.note(deed(drafts.restored(restored)))
         note = f"restored {snapshot}"
         frozen = await self._workspaces.snapshot(workspace, note, agent=live.record.agent, session=live.id)
         again = snapshot_data(live, frozen, live.state.stands_at, note, restored_from=snapshot)
@@ -155,13 +157,15 @@ class RewindAndFork:
         )
         title = wanted.title or (f"{live.state.title} (fork)" if live.state.title else None)
         return [
-            drafts.started({"agent": new.agent, "key": new.key, "forked_from": live.id, "turn": found.turn}),
+            *deed(drafts.started({"agent": new.agent, "key": new.key, "forked_from": live.id, "turn": found.turn})),
             *copied,
-            drafts.info(title=title, labels=live.state.labels or None),
-            drafts.workspace(created(made)),
-            drafts.snapshot(own),
-            drafts.forked(origin),
-            drafts.status("running"),
+            *deed(
+                drafts.info(title=title, labels=live.state.labels or None),
+                drafts.workspace(created(made)),
+                drafts.snapshot(own),
+                drafts.forked(origin),
+                drafts.status("running"),
+            ),
         ]
 
 
@@ -196,6 +200,13 @@ async def _copied(pages: AsyncIterator[list[StoredEvent]], last: int) -> list[Dr
                 if isinstance(event, SnapshotCreated):
                     data = msgspec.structs.replace(event.data, turn=turns)
                 source: EventSource = "agent" if event.source == "agent" else "daemon"
-                draft = Draft(event.type, data, source=source, synthetic=event.synthetic, time=event.time)
+                draft = Draft(
+                    event.type,
+                    data,
+                    source=source,
+                    synthetic=event.synthetic,
+                    time=event.time,
+                    actor=event.actor,
+                )
                 copied.append((stored.number, draft))
     return [draft for _, draft in copied]

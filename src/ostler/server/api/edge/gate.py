@@ -25,6 +25,7 @@ from ostler.server.api.problems import error_body, refuse
 from ostler.server.api.services import Counters
 from ostler.server.api.ui import wanted_file
 from ostler.server.auth.actor import LOCAL, TOKEN, Actor, identify
+from ostler.server.sessions.acting import act_for
 
 _ONCE = frozenset({b"host", b"origin", b"authorization"})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -75,7 +76,7 @@ class Gate:
         try:
             headers = _headers(scope)
             self._check_sender(scope, headers)
-            identify(scope, self._recognised(headers, client_of(scope)))
+            self._admit(scope, headers)
             self._counters.streams.admit(client_of(scope))
         except OstlerError as error:
             await _refuse_socket(scope, send, error)
@@ -120,12 +121,17 @@ class Gate:
     async def _identify(self, scope: Scope, headers: dict[bytes, str]) -> None:
         """Find out who asks; what a handler needs is compared with it after routing."""
         try:
-            identify(scope, self._recognised(headers, client_of(scope)))
+            self._admit(scope, headers)
         except OstlerError as error:
             await asyncio.sleep(error.fields.get("delay", 0))
             if scope["method"] not in _FOR_ANYONE:
                 raise
             identify(scope, error)
+
+    def _admit(self, scope: Scope, headers: dict[bytes, str]) -> None:
+        actor = self._recognised(headers, client_of(scope))
+        identify(scope, actor)
+        act_for(actor.id)
 
     def _recognised(self, headers: dict[bytes, str], client: str) -> Actor:
         if self._counters.stopping:

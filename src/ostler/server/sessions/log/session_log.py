@@ -246,6 +246,7 @@ class SessionLog:
             source=draft.source,
             synthetic=draft.synthetic,
             native_session_id=self.state.native_session_id,
+            actor=draft.actor,
             data=draft.data,
         )
 
