@@ -1,10 +1,9 @@
 """Pictures that a session shows: those of its prompts, and files of the folder that its agent works in."""
 
 import asyncio
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from ostler.base.errors import FileMissing, InvalidRequest, PathRefused, Unprocessable
+from ostler.base.errors import Unprocessable
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions.live import LiveSession
 from ostler.server.tasks.folders import named_by, place_of
@@ -49,15 +48,10 @@ def kind_of(content: bytes) -> str | None:
 
 
 async def _in_folder(live: LiveSession, workspaces: Workspaces, path: str) -> bytes:
-    named = await named_by(live, workspaces, path)
-    if named.startswith("/") or ".." in PurePosixPath(named).parts:
-        raise PathRefused(path=path, reason="leads out of the folder of the session")
-    place, content = place_of(live), bytearray()
+    place, named = place_of(live), await named_by(live, workspaces, path)
+    content = bytearray()
     while len(content) <= LARGEST:
-        try:
-            piece = await workspaces.files.read(place, named, offset=len(content), length=_PIECE)
-        except InvalidRequest as error:  # a name that nobody could have
-            raise FileMissing(what="file", path=path) from error
+        piece = await workspaces.files.read(place, named, offset=len(content), length=_PIECE)
         content += piece.data
         if not piece.data or len(content) >= piece.size:
             break
