@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.databases import EVERYWHERE, database_of
 from tests.patience import note_start, stretched
 
 OSTLER = (sys.executable, "-m", "ostler")
@@ -63,7 +64,7 @@ def running_server(
     with stdout.open("wb") as out, stderr.open("wb") as err:
         process = subprocess.Popen(
             command,
-            env=clean_env(home, {**_allowed(state_dir), **(env or {})}),
+            env=clean_env(home, {**_allowed(state_dir), **_store(state_dir), **(env or {})}),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
@@ -76,6 +77,10 @@ def running_server(
         yield RunningServer(url=url, process=process, stdout=stdout, stderr=stderr)
     finally:
         _stop(process)
+
+
+def _store(state_dir: Path) -> dict[str, str]:
+    return {"OSTLER_DATABASE": database_of(state_dir)} if EVERYWHERE else {}
 
 
 def _allowed(state_dir: Path) -> dict[str, str]:

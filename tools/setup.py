@@ -38,6 +38,7 @@ TEST_TOOLS = {
     "podman": "podman netavark",
     "runc": "runc",
     "catatonit": "catatonit",
+    "pg_createcluster": "postgresql",
 }
 UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
 

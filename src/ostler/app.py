@@ -98,7 +98,7 @@ async def _serve(settings: Settings) -> None:
     listener = _listen(settings)
     _close_state(settings.state_dir)
     minder = Minder(os.environ)
-    store = await SqliteStore.open(settings.state_dir / "ostler.db", sync=settings.database_sync, boot=boot())
+    store = await _store(settings)
     workspaces = await _workspaces(settings)
     runner = _runner(settings, workspaces)
     webhooks = Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
@@ -116,6 +116,14 @@ async def _serve(settings: Settings) -> None:
         await _bounded(workspaces.close(), _STOP_WORKSPACES_SECONDS, "workspaces")
         await store.close()
         minder.close()
+
+
+async def _store(settings: Settings) -> Store:
+    if settings.database is None:
+        return await SqliteStore.open(settings.state_dir / "ostler.db", sync=settings.database_sync, boot=boot())
+    from ostler.server.store.postgres.store import PostgresStore  # noqa: PLC0415  its driver is for those who use it
+
+    return await PostgresStore.open(settings.database, settings.state_dir, boot=boot())
 
 
 def _close_state(folder: Path) -> None:

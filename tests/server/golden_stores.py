@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from ostler.server.store.packing import pack, unpack
-from ostler.server.store.sqlite.schema import SCHEMA_VERSION
+from ostler.server.store.sql.schema import SCHEMA_VERSION
 from tests.server.talk import Talk
 from tests.serving import running_server
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ostler.server.store.sqlite.schema import SCHEMA_VERSION
+from ostler.server.store.sql.schema import SCHEMA_VERSION
 from tests.server.folding import folded
 from tests.server.golden_stores import COMMAND, file_of, logs_in, restore
 from tests.server.talk import Talk

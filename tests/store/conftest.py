@@ -5,24 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from ostler.server.store.postgres.store import PostgresStore
 from ostler.server.store.protocol import Store
 from ostler.server.store.sqlite.store import SqliteStore
+from tests.databases import shared_cluster
 
 Opener = Callable[[], Awaitable[Store]]
 
 
-async def _sqlite(folder: Path) -> Store:
-    return await SqliteStore.open(folder / "ostler.db", sync="normal", boot="now")
-
-
-STORES: dict[str, Callable[[Path], Awaitable[Store]]] = {"sqlite": _sqlite}
-"""How each kind of store is opened, again and again, in one place."""
-
-
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=["sqlite", "postgres"])
 def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     """Opens the same store each time; close it before the next."""
-    return lambda: STORES[request.param](tmp_path)
+    if request.param == "sqlite":
+        return lambda: SqliteStore.open(tmp_path / "ostler.db", sync="normal", boot="now")
+    url = shared_cluster().new_database()
+    return lambda: PostgresStore.open(url, tmp_path, boot="now")
 
 
 @pytest.fixture

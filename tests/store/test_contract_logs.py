@@ -6,7 +6,7 @@ from ostler.server.store.protocol import Store
 from ostler.server.store.records import Progress, StoredItem
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.workspaces import Snapshot
-from tests.store.writing import NOW, created, made, notice, rewound, said, started
+from tests.store.writing import NOW, Writing, created, made, notice, rewound, said, started
 
 LARGE = "x" * 10_000
 
@@ -54,20 +54,18 @@ async def test_a_page_begins_after_its_offset_and_ends_by_number_or_by_size(stor
 
 
 async def test_the_events_of_a_project_are_in_the_order_they_were_written(store: Store) -> None:
-    one, two = await created(store, "ses_a"), await created(store, "ses_b")
+    one, two = Writing(store, "ses_a"), await created(store, "ses_b")
     await created(store, "ses_c", project="other")
-    await one.append(notice("1"), notice("2"))
-    await two.append(notice("3"))
-    found = await store.logs.project_events("default", 1, 100, 2**20)
+    first = (await one.create()).position
+    later = (await one.append(notice("1"), notice("2"))).position
+    last = (await two.append(notice("3"))).position
+    found = await store.logs.project_events("default", 0, 100, 2**20)
     sessions = [msgspec.json.decode(event.body)["session_id"] for event in found]
-    assert [(event.number, session) for event, session in zip(found, sessions, strict=True)] == [
-        (2, "ses_b"),
-        (4, "ses_a"),
-        (5, "ses_a"),
-        (6, "ses_b"),
-    ]
-    assert [event.number for event in await store.logs.project_events("default", 4, 1, 2**20)] == [5]
-    assert await store.logs.last_position() == 6
+    assert sessions == ["ses_b", "ses_a", "ses_a", "ses_a", "ses_b"]
+    assert [event.number for event in found[1:]] == [first, later - 1, later, last]
+    assert found[0].number < first < later - 1 < later < last
+    assert [event.number for event in await store.logs.project_events("default", later - 1, 1, 2**20)] == [later]
+    assert await store.logs.last_position() == last
 
 
 async def test_it_is_known_how_far_each_process_came(store: Store) -> None:

@@ -7,7 +7,7 @@ import pytest
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store.errors import KeyTaken, StaleOwner
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import DONE, Done, StoredResponse
+from ostler.server.store.records import DONE, AppendResult, Done, StoredResponse
 from tests.store.conftest import Opener
 from tests.store.writing import Writing, created, notice, sequences
 
@@ -15,9 +15,10 @@ from tests.store.writing import Writing, created, notice, sequences
 async def test_what_is_queued_together_is_written_in_the_order_of_the_calls(store: Store) -> None:
     session = await created(store, "ses_a")
     placed = await asyncio.gather(*(session.append(notice(f"{number}")) for number in range(200)))
-    assert [place.position for place in placed] == list(range(2, 202))
+    positions = [place.position for place in placed]
+    assert positions == sorted(set(positions))
     assert await sequences(store, "ses_a") == list(range(1, 202))
-    assert await store.logs.last_position() == 201
+    assert await store.logs.last_position() == positions[-1]
 
 
 async def test_a_burst_that_would_leave_a_gap_is_refused_and_its_neighbours_are_not(store: Store) -> None:
@@ -28,18 +29,20 @@ async def test_a_burst_that_would_leave_a_gap_is_refused_and_its_neighbours_are_
     )
     assert [type(outcome).__name__ for outcome in outcomes] == ["AppendResult", "StoreUnavailable", "AppendResult"]
     one.last = 1
-    await one.append(notice("follows"))
+    placed = await one.append(notice("follows"))
     assert (await sequences(store, "ses_a"), await sequences(store, "ses_b")) == ([1, 2], [1, 2, 3])
-    assert await store.logs.last_position() == 5
+    assert await store.logs.last_position() == placed.position
 
 
 async def test_of_those_who_want_a_key_at_once_one_gets_it_and_the_others_leave_nothing(store: Store) -> None:
     wanting = [Writing(store, f"ses_{number}") for number in range(10)]
     outcomes = await asyncio.gather(*(one.create("wanted") for one in wanting), return_exceptions=True)
-    assert [outcome for outcome in outcomes if isinstance(outcome, KeyTaken)] == outcomes[1:]
+    first, *others = outcomes
+    assert isinstance(first, AppendResult)
+    assert [outcome for outcome in others if isinstance(outcome, KeyTaken)] == others
     assert await store.session_ids() == {"ses_0"}
     assert [await sequences(store, one.id) for one in wanting[1:]] == [[]] * 9
-    assert await store.logs.last_position() == 1
+    assert await store.logs.last_position() == first.position
 
 
 async def test_a_key_is_taken_in_its_project_only(store: Store) -> None:
@@ -79,7 +82,7 @@ async def test_an_epoch_from_the_future_or_of_nobody_is_refused_too(store: Store
         await session.append(notice("early"))
     with pytest.raises(StaleOwner):
         await Writing(store, "ses_none").append(notice("nowhere"))
-    assert await store.logs.last_position() == 1
+    assert await sequences(store, "ses_a") == [1]
 
 
 async def test_what_was_queued_before_a_claim_is_written_and_what_comes_after_is_not(store: Store) -> None:
@@ -118,7 +121,7 @@ async def test_what_is_pending_when_it_is_closed_is_written(opener: Opener) -> N
     session = await created(store, "ses_a")
     pending = session.append(notice("pending"))
     await store.close()
-    assert (await pending).position == 2
+    assert (await pending).position
     again = await opener()
     assert await sequences(again, "ses_a") == [1, 2]
     await again.close()

@@ -10,8 +10,11 @@ import pytest
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store.errors import KeyTaken
 from ostler.server.store.records import Append, AppendResult, NewSession, SessionSpec, StateChange
-from ostler.server.store.sqlite import queries, statements
+from ostler.server.store.sql.log_queries import last_position
+from ostler.server.store.sql.reading import rows_of
+from ostler.server.store.sqlite import statements
 from ostler.server.store.sqlite.database import Database
+from ostler.server.store.sqlite.dialect import SQLITE
 from ostler.server.store.sqlite.ledger import Ledger
 
 NOW = "2026-11-16T12:00:00.000Z"
@@ -43,11 +46,8 @@ def appended(store: Database, append: Append) -> "asyncio.Future[AppendResult]":
 
 
 async def sequences(store: Database, session_id: str) -> list[int]:
-    def read(connection: sqlite3.Connection) -> list[tuple[int, int]]:
-        query = "SELECT first, last FROM chunks WHERE session = ? ORDER BY last"
-        return connection.execute(query, (session_id,)).fetchall()
-
-    return [number for first, last in await store.read(read) for number in range(first, last + 1)]
+    chunks = await store.read(rows_of("SELECT first, last FROM chunks WHERE session = ? ORDER BY last", session_id))
+    return [number for first, last in chunks for number in range(first, last + 1)]
 
 
 async def test_positions_go_on_without_a_gap_however_many_bursts_are_committed_together(store: Database) -> None:
@@ -56,7 +56,7 @@ async def test_positions_go_on_without_a_gap_however_many_bursts_are_committed_t
     positions = [place.position for place in placed]
     assert positions == list(range(1, 1000))
     assert await sequences(store, "ses_a") == positions
-    assert await store.read(queries.last_position) == 999
+    assert await store.read(last_position(SQLITE)) == 999
 
 
 async def test_a_job_that_fails_takes_no_positions_and_its_neighbours_keep_theirs(store: Database) -> None:
@@ -84,7 +84,7 @@ async def test_a_group_that_cannot_be_committed_leaves_nothing_and_the_next_goes
 
     lost = (appended(store, burst("ses_a", 2)), store.write(broken))
     assert all(isinstance(error, StoreUnavailable) for error in await asyncio.gather(*lost, return_exceptions=True))
-    assert await store.read(queries.last_position) == 1
+    assert await store.read(last_position(SQLITE)) == 1
     with pytest.raises(StoreUnavailable):
         await appended(store, burst("ses_a", 3))
     assert (await appended(store, burst("ses_a", 2))).position == 2

@@ -418,7 +418,9 @@ class StoreUnavailable(OstlerError):
     """Nothing can be written now."""
 
     code, status, title = "store_unavailable", 503, "Cannot write"
-    template = "The server cannot write: {reason}. Nothing was changed. Make room on its disk, then try again."
+    template = (
+        "The server cannot write: {reason}. Nothing was changed. See to its disk or its database, then try again."
+    )
 
 
 class Stopping(OstlerError):

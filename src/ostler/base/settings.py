@@ -119,6 +119,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         int,
         Meta(ge=4096, description="Newest events of a live session kept in memory; older ones come from the store."),
     ] = 2**20
+    database: Annotated[
+        str | None,
+        _about(
+            "PostgreSQL database to use instead of a file in the state folder: postgresql://user:password@host/name."
+        ),
+    ] = None
     database_sync: Annotated[
         Literal["full", "normal"], _about("`full` survives a power cut; `normal` may lose the last moments.")
     ] = "full"
@@ -333,6 +339,9 @@ def _checked(settings: Settings) -> Settings:
 
 
 def _check_addresses(settings: Settings) -> None:
+    if settings.database is not None and not settings.database.startswith(("postgresql://", "postgres://")):
+        reason = "must be the address of a PostgreSQL database: postgresql://user:password@host/name."
+        raise SettingsError(name="database", value="***", reason=reason)
     AddressRules.reading(settings.allowed_addresses)
     try:
         signing.key(settings.webhook_secret)

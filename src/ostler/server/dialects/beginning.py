@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import msgspec
-
 from ostler.base.errors import OstlerError
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
@@ -43,7 +41,8 @@ def _is_used(live: LiveSession) -> bool:
 
 def _change_of(wanted: CreateSession) -> SessionChange:
     """What was wanted of a session that somebody else may have created, or changed, a moment before."""
-    return msgspec.convert(wanted, SessionChange, from_attributes=True)
+    names = SessionChange.__struct_fields__
+    return SessionChange(**{name: getattr(wanted, name) for name in names})
 
 
 async def send(

@@ -23,6 +23,7 @@ LINES = frozenset(
 )
 """Events beside items that a log tells in one line."""
 ITEMS = frozenset({"item.started", "item.completed"})
+_LARGE_BYTES = 4096
 MARKED = LINES | ITEMS | {"artifact.created"}
 """Every event that the outline tells of."""
 
@@ -40,3 +41,8 @@ class Mark(msgspec.Struct, frozen=True):
 def mark_of(sequence: int, kind: str, data: Any, body: bytes, turn_id: str | None) -> Mark | None:
     """What the outline keeps of an event; None for one that it does not tell of."""
     return Mark(sequence, kind, data, body, turn_id) if kind in MARKED else None
+
+
+def stored_body(mark: Mark) -> bytes:
+    """What of an event lies in the outline; a large item is only in the log, where its row leads, and here empty."""
+    return b"" if mark.type in ITEMS and len(mark.body) > _LARGE_BYTES else mark.body

@@ -7,57 +7,14 @@ is older than they are.
 import sqlite3
 from collections.abc import Callable, Iterator
 
-from ostler.server.store.outline import ITEMS, MARKED, Mark, mark_of
+from ostler.server.store.outline import ITEMS, MARKED, Mark, mark_of, stored_body
 from ostler.wire.events import TurnEnded, TurnStarted, UnknownEvent, decode_event
 from ostler.wire.items import Item
 
 _PREFIXES = tuple(b'{"type":"%b"' % kind.encode() for kind in sorted(MARKED))
-_LARGE_BYTES = 4096
 
-TABLES = """
-CREATE TABLE items (
-    session TEXT NOT NULL,
-    first INTEGER NOT NULL,
-    last INTEGER NOT NULL,
-    number INTEGER,
-    item_id TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    is_open INTEGER NOT NULL,
-    turn_id TEXT,
-    body BLOB NOT NULL,
-    PRIMARY KEY (session, first)
-) WITHOUT ROWID;
-CREATE UNIQUE INDEX items_by_number ON items (session, number);
-CREATE INDEX items_by_id ON items (session, item_id);
-CREATE INDEX items_by_last ON items (session, last);
-CREATE INDEX items_said ON items (session, last) WHERE kind = 'message' AND number IS NOT NULL;
-CREATE TABLE lines (
-    session TEXT NOT NULL,
-    sequence INTEGER NOT NULL,
-    body BLOB NOT NULL,
-    PRIMARY KEY (session, sequence)
-) WITHOUT ROWID;
-CREATE TABLE artifacts (
-    session TEXT NOT NULL,
-    sequence INTEGER NOT NULL,
-    path TEXT NOT NULL,
-    is_newest INTEGER NOT NULL,
-    body BLOB NOT NULL,
-    PRIMARY KEY (session, sequence)
-) WITHOUT ROWID;
-CREATE INDEX artifacts_by_path ON artifacts (session, path, sequence);
-CREATE INDEX artifacts_newest ON artifacts (session, sequence) WHERE is_newest;
-CREATE INDEX turns_by_place ON turns (session, json_extract(CAST(turn AS TEXT), '$.first_sequence'));
-CREATE INDEX turns_by_id ON turns (session, json_extract(CAST(turn AS TEXT), '$.turn_id'));
-CREATE INDEX turns_branching ON turns (session, number) WHERE json_extract(CAST(turn AS TEXT), '$.after') IS NOT NULL;
-"""
 KEYS = {"items": "first", "lines": "sequence", "artifacts": "sequence"}
 """The tables, each with the column that tells the rows of one session apart."""
-
-
-def stored_body(mark: Mark) -> bytes:
-    """What of an event lies in the outline; a large item is only in the log, where its row leads, and here empty."""
-    return b"" if mark.type in ITEMS and len(mark.body) > _LARGE_BYTES else mark.body
 
 
 def write(connection: sqlite3.Connection, session_id: str, mark: Mark) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store.errors import KeyTaken, StaleOwner
+from ostler.server.store.outline import stored_body
 from ostler.server.store.records import (
     DONE,
     Append,
@@ -102,7 +103,7 @@ def append_burst(ledger: Ledger, append: Append) -> AppendResult:
     _upsert_projections(ledger, append)
     if append.done is not None:
         _insert_done(ledger, append.done)
-    return AppendResult(position, size + sum(len(outline.stored_body(mark)) for mark in append.marks))
+    return AppendResult(position, size + sum(len(stored_body(mark)) for mark in append.marks))
 
 
 def _update_session(connection: sqlite3.Connection, append: Append) -> None:

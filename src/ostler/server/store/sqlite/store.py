@@ -1,17 +1,20 @@
 """The verbs of the store, each with the statement or query that does it; `store/protocol.py` says what they mean."""
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store.protocol import Logs
-from ostler.server.store.sqlite import queries, statements
+from ostler.server.store.sql import log_queries, queries
+from ostler.server.store.sql.reading import Query, values_of
+from ostler.server.store.sql.schema import SCHEMA_VERSION
+from ostler.server.store.sqlite import statements
 from ostler.server.store.sqlite.database import Database
+from ostler.server.store.sqlite.dialect import SQLITE
 from ostler.server.store.sqlite.ledger import Ledger
-from ostler.server.store.sqlite.schema import SCHEMA_VERSION
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,11 +27,9 @@ class _Verbs:
         self._database = database
 
 
-def _reads(
-    query: Callable[Concatenate[sqlite3.Connection, P], T],
-) -> Callable[Concatenate[_Verbs, P], Coroutine[Any, Any, T]]:
+def _reads(query: Callable[P, Query[T]]) -> Callable[Concatenate[_Verbs, P], Coroutine[Any, Any, T]]:
     async def verb(self: _Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._database.read(query, *args, **kwargs)
+        return await self._database.read(query(*args, **kwargs))
 
     return verb
 
@@ -45,25 +46,25 @@ def _writes(
 class SqliteLogs(_Verbs):
     """The logs of the sessions in one database."""
 
-    events = _reads(queries.session_events)
-    project_events = _reads(queries.project_events)
-    last_position = _reads(queries.last_position)
-    size = _reads(queries.log_size)
-    last_step = _reads(queries.last_step)
-    items_after = _reads(queries.items_after)
-    items_before = _reads(queries.items_before)
-    items_since = _reads(queries.items_since)
-    messages_after = _reads(queries.messages_after)
-    lines = _reads(queries.newest_lines)
-    artifacts = _reads(queries.newest_artifacts)
-    snapshots = _reads(queries.session_snapshots)
-    turns = _reads(queries.session_turns)
-    find_turn = _reads(queries.find_turn)
-    turn_around = _reads(queries.turn_around)
-    branching_turns = _reads(queries.branching_turns)
-    turns_within = _reads(queries.turns_within)
-    find_ask = _reads(queries.find_ask)
-    asks = _reads(queries.list_asks)
+    events = _reads(log_queries.session_events)
+    project_events = _reads(partial(log_queries.project_events, SQLITE))
+    last_position = _reads(partial(log_queries.last_position, SQLITE))
+    size = _reads(log_queries.log_size)
+    last_step = _reads(log_queries.last_step)
+    items_after = _reads(log_queries.items_after)
+    items_before = _reads(log_queries.items_before)
+    items_since = _reads(log_queries.items_since)
+    messages_after = _reads(log_queries.messages_after)
+    lines = _reads(log_queries.newest_lines)
+    artifacts = _reads(log_queries.newest_artifacts)
+    snapshots = _reads(log_queries.session_snapshots)
+    turns = _reads(log_queries.session_turns)
+    find_turn = _reads(partial(log_queries.find_turn, SQLITE))
+    turn_around = _reads(partial(log_queries.turn_around, SQLITE))
+    branching_turns = _reads(partial(log_queries.branching_turns, SQLITE))
+    turns_within = _reads(log_queries.turns_within)
+    find_ask = _reads(log_queries.find_ask)
+    asks = _reads(log_queries.list_asks)
 
 
 class SqliteStore(_Verbs):
@@ -92,14 +93,14 @@ class SqliteStore(_Verbs):
     deleted_with_events = _reads(queries.deleted_with_events)
     was_deleted = _reads(queries.was_deleted)
     find_session = _reads(queries.find_session)
-    find_branches = _reads(queries.find_branches)
-    page_sessions = _reads(queries.page_sessions)
+    find_branches = _reads(partial(queries.find_branches, SQLITE))
+    page_sessions = _reads(partial(queries.page_sessions, SQLITE))
     unfinished_sessions = _reads(queries.unfinished_sessions)
     ended_with_workspace = _reads(queries.ended_with_workspace)
     session_ids = _reads(queries.session_ids)
     workspaces_in_use = _reads(queries.workspaces_in_use)
     count_by_status = _reads(queries.count_by_status)
-    count_by_project = _reads(queries.count_by_project)
+    count_by_project = _reads(partial(queries.count_by_project, SQLITE))
     uncalled_webhooks = _reads(queries.uncalled_webhooks)
     forget_webhook = _writes(statements.forget_webhook)
     find_response = _reads(queries.find_response)
@@ -111,7 +112,8 @@ class SqliteStore(_Verbs):
         try:
             return await self._database.write(statements.claim, owner, session_ids)
         except StoreUnavailable:
-            return await self._database.read(queries.newest_epoch)
+            (epoch,) = await self._database.read(values_of("SELECT value FROM counters WHERE name = 'epoch'"))
+            return int(epoch)
 
     @property
     def bytes_read(self) -> int:

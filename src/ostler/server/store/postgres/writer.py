@@ -1,0 +1,157 @@
+"""The one writer of a server: it commits whatever has piled up since its last commit, in one transaction."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeVar
+
+import asyncpg
+
+from ostler.base.errors import OstlerError, StoreUnavailable
+from ostler.base.failpoints import failpoint
+from ostler.base.logs import Log
+from ostler.base.retry import delays
+from ostler.server.store.errors import Refused
+from ostler.server.store.postgres.connecting import FAILURES, connect, passes
+from ostler.server.store.postgres.dialect import EVENT_BITS
+from ostler.server.store.postgres.transaction import Transaction
+from ostler.server.store.records import Append
+
+log = Log(__name__)
+T = TypeVar("T")
+Work = Callable[[Transaction], Awaitable[T]]
+_FIRST_DELAY, _LONGEST_DELAY = 0.05, 2.0
+_MOST_EVENTS = 2 ** (EVENT_BITS - 1)
+_MOST_REMEMBERED = 4096
+
+
+class Job(NamedTuple):
+    """Something to write."""
+
+    work: Work[Any]
+    append: Append | None
+    future: "asyncio.Future[Any]"
+
+
+Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
+
+
+class Writer:
+    """Runs jobs in the order they were submitted; a job's future is done only after its commit.
+
+    While the database is away, jobs wait for `patience` seconds. A commit whose answer was lost is tried again as well:
+    what it wrote is found then, not written twice.
+    """
+
+    def __init__(self, url: str, patience: float) -> None:
+        self._url = url
+        self._patience = patience
+        self._loop = asyncio.get_running_loop()
+        self._connection: asyncpg.Connection | None = None
+        self._lasts: dict[str, tuple[int, int]] = {}
+        self._jobs: list[Job] = []
+        self._wake = asyncio.Event()
+        self._is_closing = False
+        self.problem: str | None = None
+        """Why the last jobs could not be written."""
+        self._task = asyncio.create_task(self._run(), name="ostler-writer")
+
+    def submit(self, work: Work[T], append: Append | None = None) -> "asyncio.Future[T]":
+        """Queue a job; it becomes durable together with its group, or not at all."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._jobs.append(Job(work, append, future))
+        self._wake.set()
+        return future
+
+    async def close(self) -> None:
+        """Finish everything submitted so far, as far as the database can be reached."""
+        self._is_closing = True
+        self._wake.set()
+        await self._task
+        await self._drop()
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._jobs:
+                _settle(await self._written(self._next_group()))
+            if self._is_closing:
+                return
+
+    def _next_group(self) -> list[Job]:
+        """What has piled up, as far as its events can be numbered in one transaction."""
+        events = 0
+        for count, job in enumerate(self._jobs):
+            events += len(job.append.events) if job.append is not None else 0
+            if events > _MOST_EVENTS and count:
+                break
+        else:
+            count = len(self._jobs)
+        group, self._jobs = self._jobs[:count], self._jobs[count:]
+        return group
+
+    async def _written(self, group: list[Job]) -> list[Outcome]:
+        waits = delays(_FIRST_DELAY, _LONGEST_DELAY, within=1.0 if self._is_closing else self._patience)
+        while True:
+            try:
+                outcomes = await self._attempt(group)
+            except FAILURES as error:
+                await self._drop()
+                self._note(error, group)
+                if not passes(error) and len(group) > 1:  # it is about one of them, and the others must not suffer
+                    return [outcome for job in group for outcome in await self._written([job])]
+                if not passes(error) or (wait := next(waits, None)) is None:
+                    return self._refused(group)
+                await asyncio.sleep(wait)
+            else:
+                self.problem = None
+                return outcomes
+
+    def _note(self, error: BaseException, group: list[Job]) -> None:
+        reason = str(error) or type(error).__name__
+        if self.problem is None:
+            log.error("store.commit_failed", reason=reason, jobs=len(group))
+        self.problem = reason
+
+    def _refused(self, group: list[Job]) -> list[Outcome]:
+        return [(job.future, None, StoreUnavailable(reason=self.problem)) for job in group]
+
+    async def _attempt(self, group: list[Job]) -> list[Outcome]:
+        """Write a group in one transaction; nothing of it is there if this fails, or all of it."""
+        if self._connection is None:
+            self._connection = await connect(self._url)
+        connection = self._connection
+        async with connection.transaction():
+            transaction = Transaction(connection, self._lasts)
+            await transaction.begin(job.append.session_id for job in group if job.append is not None)
+            outcomes = [await _outcome(job, transaction) for job in group]
+            await transaction.flush()
+            failpoint("commit.before", asyncpg.PostgresConnectionError)
+        failpoint("commit.after")
+        if len(self._lasts) > _MOST_REMEMBERED:
+            self._lasts.clear()
+        return outcomes
+
+    async def _drop(self) -> None:
+        """Let go of the connection, and of what was known by it."""
+        self._lasts.clear()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()
+
+
+async def _outcome(job: Job, transaction: Transaction) -> Outcome:
+    try:
+        return job.future, await job.work(transaction), None
+    except (OstlerError, Refused) as error:  # decided before it wrote anything
+        return job.future, None, error
+
+
+def _settle(outcomes: list[Outcome]) -> None:
+    for future, result, error in outcomes:
+        if future.cancelled():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)

@@ -1,0 +1,1 @@
+"""What the SQL stores share: the reads, and the schema as one list of migrations."""

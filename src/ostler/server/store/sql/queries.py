@@ -1,0 +1,180 @@
+"""Everything that is read of sessions, and of the store itself."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from ostler.server.store.records import SessionFilter, SessionRecord, SessionSpec, StoredResponse
+from ostler.server.store.sql.reading import Dialect, Query, Row, row_of, rows_of, values_of
+
+_COLUMNS = (
+    "id, project, key, agent, status, title, labels, created_at, updated_at, spec, state, "
+    "(SELECT MAX(last) FROM chunks WHERE session = sessions.id)"
+)
+_PAGE_ROWS = 256
+_spec = msgspec.json.Decoder(SessionSpec)
+_labels = msgspec.json.Decoder(dict[str, str])
+
+
+def find_session(project: str, id_or_key: str) -> Query[SessionRecord | None]:
+    """A session by id or, failing that, by key; never one of another project."""
+    query = f"SELECT {_COLUMNS} FROM sessions WHERE project = ? AND (id = ? OR key = ?) ORDER BY id = ? DESC LIMIT 1"  # noqa: S608  fixed columns
+    row = yield from row_of(query, project, id_or_key, id_or_key, id_or_key)
+    return _record(row) if row else None
+
+
+def find_branches(
+    dialect: Dialect, project: str, parent: str, keys: tuple[str, str], limit: int
+) -> Query[tuple[list[SessionRecord], int]]:
+    """The newest sessions with the label `forked_from` of that parent whose keys lie between two, and how many
+    sessions have such keys."""
+    between = "FROM sessions WHERE project = ? AND key > ? AND key < ?"
+    (taken,) = yield from values_of(f"SELECT COUNT(*) {between}", project, *keys)
+    query = f"SELECT {_COLUMNS} {between} AND {dialect.has_label} ORDER BY id DESC LIMIT ?"
+    rows = yield from rows_of(query, project, *keys, "forked_from", parent, limit)
+    return [_record(row) for row in rows], int(taken)
+
+
+def was_deleted(project: str, id_or_key: str) -> Query[bool]:
+    """Whether such a session once existed."""
+    query = "SELECT 1 FROM deleted_sessions WHERE project = ? AND (id = ? OR key = ?)"
+    return (yield from row_of(query, project, id_or_key, id_or_key)) is not None
+
+
+def page_sessions(dialect: Dialect, wanted: SessionFilter) -> Query[tuple[list[SessionRecord], int]]:
+    """One page of sessions, newest first, and how many there are in all."""
+    where, values = _conditions(dialect, wanted)
+    (total,) = yield from values_of(f"SELECT COUNT(*) FROM sessions WHERE {where}", *values)  # noqa: S608  fixed words
+    page = f"SELECT id FROM sessions WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?"  # noqa: S608  fixed words
+    rows = yield from rows_of(  # ids are sorted first, so that only the rows of the page are read
+        f"SELECT {_COLUMNS} FROM sessions WHERE id IN ({page}) ORDER BY id DESC",  # noqa: S608  fixed words
+        *values,
+        wanted.per_page,
+        (wanted.page - 1) * wanted.per_page,
+    )
+    return [_record(row) for row in rows], int(total)
+
+
+def _conditions(dialect: Dialect, wanted: SessionFilter) -> tuple[str, list[Any]]:
+    where, values = ["project = ?"], [wanted.project]
+    if wanted.statuses:
+        where.append(f"status IN {_marks(wanted.statuses)}")
+        values.extend(wanted.statuses)
+    if wanted.agent:
+        where.append("agent = ?")
+        values.append(wanted.agent)
+    for name, value in wanted.labels.items():
+        may_lack = name in wanted.unlabelled
+        where.append(f"({dialect.has_label} OR {dialect.lacks_label})" if may_lack else dialect.has_label)
+        values.extend((name, value, name) if may_lack else (name, value))
+    if wanted.text:
+        where.append(f"({dialect.contains.format('title')} OR {dialect.contains.format('key')})")
+        values.extend((wanted.text, wanted.text))
+    if wanted.project_id:
+        where.append(f"coalesce({dialect.task_project}, project) = ?")
+        values.append(wanted.project_id)
+    if wanted.tenant_id:
+        where.append(f"coalesce({dialect.task_tenant}, 'default') = ?")
+        values.append(wanted.tenant_id)
+    if wanted.only_tasks:
+        where.append(dialect.is_task)
+    return " AND ".join(where), values
+
+
+def _marks(values: Iterable[str]) -> str:
+    return f"({','.join('?' for _ in values)})"
+
+
+def unfinished_sessions(terminal: Iterable[str], wanted: Callable[[str, bytes], bool]) -> Query[list[SessionRecord]]:
+    """The sessions that are not over and are wanted, by id and state; those that sleep are passed by in pages."""
+    over = tuple(terminal)
+    page = f"SELECT id, state FROM sessions WHERE status NOT IN {_marks(over)} AND id > ? ORDER BY id LIMIT ?"  # noqa: S608  only marks
+    one = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608  fixed columns
+    found: list[SessionRecord] = []
+    last = ""
+    while rows := (yield from rows_of(page, *over, last, _PAGE_ROWS)):
+        for id_, state in rows:
+            if wanted(id_, state) and (row := (yield from row_of(one, id_))) is not None:
+                found.append(_record(row))
+        last = rows[-1][0]
+    return found
+
+
+def deleted_with_events() -> Query[list[str]]:
+    """Deleted sessions whose events have not all been cleared."""
+    return (
+        yield from values_of(
+            "SELECT id FROM deleted_sessions WHERE EXISTS (SELECT 1 FROM chunks WHERE session = deleted_sessions.id)"
+        )
+    )
+
+
+def count_by_status() -> Query[dict[str, int]]:
+    """How many sessions have each status."""
+    rows = yield from rows_of("SELECT status, COUNT(*) FROM sessions GROUP BY status")
+    return dict(rows)
+
+
+def count_by_project(dialect: Dialect, project: str) -> Query[dict[str, int]]:
+    """How many sessions there are by what their tasks call their project."""
+    name = f"coalesce({dialect.task_project}, project)"
+    rows = yield from rows_of(f"SELECT {name}, COUNT(*) FROM sessions WHERE project = ? GROUP BY {name}", project)  # noqa: S608  fixed words
+    return {project: 0, **dict(rows)}
+
+
+def session_ids() -> Query[set[str]]:
+    """Every session there is."""
+    return set((yield from values_of("SELECT id FROM sessions")))
+
+
+def workspaces_in_use() -> Query[set[str]]:
+    """The workspaces that sessions have."""
+    return set((yield from values_of("SELECT workspace FROM sessions WHERE workspace IS NOT NULL")))
+
+
+def ended_with_workspace(statuses: Iterable[str]) -> Query[list[SessionRecord]]:
+    """The sessions with one of these statuses whose workspaces are there."""
+    wanted = tuple(statuses)
+    query = f"SELECT {_COLUMNS} FROM sessions WHERE workspace IS NOT NULL AND status IN {_marks(wanted)}"  # noqa: S608  fixed columns
+    rows = yield from rows_of(query, *wanted)
+    return [_record(row) for row in rows]
+
+
+def uncalled_webhooks(statuses: Iterable[str]) -> Query[list[tuple[SessionRecord, frozenset[int]]]]:
+    """The sessions with one of these statuses whose webhooks were not all called, and which those are."""
+    numbers: defaultdict[str, set[int]] = defaultdict(set)
+    for session, number in (yield from rows_of("SELECT session, number FROM webhooks")):
+        numbers[session].add(number)
+    wanted = set(statuses)
+    query = f"SELECT {_COLUMNS} FROM sessions WHERE id IN (SELECT session FROM webhooks) ORDER BY id"  # noqa: S608  fixed columns
+    records = [_record(row) for row in (yield from rows_of(query))]
+    return [(record, frozenset(numbers[record.id])) for record in records if record.status in wanted]
+
+
+def find_response(scope: str, key: str) -> Query[StoredResponse | None]:
+    """The answer given before to this Idempotency-Key."""
+    query = "SELECT fingerprint, status, headers, body FROM idempotency WHERE scope = ? AND key = ?"
+    row = yield from row_of(query, scope, key)
+    if row is None:
+        return None
+    headers = msgspec.msgpack.decode(row[2], type=list[tuple[bytes, bytes]])
+    return StoredResponse(fingerprint=row[0], status=row[1], headers=headers, body=row[3])
+
+
+def _record(row: Row) -> SessionRecord:
+    return SessionRecord(
+        id=row[0],
+        project=row[1],
+        key=row[2],
+        agent=row[3],
+        status=row[4],
+        title=row[5],
+        labels=_labels.decode(row[6]),
+        created_at=row[7],
+        updated_at=row[8],
+        spec=_spec.decode(row[9]),
+        state=row[10],
+        last_sequence=row[11] or 0,
+    )

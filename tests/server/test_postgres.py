@@ -1,0 +1,88 @@
+"""A server whose store is a PostgreSQL that somebody may stop at any time."""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.databases import Cluster, running_cluster
+from tests.server.talk import Event, Talk
+from tests.serving import OSTLER, RunningServer, clean_env, running_server, wait_until
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory(prefix="ostler-pg-") as folder, running_cluster(Path(folder)) as running:
+        yield running
+
+
+@pytest.fixture
+def database(cluster: Cluster) -> tuple[str, str]:
+    return "--database", cluster.new_database()
+
+
+def client_of(server: RunningServer) -> httpx.Client:
+    return httpx.Client(base_url=f"{server.url}/api/v1", timeout=120)
+
+
+def words_of(events: list[Event]) -> list[str]:
+    return [event["data"]["delta"]["text"].strip() for event in events if event["type"] == "item.delta"]
+
+
+def test_a_session_works_and_is_there_after_a_kill(state_dir: Path, database: tuple[str, str]) -> None:
+    with running_server(state_dir, *database) as server, client_of(server) as api:
+        talk = Talk(api, title="kept", labels={"team": "one"})
+        talk.turn("mock: say hello")
+        talk.send("mock: stream 200 words 100/s")
+        talk.until(lambda event: event["type"] == "item.delta")
+        server.process.kill()
+        server.process.wait()
+    with running_server(state_dir, *database) as server, client_of(server) as api:
+        talk.api = api
+        talk.until_type("turn.ended")
+        assert " ".join(words_of(talk.events)).split()[-200:] == [f"w{number}" for number in range(1, 201)]
+        assert [event["sequence"] for event in talk.events] == list(range(1, len(talk.events) + 1))
+        found = api.get("/sessions", params={"label": "team=one", "q": "KEPT"}).json()
+        assert [session["id"] for session in found["items"]] == [talk.id]
+        assert talk.turn("mock: say again")[-1]["data"]["outcome"] == "completed"
+        assert api.delete(f"/sessions/{talk.id}").status_code == 204
+        assert api.get(f"/sessions/{talk.id}").status_code in {404, 410}
+    assert (state_dir / "ostler.db").stat().st_size == 0
+
+
+def test_the_agent_works_on_while_the_database_is_away_and_nothing_is_lost(
+    state_dir: Path, cluster: Cluster, database: tuple[str, str]
+) -> None:
+    with running_server(state_dir, *database) as server, client_of(server) as api:
+        talk = Talk(api)
+        talk.send("mock: stream 300 words 60/s")
+        talk.until(lambda event: event["type"] == "item.delta")
+        cluster.stop()
+        wait_until(lambda: api.get("/readyz").status_code == 503, what="the server did not notice")
+        cluster.start()
+        talk.until_type("turn.ended")
+        assert " ".join(words_of(talk.events)).split() == [f"w{number}" for number in range(1, 301)]
+        assert [event["sequence"] for event in talk.events] == list(range(1, len(talk.events) + 1))
+        wait_until(lambda: api.get("/readyz").status_code == 200, what="the server did not recover")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("mysql://host/name", "must be the address of a PostgreSQL database"),
+        ("postgresql://me:secret@127.0.0.1:9/none", "cannot be reached"),
+    ],
+)
+def test_an_address_that_cannot_be_is_refused_in_one_line(state_dir: Path, address: str, said: str) -> None:
+    state_dir.mkdir()
+    command = [*OSTLER, "serve", "--port", "0", "--state-dir", str(state_dir), "--database", address]
+    done = subprocess.run(
+        command, env=clean_env(state_dir, {}), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "secret" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,122 @@
+"""What only a database that can go away promises."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from ostler.base.errors import SettingsError, StoreUnavailable
+from ostler.server.store.postgres.connecting import options_of, shown
+from ostler.server.store.postgres.store import PostgresStore
+from ostler.server.store.records import StoredResponse
+from tests.databases import Cluster, running_cluster
+from tests.store.writing import Writing, change, created, made, notice, sequences
+
+
+@pytest.fixture(scope="module")
+def own_cluster() -> Iterator[Cluster]:
+    """One that may be stopped."""
+    with tempfile.TemporaryDirectory(prefix="ostler-pg-") as folder, running_cluster(Path(folder)) as running:
+        yield running
+
+
+@pytest.fixture
+async def store(own_cluster: Cluster, tmp_path: Path) -> AsyncIterator[PostgresStore]:
+    store = await PostgresStore.open(own_cluster.new_database(), tmp_path, boot="now")
+    yield store
+    await store.close()
+
+
+async def test_while_it_is_away_appends_and_reads_wait_and_nothing_is_lost_or_doubled(
+    store: PostgresStore, own_cluster: Cluster
+) -> None:
+    session = await created(store, "ses_a")
+    before = [session.append(notice(f"before {number}")) for number in range(50)]
+    await asyncio.to_thread(own_cluster.stop)
+    during = [session.append(notice(f"during {number}")) for number in range(50)]
+    read = asyncio.create_task(store.logs.last_position())
+    await asyncio.sleep(0)
+    await asyncio.to_thread(own_cluster.start)
+    placed = await asyncio.gather(*before, *during)
+    assert [place.position for place in placed] == sorted({place.position for place in placed})
+    assert await sequences(store, "ses_a") == list(range(1, 102))
+    assert await read <= placed[-1].position
+    assert await store.problem() is None
+
+
+async def test_a_commit_whose_answer_was_lost_is_found_again_and_not_written_twice(
+    own_cluster: Cluster, tmp_path: Path
+) -> None:
+    url = own_cluster.new_database()
+    store = await PostgresStore.open(url, tmp_path, boot="now")
+    session = await created(store, "ses_a")
+    burst = session.burst(notice("once"), made("a.txt"))
+    first = await store.append(burst)
+    assert await store.append(burst) == first
+    new = Writing(store, "ses_b")
+    assert await new.create("key") == await Writing(store, "ses_b").create("key")
+    assert await sequences(store, "ses_a") == [1, 2, 3]
+    assert await sequences(store, "ses_b") == [1]
+    session.last = 1
+    with pytest.raises(StoreUnavailable):
+        await session.append(notice("another"), made("a.txt"))
+    await store.close()
+
+
+async def test_what_one_writer_cannot_write_does_not_hinder_the_others(store: PostgresStore) -> None:
+    one, two = await created(store, "ses_a"), await created(store, "ses_b")
+    lone = "\ud800"
+    outcomes = await asyncio.gather(
+        one.append(notice("fine")),
+        store.remember_response("scope", lone, StoredResponse(fingerprint="", status=0, headers=[], body=b"")),
+        two.append(notice("fine")),
+        return_exceptions=True,
+    )
+    assert [type(outcome).__name__ for outcome in outcomes] == ["AppendResult", "StoreUnavailable", "AppendResult"]
+
+
+async def test_texts_with_a_nul_are_stored_too(store: PostgresStore) -> None:
+    session = await created(store, "ses_a", first=change(title="a\0b", labels={"n\0": "v\0"}))
+    await session.append(made("a\0.txt"), change=change(title="c\0d", labels={"n\0": "v\0"}))
+    found = await store.find_session("default", "ses_a")
+    assert found is not None
+    assert found.title == "c\ufffdd"
+    assert await store.find_session("default", "\0") is None
+
+
+async def test_of_two_servers_the_project_is_read_in_an_order_that_never_changes(
+    own_cluster: Cluster, tmp_path: Path
+) -> None:
+    """A position that is still being written holds back those after it: who follows by position misses nothing."""
+    url = own_cluster.new_database()
+    store = await PostgresStore.open(url, tmp_path, boot="now")
+    session = await created(store, "ses_a")
+    other = await asyncpg.connect(url)
+    transaction = other.transaction()
+    await transaction.start()
+    await other.execute("INSERT INTO lines VALUES ('ses_x', 1, '')")
+    await session.append(notice("after the other began"))
+    assert len(await store.logs.project_events("default", 0, 10, 2**20)) == 1
+    await transaction.commit()
+    assert len(await store.logs.project_events("default", 0, 10, 2**20)) == 2
+    await other.close()
+    await store.close()
+
+
+async def test_a_database_that_cannot_be_reached_is_named_without_its_password(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as caught:
+        await PostgresStore.open("postgresql://me:secret@127.0.0.1:9/ostler", tmp_path, boot="now")
+    assert "postgresql://me:***@127.0.0.1:9/ostler" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_address_says_whether_a_pooler_is_between() -> None:
+    assert options_of("postgresql://h/db?pgbouncer=true&sslmode=require") == (
+        "postgresql://h/db?sslmode=require",
+        {"statement_cache_size": 0},
+    )
+    assert options_of("postgresql://h/db") == ("postgresql://h/db", {})
+    assert shown("postgresql://h/db") == "postgresql://h/db"
