@@ -55,8 +55,8 @@ from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.directory import SessionLimits
 from ostler.server.sessions.service import Sessions
+from ostler.server.store.opening import open_store
 from ostler.server.store.protocol import Store
-from ostler.server.store.sqlite.store import SqliteStore
 from ostler.server.tasks.pipeline import Pipeline
 from ostler.server.tasks.retention import Keep, Retention
 from ostler.server.tasks.uploads import Uploads
@@ -98,7 +98,7 @@ async def _serve(settings: Settings) -> None:
     listener = _listen(settings)
     _close_state(settings.state_dir)
     minder = Minder(os.environ)
-    store = await _store(settings)
+    store = await open_store(settings, boot())
     workspaces = await _workspaces(settings)
     runner = _runner(settings, workspaces)
     webhooks = Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
@@ -116,14 +116,6 @@ async def _serve(settings: Settings) -> None:
         await _bounded(workspaces.close(), _STOP_WORKSPACES_SECONDS, "workspaces")
         await store.close()
         minder.close()
-
-
-async def _store(settings: Settings) -> Store:
-    if settings.database is None:
-        return await SqliteStore.open(settings.state_dir / "ostler.db", sync=settings.database_sync, boot=boot())
-    from ostler.server.store.postgres.store import PostgresStore  # noqa: PLC0415  its driver is for those who use it
-
-    return await PostgresStore.open(settings.database, settings.state_dir, boot=boot())
 
 
 def _close_state(folder: Path) -> None:

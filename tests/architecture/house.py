@@ -49,15 +49,20 @@ FLOORS: dict[str, tuple[str, ...]] = {
 }
 """Which of its sibling folders a folder inside a part may import."""
 
-HIDDEN: dict[str, tuple[str, ...]] = {"ostler.server.store.sqlite": ("ostler.app",)}
+HIDDEN: dict[str, tuple[str, ...]] = {
+    "ostler.server.store.sqlite": ("ostler.server.store.opening",),
+    "ostler.server.store.postgres": ("ostler.server.store.opening",),
+    "ostler.server.store.sql": ("ostler.server.store.sqlite", "ostler.server.store.postgres"),
+}
 """Folders that nobody but themselves and these modules may import."""
 
 SQL: tuple[str, ...] = (
     "ostler.server.store.sqlite.",
+    "ostler.server.store.postgres.",
     "ostler.cli.commands.doctor",  # looks at a database that no server may have open
     "ostler.runner.runtimes.home_copy",  # copies the databases of agents
 )
-"""Where `sqlite3` is known."""
+"""Where the drivers of databases are known."""
 
 PRIVATE_TO_SESSIONS = frozenset({"log", "feed", "spec"})
 """Attributes of a session that only its own folder uses: what others need of it has a name of its own."""

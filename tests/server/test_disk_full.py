@@ -35,7 +35,7 @@ def disk(state_dir: Path) -> Iterator[SmallDisk]:
 def assert_refused(answer: httpx.Response) -> None:
     problem = answer.json()
     assert (answer.status_code, problem["status"], problem["code"]) == (503, 503, "store_unavailable")
-    assert problem["detail"].endswith("Nothing was changed. See to its disk or its database, then try again.")
+    assert problem["detail"].endswith("Nothing was changed. See to its disk or database and try again.")
     assert answer.headers["retry-after"] == "1"
 
 

@@ -418,9 +418,7 @@ class StoreUnavailable(OstlerError):
     """Nothing can be written now."""
 
     code, status, title = "store_unavailable", 503, "Cannot write"
-    template = (
-        "The server cannot write: {reason}. Nothing was changed. See to its disk or its database, then try again."
-    )
+    template = "The server cannot write: {reason}. Nothing was changed. See to its disk or database and try again."
 
 
 class Stopping(OstlerError):
