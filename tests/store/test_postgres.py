@@ -106,6 +106,23 @@ async def test_of_two_servers_the_project_is_read_in_an_order_that_never_changes
     await store.close()
 
 
+async def test_positions_go_on_in_a_postgres_that_counts_its_transactions_anew(
+    own_cluster: Cluster, tmp_path: Path
+) -> None:
+    url = own_cluster.new_database()
+    store = await PostgresStore.open(url, tmp_path, boot="now")
+    session = await created(store, "ses_a")
+    await store.close()
+    restored = await asyncpg.connect(url)
+    await restored.execute("UPDATE chunks SET position = position + (1 << 40)")
+    last = await restored.fetchval("SELECT max(position) FROM chunks")
+    await restored.close()
+    store = session.store = await PostgresStore.open(url, tmp_path, boot="now")
+    assert (await session.append(notice("later"))).position > last
+    assert len(await store.logs.project_events("default", 0, 10, 2**20)) == 2
+    await store.close()
+
+
 async def test_a_database_that_cannot_be_reached_is_named_without_its_password(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         await PostgresStore.open("postgresql://me:secret@127.0.0.1:9/ostler", tmp_path, boot="now")

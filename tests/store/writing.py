@@ -64,7 +64,7 @@ class Writing:
         self.id = session_id
         self.epoch = epoch
         self.last = 0
-        self._store = store
+        self.store = store
 
     def burst(self, *happened: Happened, **more: Any) -> Append:
         """The next events, not yet appended; a new session needs a change."""
@@ -87,7 +87,7 @@ class Writing:
         )
 
     def append(self, *happened: Happened, **more: Any) -> "asyncio.Future[AppendResult]":
-        return self._store.append(self.burst(*happened, **more))
+        return self.store.append(self.burst(*happened, **more))
 
     def create(
         self,
@@ -107,7 +107,7 @@ class Writing:
             created_at=NOW,
             spec=msgspec.structs.replace(SPEC, task=task),
         )
-        return self._store.create_session(new, self.burst(notice("created"), change=first or change()), "server")
+        return self.store.create_session(new, self.burst(notice("created"), change=first or change()), "server")
 
     def _event(self, number: int, kind: str, data: Any) -> bytes:
         event = EVENTS[

@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import asyncpg
 
 from ostler.base.errors import DatabaseTooNew, SettingsError
+from ostler.server.store.postgres.dialect import EVENT_BITS, FIRST_OF_TRANSACTION
 from ostler.server.store.sql.schema import MIGRATIONS, SCHEMA_VERSION
 
 _CONNECT_SECONDS = 10
@@ -12,6 +13,13 @@ _STATEMENT_SECONDS = 60
 _OLDEST = 13
 _POOLED = "pgbouncer"
 _MIGRATING = 0x05731E5  # any number of ours: one server migrates, the others wait for it
+# A PostgreSQL that a dump was restored into counts its transactions anew: ours go on above the positions there are.
+_GO_ON = f"""
+UPDATE counters SET value = value + ahead.transactions FROM (
+    SELECT (coalesce(max(position), 0) - {FIRST_OF_TRANSACTION.format("pg_current_xact_id()")} >> {EVENT_BITS}) + 1
+    AS transactions FROM chunks
+) AS ahead WHERE name = 'transactions' AND ahead.transactions > 0
+"""  # noqa: S608  fixed words
 _LOST = (
     OSError,
     TimeoutError,
@@ -81,13 +89,13 @@ async def _migrate(connection: asyncpg.Connection, name: str) -> None:
         found = await connection.fetchval("SELECT version FROM schema_version") or 0
         if found > SCHEMA_VERSION:
             raise DatabaseTooNew(path=name, found=found, known=SCHEMA_VERSION)
-        if found == SCHEMA_VERSION:
-            return
         for migration in MIGRATIONS[found:]:
             if migration.postgres:
                 await connection.execute(migration.postgres)
-        await connection.execute("DELETE FROM schema_version")
-        await connection.execute("INSERT INTO schema_version VALUES ($1)", SCHEMA_VERSION)
+        if found != SCHEMA_VERSION:
+            await connection.execute("DELETE FROM schema_version")
+            await connection.execute("INSERT INTO schema_version VALUES ($1)", SCHEMA_VERSION)
+        await connection.execute(_GO_ON)
 
 
 def shown(url: str) -> str:
