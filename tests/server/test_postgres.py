@@ -69,6 +69,20 @@ def test_the_agent_works_on_while_the_database_is_away_and_nothing_is_lost(
         wait_until(lambda: api.get("/readyz").status_code == 200, what="the server did not recover")
 
 
+def test_doctor_looks_at_the_database_of_the_settings(
+    state_dir: Path, cluster: Cluster, database: tuple[str, str]
+) -> None:
+    state_dir.mkdir()
+
+    def doctor(address: str) -> str:
+        env = clean_env(state_dir, {"OSTLER_DATABASE": address})
+        command = [*OSTLER, "doctor", "--state-dir", str(state_dir)]
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=120).stdout
+
+    assert f"PostgreSQL at 127.0.0.1:{cluster.port} can be reached" in doctor(database[1])
+    assert "PostgreSQL at 127.0.0.1:9 cannot be reached" in doctor("postgresql://127.0.0.1:9/ostler")
+
+
 @pytest.mark.parametrize(
     ("address", "said"),
     [

@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -45,8 +46,8 @@ def _checks(target: Target, state_dir: str | None) -> Iterator[Check]:
         yield Check(level="fail", found=str(error), next_step="Correct the flag, variable or config file.")
         return
     yield _folder(settings.state_dir)
-    yield _database(settings.state_dir / DATABASE)
-    yield from keeper_checks(settings.state_dir)
+    yield _postgres(settings.database) if settings.database else _database(settings.state_dir / DATABASE)
+    yield from keeper_checks(settings)
     yield from workspace_checks(settings)
     with connect(target) as client:
         yield from _server(client, target, settings)
@@ -81,6 +82,18 @@ def _database(path: Path) -> Check:
         hint = "Restore it from a backup, or choose another folder with --state-dir."
         return Check(level="fail", found=f"Database {path} cannot be read: {error}", next_step=hint)
     return Check(level="ok", found=f"Database {path} has schema {schema} and {sessions} sessions")
+
+
+def _postgres(url: str) -> Check:
+    """Whether somebody listens there; whether the name and the password are right, the server says when it starts."""
+    parts = urlsplit(url)
+    place = f"{parts.hostname or 'localhost'}:{parts.port or 5432}"
+    try:
+        socket.create_connection((parts.hostname or "localhost", parts.port or 5432), timeout=3).close()
+    except OSError as error:
+        hint = "Start PostgreSQL, or correct --database."
+        return Check(level="fail", found=f"PostgreSQL at {place} cannot be reached: {error}", next_step=hint)
+    return Check(level="ok", found=f"PostgreSQL at {place} can be reached")
 
 
 def _server(client: Client, target: Target, settings: Settings) -> Iterator[Check]:

@@ -7,19 +7,21 @@ from contextlib import closing
 from pathlib import Path
 from typing import assert_never
 
+from ostler.base.settings import Settings
 from ostler.cli.commands.doctor.finding import Check
 from ostler.wire.running import KeeperFolder
 
 OVER = frozenset({"stopped", "completed", "failed", "cancelled"})
 
 
-def keeper_checks(state_dir: Path) -> Iterator[Check]:
+def keeper_checks(settings: Settings) -> Iterator[Check]:
     """One verdict for each agent process that has a folder, and one for the trash."""
     from ostler.runner.processes.survey import survey  # noqa: PLC0415 - only `doctor` looks at this machine itself
 
+    state_dir = settings.state_dir
     found = survey(state_dir / "keepers")
     server = _server_of(state_dir / "ostler.lock")
-    statuses = _statuses(state_dir / "ostler.db")
+    statuses = _statuses(state_dir / "ostler.db") if settings.database is None else None
     if not found:
         yield Check(level="ok", found="No agent runs, and none has left anything behind")
     for folder in found:
@@ -53,8 +55,9 @@ def _with_server(folder: KeeperFolder, server: int) -> Check:
     return Check(level="ok", found=f"{_name(folder)} is {_word(folder)}; server {server} sees to it")
 
 
-def _without_server(folder: KeeperFolder, statuses: dict[str, str]) -> Check:
-    if statuses.get(folder.session_id, "deleted") in OVER | {"deleted"}:
+def _without_server(folder: KeeperFolder, statuses: dict[str, str] | None) -> Check:
+    """What becomes of it; of a session whose database is elsewhere we know nothing."""
+    if statuses is not None and statuses.get(folder.session_id, "deleted") in OVER | {"deleted"}:
         found = f"{_name(folder)} is {_word(folder)}, and its session is {statuses.get(folder.session_id, 'not there')}"
         return Check(level="warn", found=found, next_step=_farewell(folder))
     return Check(level="warn", found=f"{_name(folder)} is {_word(folder)}", next_step=_plan(folder))
