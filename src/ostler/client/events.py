@@ -1,10 +1,10 @@
 """Reading a log: pages of events, and the cursor that makes a broken stream look whole."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
+from ostler.base.retry import delays
 from ostler.client.calls import API, segment
 from ostler.client.errors import (
     BadAnswer,
@@ -18,8 +18,7 @@ from ostler.client.sse import SseMessage, SseParser
 from ostler.wire.events import AnyEvent, UnknownEvent, decode_event
 
 SessionEvent = AnyEvent | UnknownEvent
-FIRST_DELAY = 0.1
-LONGEST_DELAY = 2.0
+_FIRST_DELAY, _LONGEST_DELAY = 0.1, 2.0
 
 
 class EventBatch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -80,17 +79,15 @@ def project_stream(*, offset: int | None, reconnect_for: float | None) -> Stream
 
 
 class Cursor:
-    """Where a reader stands: drops what it has seen, notices what is missing, counts failures in a row."""
+    """Where a reader stands: drops what it has seen, notices what is missing, bears failures in a row."""
 
-    def __init__(self, stream: Stream, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, stream: Stream) -> None:
         self.position = stream.offset
         self.ended = False
         self._stream = stream
-        self._monotonic = monotonic
         self._parser = SseParser()
         self._missing: int | None = None
-        self._failures = 0
-        self._failing_since = 0.0
+        self._delays: Iterator[float] | None = None
 
     def connected(self) -> None:
         """A new connection begins: half a message of the old one is worthless."""
@@ -98,7 +95,7 @@ class Cursor:
 
     def feed(self, chunk: bytes) -> Iterator[SessionEvent]:
         """Each event not seen before, in order."""
-        self._failures = 0
+        self._delays = None
         for message in self._parser.feed(chunk):
             event = _decoded(message)
             position = event.sequence if self._stream.numbered else _number(message.id)
@@ -122,15 +119,12 @@ class Cursor:
 
         A server that was never reached is more likely a wrong address than one that restarts.
         """
-        now = self._monotonic()
-        self._failing_since = now if self._failures == 0 else self._failing_since
-        self._failures += 1
-        limit = self._stream.reconnect_for
-        gave_up = limit is not None and now - self._failing_since >= limit
+        if self._delays is None:
+            self._delays = delays(_FIRST_DELAY, _LONGEST_DELAY, within=self._stream.reconnect_for)
         never_there = isinstance(error, ServerUnreachable) and not reached
-        if gave_up or never_there or not _may_pass(error):
+        if never_there or not _may_pass(error) or (delay := next(self._delays, None)) is None:
             raise error
-        return float(min(FIRST_DELAY * 2 ** min(self._failures - 1, 10), LONGEST_DELAY))
+        return delay
 
 
 def check_stream(status: int, content_type: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ostler.base.errors import DeliveryFailed, InvalidRequest, NothingToDeliver, Unprocessable
+from ostler.base.retry import delays
 from ostler.runner.workspaces.git import Git, GitFailed, Remote
 from ostler.runner.workspaces.orders import Credential
 from ostler.runner.workspaces.repositories.policy import Address, allowed, checked_ref, remote_of
@@ -23,7 +24,7 @@ _PASSING = re.compile(
 )
 _TRIES = 3
 _NAMED = 20
-_FIRST_PAUSE = 1.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 10.0
 _ONLY_INNER = "only files of submodules were changed ({paths}), which no branch can hold. Ask for a patch instead."
 _IDENTITY = re.compile(r"[<>\n\0]")
 
@@ -168,14 +169,11 @@ class _Pushing:
 
 def _patiently(work: Callable[[], None], sleep: Callable[[float], None]) -> None:
     """Try again when the network was the problem."""
-    pause = _FIRST_PAUSE
-    for left in reversed(range(_TRIES)):
+    pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE, tries=_TRIES)
+    while True:
         try:
-            work()
+            return work()
         except GitFailed as error:
-            if not left or not _PASSING.search(str(error)):
+            if not _PASSING.search(str(error)) or (pause := next(pauses, None)) is None:
                 raise DeliveryFailed(what="branch", reason=str(error)) from error
             sleep(pause)
-            pause *= 2
-        else:
-            return

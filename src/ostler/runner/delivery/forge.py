@@ -8,6 +8,7 @@ import httpx
 import msgspec
 
 from ostler.base.errors import DeliveryFailed
+from ostler.base.retry import delays
 
 ForgeKind = Literal["github", "gitlab", "gitea"]
 Sleep = Callable[[float], Awaitable[None]]
@@ -74,7 +75,7 @@ class Caller:
         self._secret = secret
 
     async def call(self, method: str, path: str, *, accept: tuple[int, ...], **more: Any) -> tuple[int, Any]:
-        """The status and the decoded answer; raises Passing or DeliveryFailed for other statuses."""
+        """The status and the decoded answer; raises TemporaryFailure or DeliveryFailed for other statuses."""
         try:
             async with asyncio.timeout(_ALL_SECONDS):
                 answer = await self._client.request(
@@ -119,21 +120,24 @@ async def pull_request(
     forge: Forge, branch: str, target: str, text: PullRequestText, *, sleep: Sleep = asyncio.sleep
 ) -> PullRequest:
     """Open a pull request, or find the one that is open; however often this is called, there is one."""
-    pause = _FIRST_PAUSE
-    for left in reversed(range(_TRIES)):
+    pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE, tries=_TRIES)
+    while True:
         try:
-            # looked for before every try: a request that seemed to fail may have worked
-            found, created = await forge.find(branch, target), False
-            if found is None:
-                found, created = await forge.open(branch, target, text), True
-            if found is None:
-                found, created = await forge.find(branch, target), False
+            found, created = await _opened(forge, branch, target, text)
         except TemporaryFailure as error:
-            if not left:
+            if (pause := next(pauses, None)) is None:
                 raise DeliveryFailed(what="pull request", reason=f"{error} It was tried {_TRIES} times.") from error
-            await sleep(min(_LONGEST_PAUSE, error.wait if error.wait is not None else pause))
-            pause *= 2
-            continue
-        if found is not None:
+            await sleep(pause if error.wait is None else min(error.wait, _LONGEST_PAUSE))
+        else:
             return PullRequest(number=found.number, url=found.url, branch=branch, target=target, created=created)
-    raise DeliveryFailed(what="pull request", reason="the forge says there is one, but does not show it.")
+
+
+async def _opened(forge: Forge, branch: str, target: str, text: PullRequestText) -> tuple[Found, bool]:
+    # looked for before every try: a request that seemed to fail may have worked
+    if (found := await forge.find(branch, target)) is not None:
+        return found, False
+    if (found := await forge.open(branch, target, text)) is not None:
+        return found, True
+    if (found := await forge.find(branch, target)) is not None:
+        return found, False
+    raise TemporaryFailure("the forge says there is one, but does not show it.")

@@ -11,6 +11,7 @@ from ostler.agents.adapter import Launch, Ready, Translator, TurnDone
 from ostler.base.disk import is_full
 from ostler.base.errors import AgentExited, AgentLost, AgentStartFailed, SessionBusy, StoreUnavailable, TimedOut
 from ostler.base.failpoints import failpoint
+from ostler.base.retry import delays
 from ostler.base.undo import async_undone_by, undone_by
 from ostler.link.protocol import Sink
 from ostler.runner.execution.dialogue import Counts, Dialogue
@@ -28,7 +29,7 @@ from ostler.runner.runtimes.home import environment, prepare_home
 from ostler.wire.running import Answer, Prompt
 
 _ROOM_SECONDS = 30.0
-_RETRY_SECONDS = 1.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 2.0
 
 
 class AgentConnection:
@@ -230,8 +231,9 @@ class AgentConnection:
     async def answer(self, answer: Answer) -> None:
         """Hand a decision to the agent; while the disk is full it waits."""
         process = await self._listening()
+        pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE)
         while not self._turns.noted(calls.Answered(answer)):  # noqa: ASYNC110  nobody tells when the disk has room again
-            await asyncio.sleep(_RETRY_SECONDS)
+            await asyncio.sleep(next(pauses))
         self._dialogue.answer(answer)
         self._life.act(process)
 

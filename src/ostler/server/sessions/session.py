@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ostler.base.errors import AgentExited, SessionEndedError, StoreUnavailable
 from ostler.base.logs import Log
+from ostler.base.retry import delays
 from ostler.base.tasks import Background
 from ostler.link.protocol import Connection
 from ostler.server.sessions import drafts
@@ -24,7 +25,7 @@ from ostler.wire.running import Answer, Draft
 from ostler.wire.sessions import Ask, ProcessInfo
 
 log = Log(__name__)
-WRITE_RETRY_SECONDS = 1.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 2.0
 
 
 class SessionCore:
@@ -131,12 +132,13 @@ class SessionCore:
 
     async def note(self, events: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> None:
         """Append what must not be lost; while the disk is full the agent simply waits."""
+        pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE)
         while True:
             try:
                 await self.log.append(events, progress, done)
             except StoreUnavailable as error:
                 log.error("session.append_failed", session_id=self.id, reason=str(error))
-                await asyncio.sleep(WRITE_RETRY_SECONDS)
+                await asyncio.sleep(next(pauses))
             else:
                 break
         if any(draft.type == "session.ended" for draft in events):

@@ -22,7 +22,7 @@ from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting, deed, marked
-from ostler.server.sessions.session import WRITE_RETRY_SECONDS, SessionCore
+from ostler.server.sessions.session import SessionCore
 from ostler.server.store.records import Done, Progress
 from ostler.wire.events import QueueEntry
 from ostler.wire.parts import PromptPart, TextPart
@@ -31,6 +31,7 @@ from ostler.wire.sessions import Interrupted, PromptReceipt, WhenBusy
 
 log = Log(__name__)
 _TITLE_LENGTH = 72
+_RETRY_SECONDS = 1.0
 
 
 class Turns:
@@ -164,7 +165,7 @@ class Turns:
             self._session.background.spawn(self._begin_later())
 
     async def _begin_later(self) -> None:
-        await asyncio.sleep(WRITE_RETRY_SECONDS)
+        await asyncio.sleep(_RETRY_SECONDS)
         await self.begin_next()
 
     async def _begin_next(self) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed, WorkspaceBusy
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
+from ostler.base.retry import delays
 from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
@@ -33,8 +34,8 @@ log = Log(__name__)
 _BY_A_PERSON = "interrupted"
 _BEGINNING = "beginning"
 _STOPPED = "stopped"
-_TRIES = 20
-_PAUSE_SECONDS = 0.25
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 0.5
+_LEAVE_SECONDS = 5.0
 
 
 class Pipeline:
@@ -208,15 +209,14 @@ class Pipeline:
 
 async def put_back(workspaces: Workspaces, workspace: str, snapshot: str, *, session: str, with_memory: bool) -> None:
     """Restore, and try again while the last processes of an agent that was ended leave the workspace."""
-    for left in reversed(range(_TRIES)):
+    pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE, within=_LEAVE_SECONDS)
+    while True:
         try:
-            await workspaces.restore(workspace, snapshot, session=session, with_memory=with_memory)
+            return await workspaces.restore(workspace, snapshot, session=session, with_memory=with_memory)
         except WorkspaceBusy:
-            if not left:
+            if (pause := next(pauses, None)) is None:
                 raise
-            await asyncio.sleep(_PAUSE_SECONDS)
-        else:
-            return
+            await asyncio.sleep(pause)
 
 
 def created(made: Workspace, setup: SetupOutcome | None = None) -> WorkspaceCreatedData:

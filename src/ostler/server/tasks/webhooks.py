@@ -3,12 +3,14 @@
 import asyncio
 import time
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ostler.base import signing
 from ostler.base.addresses import AddressRules
 from ostler.base.errors import AddressRefused, OstlerError
 from ostler.base.logs import Log
+from ostler.base.retry import delays
 from ostler.base.tasks import Background
 from ostler.server.sessions.log.state import TERMINAL, SessionState
 from ostler.server.sessions.secrets import keep_secret
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
     import httpx
 
 log = Log(__name__)
-_PAUSES = (0, 1, 2, 5, 15, 60, 300, 900, *([3600] * 24))
-"""Seconds before each try: about a day in all, and from the beginning again in a new server."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 3600.0
+_PATIENCE_SECONDS = 86400.0
+"""It is tried for a day, and from the beginning again in a new server."""
 _SECONDS = 10.0
 _ALL_SECONDS = 30.0
 _ANSWER_BYTES = 2**16
@@ -86,7 +89,7 @@ async def _call(webhook: TaskWebhook, body: WebhookCall, rules: AddressRules, se
 
     session, content = body.session.id, body.encoded()
     async with checked_client(rules, field="webhooks", most_bytes=_ANSWER_BYTES, seconds=_SECONDS) as client:
-        for pause in _PAUSES:
+        for pause in chain([0.0], delays(_FIRST_PAUSE, _LONGEST_PAUSE, within=_PATIENCE_SECONDS)):
             await asyncio.sleep(pause)
             headers = _headers(webhook, body.id, content, secret)
             if (reason := await _try(client, webhook.url, content, headers)) is None:
