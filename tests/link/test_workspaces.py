@@ -52,7 +52,7 @@ async def over_loopback(workspaces: Workspaces) -> AsyncIterator[Workspaces]:
     desk = WorkspacesDesk(workspaces, lambda data: void(loop.call_soon(remote.peer.receive, data)))
     remote = RemoteWorkspaces(lambda data: void(loop.call_soon(desk.peer.receive, data)))
     try:
-        yield remote  # type: ignore[misc]  # the verbs it does not name travel as they are; this suite calls all
+        yield remote
     finally:
         await desk.peer.close()
         await remote.peer.close()

@@ -4,9 +4,9 @@ Whoever wants bytes asks for the next piece, so nobody sends more than the other
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
 from itertools import count
-from typing import Any, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
@@ -15,6 +15,9 @@ from ostler.link.peer import Peer
 from ostler.link.workspaces import Download, Files, Progress, Workspaces
 from ostler.wire.provisioning import CreatedWorkspace
 from ostler.wire.workspaces import ArchiveForm, Upload, WorkspaceOrder
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,13 +88,28 @@ class _End:
         return await getattr(self, verb)(**given)
 
 
-class RemoteFiles(_End):
-    """Implements link.workspaces.Files; what is not said here travels as it is."""
+def _travels(
+    verb: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[_End, P], Coroutine[Any, Any, T]]:
+    """A verb of a protocol that is done as it is at the other end."""
 
-    def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
-        if verb not in _VERBS:
-            raise AttributeError(verb)
-        return lambda *values, **named: self.call(verb, *values, **named)
+    async def travelling(end: _End, /, *values: P.args, **named: P.kwargs) -> T:
+        done: T = await end.call(verb.__name__, *values, **named)
+        return done
+
+    return travelling
+
+
+class RemoteFiles(_End):
+    """Implements link.workspaces.Files; the server's end."""
+
+    list = _travels(Files.list)
+    stat = _travels(Files.stat)
+    read = _travels(Files.read)
+    write = _travels(Files.write)
+    remove = _travels(Files.remove)
+    search = _travels(Files.search)
+    diff = _travels(Files.diff)
 
     async def archive(self, workspace: str, form: ArchiveForm) -> Download:
         """The whole tree."""
@@ -108,6 +126,22 @@ class RemoteFiles(_End):
 class RemoteWorkspaces(RemoteFiles):
     """Implements link.workspaces.Workspaces; the server's end."""
 
+    check = _travels(Workspaces.check)
+    check_folder = _travels(Workspaces.check_folder)
+    get = _travels(Workspaces.get)
+    entry = _travels(Workspaces.entry)
+    devcontainer = _travels(Workspaces.devcontainer)
+    destroy = _travels(Workspaces.destroy)
+    size = _travels(Workspaces.size)
+    keep_only = _travels(Workspaces.keep_only)
+    snapshot = _travels(Workspaces.snapshot)
+    restore = _travels(Workspaces.restore)
+    fork = _travels(Workspaces.fork)
+    deliver = _travels(Workspaces.deliver)
+    refs = _travels(Workspaces.refs)
+    providers = _travels(Workspaces.providers)
+    runtimes = _travels(Workspaces.runtimes)
+
     def __init__(self, send: Callable[[bytes], None]) -> None:
         super().__init__(send)
         self._progress: dict[int, Progress] = {}
@@ -116,7 +150,7 @@ class RemoteWorkspaces(RemoteFiles):
     @property
     def files(self) -> Files:
         """Their files."""
-        return cast("Files", self)
+        return self
 
     async def create(self, order: WorkspaceOrder, progress: Progress) -> CreatedWorkspace:
         """Make a workspace there, and hear of it line by line."""
