@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-import click
-
 from ostler.cli.output import clean
+from ostler.cli.terminal.lines import Lines
 from ostler.cli.terminal.text import (
     UNICODE,
     Marks,
@@ -34,10 +33,8 @@ class Renderer:
 
     def __init__(self, *, marks: Marks = UNICODE, colour: bool = True, show_prompts: bool = False) -> None:
         self.marks = marks
-        self._colour = colour
+        self._lines = Lines(colour=colour)
         self._show_prompts = show_prompts
-        self._flow: str | None = None
-        """What the unfinished line at the end is part of."""
         self._seen: set[str] = set()
         """Items that were shown as they grew or opened."""
         self._printed: set[str] = set()
@@ -51,25 +48,9 @@ class Renderer:
         shown = _TABLE.get(event.type)
         return shown(self, event) if shown is not None and not isinstance(event, ev.UnknownEvent) else ""
 
-    def line(self, text: str, **style: Any) -> str:
-        """A line of its own, ending an unfinished one first."""
-        return f"{self.close()}{self._styled(text, **style)}\n"
-
     def close(self) -> str:
         """End the unfinished line, if there is one."""
-        unfinished, self._flow = self._flow, None
-        return "\n" if unfinished else ""
-
-    def grow(self, kind: str, text: str, **style: Any) -> str:
-        """More text on the same line, as long as it is of the same kind."""
-        if not text:
-            return ""
-        before = "" if self._flow == kind else self.close()
-        self._flow = None if text.endswith("\n") else kind
-        return before + self._styled(text, **style)
-
-    def _styled(self, text: str, **style: Any) -> str:
-        return click.style(text, **style) if self._colour and style else text
+        return self._lines.close()
 
     def item_started(self, event: ev.ItemStarted) -> str:
         """Show a tool call as soon as it is known."""
@@ -82,9 +63,9 @@ class Renderer:
         self._seen.add(event.data.item_id)
         match delta:
             case TextPart():
-                return self.grow("text", clean(delta.text))
+                return self._lines.grow("text", clean(delta.text))
             case ReasoningPart():
-                return self.grow("thought", clean(delta.text), dim=True)
+                return self._lines.grow("thought", clean(delta.text), dim=True)
             case _:
                 return ""
 
@@ -106,22 +87,22 @@ class Renderer:
         if call is None or item.item_id in self._seen:
             return ""
         self._seen.add(item.item_id)
-        return self.line(f"{self.marks.tool} {tool_title(call)}", fg="cyan")
+        return self._lines.line(f"{self.marks.tool} {tool_title(call)}", fg="cyan")
 
     def _tool_result(self, item: Item) -> str:
         failed = item.status == "failed"
         gist = "done" if item.parent_id in self._printed else result_gist(item_result(item))
         sign = self.marks.bad if failed else self.marks.good
-        return self.line(f"  {sign} {gist}", fg="red" if failed else "green")
+        return self._lines.line(f"  {sign} {gist}", fg="red" if failed else "green")
 
     def _prompt(self, item: Item) -> str:
-        return self.line(f"{self.marks.user} {clean(item_text(item))}", bold=True) if self._show_prompts else ""
+        return self._lines.line(f"{self.marks.user} {clean(item_text(item))}", bold=True) if self._show_prompts else ""
 
     def _rest_of_message(self, item: Item) -> str:
         if item.item_id in self._seen:
-            return self.close()
+            return self._lines.close()
         thoughts, words = clean(item_thoughts(item)), clean(item_text(item))
-        return self.grow("thought", thoughts, dim=True) + self.grow("text", words) + self.close()
+        return self._lines.grow("thought", thoughts, dim=True) + self._lines.grow("text", words) + self._lines.close()
 
     def terminal(self, event: ev.TerminalOutput) -> str:
         """Show the output of a running command behind a bar."""
@@ -130,11 +111,13 @@ class Renderer:
         bar = f"  {self.marks.bar} "
         text = clean(event.data.data)
         body = text.removesuffix("\n").replace("\n", "\n" + bar) + ("\n" if text.endswith("\n") else "")
-        return self.grow("terminal", body if self._flow == "terminal" or not body else bar + body, dim=True)
+        return self._lines.grow(
+            "terminal", body if self._lines.growing == "terminal" or not body else bar + body, dim=True
+        )
 
     def file_changed(self, event: ev.FileChanged) -> str:
         """Show which file changed and by how much."""
-        return self.line(f"  {self.marks.file} {file_gist(event.data)}", fg="yellow")
+        return self._lines.line(f"  {self.marks.file} {file_gist(event.data)}", fg="yellow")
 
     def plan(self, event: ev.PlanUpdated) -> str:
         """Show a new plan whole, and of a known one only the steps that moved."""
@@ -143,7 +126,7 @@ class Renderer:
         moved = [entry for entry in event.data.entries if not (known and entry in self._plan)]
         self._plan = event.data.entries
         lines = [*([] if known else ["Plan"]), *(plan_line(entry, self.marks) for entry in moved)]
-        return self.line("\n".join(lines), fg="blue") if lines else ""
+        return self._lines.line("\n".join(lines), fg="blue") if lines else ""
 
     def usage(self, event: ev.UsageUpdated) -> str:
         """Keep the numbers for the end of the turn."""
@@ -152,13 +135,13 @@ class Renderer:
 
     def permission(self, event: ev.PermissionRequested) -> str:
         """Show what the agent wants to do."""
-        return self.line(f"{self.marks.ask} May I? {permission_gist(event.data)}", fg="magenta", bold=True)
+        return self._lines.line(f"{self.marks.ask} May I? {permission_gist(event.data)}", fg="magenta", bold=True)
 
     def permission_resolved(self, event: ev.PermissionResolved) -> str:
         """Show the decision."""
         words = {"accept": "allowed once", "accept_for_session": "always allowed", "reject": "rejected"}
         reason = f": {cut(event.data.message)}" if event.data.message else ""
-        return self.line(f"  {words.get(event.data.status, event.data.status)}{reason}", dim=True)
+        return self._lines.line(f"  {words.get(event.data.status, event.data.status)}{reason}", dim=True)
 
     def question(self, event: ev.QuestionRequested) -> str:
         """Show the questions and what can be chosen."""
@@ -168,34 +151,34 @@ class Renderer:
             for number, option in enumerate(question.options, 1):
                 more = f" - {cut(option.description)}" if option.description else ""
                 lines.append(f"  {number}. {cut(option.label)}{more}")
-        return self.line("\n".join(lines), fg="magenta", bold=True)
+        return self._lines.line("\n".join(lines), fg="magenta", bold=True)
 
     def question_resolved(self, event: ev.QuestionResolved) -> str:
         """Show the answers."""
         answers = "; ".join(", ".join(each) for each in event.data.answers or ())
-        return self.line(f"  {cut(answers) if event.data.status == 'answered' else 'declined'}", dim=True)
+        return self._lines.line(f"  {cut(answers) if event.data.status == 'answered' else 'declined'}", dim=True)
 
     def error(self, event: ev.ErrorRaised) -> str:
         """Show what went wrong."""
-        return self.line(f"{self.marks.bad} {clean(event.data.message)}", fg="red")
+        return self._lines.line(f"{self.marks.bad} {clean(event.data.message)}", fg="red")
 
     def notice(self, event: ev.Notice) -> str:
         """Show what people should know."""
-        return self.line(f"! {clean(event.data.message)}", fg="yellow")
+        return self._lines.line(f"! {clean(event.data.message)}", fg="yellow")
 
     def unparsed(self, event: ev.AgentUnparsed) -> str:
         """Show that the agent said something we do not understand."""
-        return self.line(f"! Not understood: {cut(event.data.error)}", dim=True)
+        return self._lines.line(f"! Not understood: {cut(event.data.error)}", dim=True)
 
     def queue(self, event: ev.QueueUpdated) -> str:
         """Show how many prompts wait."""
         waiting = len(event.data.entries)
-        return self.line(f"  {waiting} waiting", dim=True) if waiting else ""
+        return self._lines.line(f"  {waiting} waiting", dim=True) if waiting else ""
 
     def status(self, event: ev.SessionStatusChanged) -> str:
         """Show a status that people wonder about."""
         quiet = event.data.status in {"queued", "provisioning", "running", "stopping"}
-        return "" if quiet else self.line(f"  session is {event.data.status}", dim=True)
+        return "" if quiet else self._lines.line(f"  session is {event.data.status}", dim=True)
 
     def turn_started(self, event: ev.TurnStarted) -> str:
         """Begin to count."""
@@ -209,7 +192,7 @@ class Renderer:
         colours = {"completed": "green", "interrupted": "yellow", "failed": "red"}
         sign = self.marks.good if event.data.outcome == "completed" else self.marks.bad
         text = ", ".join(filter(None, (event.data.outcome, took, spent)))
-        return self.line(f"{sign} {text}", fg=colours[event.data.outcome])
+        return self._lines.line(f"{sign} {text}", fg=colours[event.data.outcome])
 
 
 _TABLE: dict[str, Callable[[Renderer, Any], str]] = {
