@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ostler.runner.processes.input import ROOM_BYTES
 from ostler.runner.processes.nursery import NurseryHandle
-from ostler.runner.processes.process import ROOM_BYTES, CannotStart, Command, Exit, Process
+from ostler.runner.processes.process import CannotStart, Command, Exit, Process
 from ostler.runner.processes.tree import descendants
 from tests.runner.tools import PATIENCE, PROGRAMS, Leash, parent_of, started, state_of, until
 
@@ -65,7 +66,7 @@ async def test_a_kill_does_not_wait_for_a_stop_under_way(nursery: NurseryHandle,
 
 async def test_nothing_is_alive_after_the_agent_leaves_by_itself(nursery: NurseryHandle, leash: Leash) -> None:
     process = await planted(nursery, leash, "leave", *KINDS)
-    process.write(b"go\n")
+    process.input.write(b"go\n")
     await gone(process)
     assert leash.all_dead()
     assert process.exit == Exit(exit_code=7)
@@ -206,22 +207,22 @@ async def test_an_agent_starts_with_a_clean_slate(nursery: NurseryHandle) -> Non
 
 async def test_an_agent_that_does_not_read_holds_its_writers_back(nursery: NurseryHandle) -> None:
     process = await started(nursery, Command(argv=["sleep", "600"], env=ENV, cwd="/"))
-    assert await process.room(0)
-    assert process.write(b"x" * 5 * ROOM_BYTES)
-    assert process.pending > ROOM_BYTES
-    assert not await process.room(0.01)
-    waiting = asyncio.create_task(process.room(PATIENCE))
+    assert await process.input.room(0)
+    assert process.input.write(b"x" * 5 * ROOM_BYTES)
+    assert process.input.pending > ROOM_BYTES
+    assert not await process.input.room(0.01)
+    waiting = asyncio.create_task(process.input.room(PATIENCE))
     await process.stop(grace=0, force=True)
     assert await waiting
-    assert process.pending == 0
+    assert process.input.pending == 0
     process.release()
 
 
 async def test_what_is_written_arrives_whole_and_in_order(nursery: NurseryHandle) -> None:
     process = await started(nursery, Command(argv=["sh", "-c", "head -c 2100000 | sha256sum"], env=ENV, cwd="/"))
     for letter in (b"a", b"b", b"c"):
-        process.write(letter * 700_000)
-    await until(lambda: process.pending == 0)
+        process.input.write(letter * 700_000)
+    await until(lambda: process.input.pending == 0)
     await until(lambda: process.is_gone)
     whole = b"a" * 700_000 + b"b" * 700_000 + b"c" * 700_000
     expected = subprocess.run(["sha256sum"], input=whole, capture_output=True, check=True).stdout

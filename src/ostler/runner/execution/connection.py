@@ -258,7 +258,7 @@ class AgentConnection:
     async def _listening(self) -> Process:
         """The process, once it has read most of what it was sent."""
         process = self._life.process
-        if process is not None and not await process.room(_ROOM_SECONDS):
+        if process is not None and not await process.input.room(_ROOM_SECONDS):
             hint = "It does not read its input; interrupt the turn or stop the session."
             raise TimedOut(what=f"Agent '{self._spec.agent}'", seconds=_ROOM_SECONDS, hint=hint)
         if process is None or process.is_gone:

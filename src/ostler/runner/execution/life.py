@@ -60,7 +60,7 @@ class Life:
     def act(self, process: Process) -> None:
         """Send what the dialogue wants sent, and have the rest seen to by the task."""
         for data in self._dialogue.take_sends():
-            if not process.write(data):
+            if not process.input.write(data):
                 self.turns.end_unread(process)
                 break
         dialogue = self._dialogue

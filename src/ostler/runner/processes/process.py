@@ -1,10 +1,8 @@
 """One agent process under its keeper, seen from the runner: its output, its input, its end."""
 
 import asyncio
-import json
 import os
 import socket
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -16,9 +14,10 @@ from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.base.undo import async_undone_by, undone_by
 from ostler.runner.processes.bells import Bells
+from ostler.runner.processes.control import Control, keeper_of
+from ostler.runner.processes.input import Input
 from ostler.runner.processes.nursery import NurseryHandle
-from ostler.runner.processes.outbox import Outbox
-from ostler.runner.processes.spool import END, OUTPUT, RUNNING, SOCKET, STDERR, boot
+from ostler.runner.processes.spool import END, OUTPUT, RUNNING, STDERR, boot
 from ostler.runner.processes.stderr import StderrLog
 from ostler.runner.processes.survey import noted
 from ostler.runner.processes.tree import birth_of, kill_below
@@ -26,8 +25,6 @@ from ostler.runner.processes.waiting import finished
 
 log = Log(__name__)
 CHUNK_BYTES = 65536
-ROOM_BYTES = 2**20
-MOST_BYTES = 512 * 2**20
 ANSWER_SECONDS = 10.0
 KILL_SECONDS = 5.0
 _ACKNOWLEDGED_BYTES = 4 * 2**20
@@ -62,15 +59,10 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 class Process:
     """A running agent; `wake` is called when `read` has something to give again."""
 
-    def __init__(self, folder: Path, control: socket.socket, wake: Callable[[], None], bells: Bells) -> None:
+    def __init__(self, folder: Path, connection: socket.socket, wake: Callable[[], None], bells: Bells) -> None:
         self._loop = asyncio.get_running_loop()
         self._folder = folder
         self._wake = wake
-        self._bells = bells
-        self._control = control
-        control.setblocking(False)
-        self._outbox = Outbox(control)
-        self._received = b""
         self._output: int | None = None
         self.offset = 0
         """How many bytes of its output were read here."""
@@ -78,10 +70,6 @@ class Process:
         self._eof = False
         self._has_more = True
         """Whether the spool may hold something that was not read."""
-        self._sent = self._written = 0
-        self._untaken: deque[tuple[int, int]] = deque()
-        self.pending = 0
-        self._room: asyncio.Future[None] | None = None
         self._dropped_lines = 0
         self._last_words: StderrLog | None = None
         self.keeper = 0
@@ -90,7 +78,10 @@ class Process:
         self._exited: asyncio.Future[Exit] = self._loop.create_future()
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._answers: dict[str, asyncio.Future[None]] = {}
-        self._bells.add(control.fileno(), self._on_control)
+        self._control = Control(
+            connection, bells, rang=self._on_output, reported=self._on_report, left=self._keeper_left
+        )
+        self.input = Input(self._control)
 
     # Start
 
@@ -117,16 +108,16 @@ class Process:
 
     @classmethod
     def _ask_for(cls, nursery: NurseryHandle, folder: Path, wake: Callable[[], None]) -> Self:
-        control, theirs = socket.socketpair()
-        with undone_by(control.close), theirs:
+        connection, theirs = socket.socketpair()
+        with undone_by(connection.close), theirs:
             nursery.fork_keeper(theirs.fileno())
-        return cls(folder, control, wake, nursery.bells)
+        return cls(folder, connection, wake, nursery.bells)
 
     async def _launch(self, command: Command, patience: float) -> bool:
         """Tell the keeper what to start; False when there is no keeper."""
         request = {"argv": list(command.argv), "env": dict(command.env), "cwd": command.cwd}
         failpoint("spawn.before")
-        self._order({**request, "folder": str(self._folder), "patience": patience})
+        self._control.order({**request, "folder": str(self._folder), "patience": patience})
         if not await finished(self._started, ANSWER_SECONDS):
             raise CannotStart(f"its keeper did not answer within {ANSWER_SECONDS:g} seconds.")
         if problem := self._started.result():
@@ -138,7 +129,7 @@ class Process:
 
     async def _abandon(self) -> None:
         """Give up a start at any point of it."""
-        self._order({"do": "kill"})
+        self._control.order({"do": "kill"})
         await finished(self._gone, KILL_SECONDS)
         self.release()
 
@@ -148,34 +139,17 @@ class Process:
     async def attach(cls, folder: Path, wake: Callable[[], None], bells: Bells) -> Self:
         """Go on with a process that an earlier runner started; one that has ended meanwhile tells how."""
         try:
-            control = _connected(folder)
+            connection = keeper_of(folder)
         except OSError:
-            control, nobody = socket.socketpair()  # as if somebody had answered and left at once
+            connection, nobody = socket.socketpair()  # as if somebody had answered and left at once
             nobody.close()
-        process = cls(folder, control, wake, bells)
+        process = cls(folder, connection, wake, bells)
         if not await finished(process._started, ANSWER_SECONDS):
             log.error("keeper.mute", folder=str(folder))
             process._keeper_left()
         return process
 
     # What the keeper reports
-
-    def _on_control(self) -> None:
-        try:
-            chunk = self._control.recv(CHUNK_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            chunk = b""
-        if not chunk:
-            self._keeper_left()
-            return
-        *lines, self._received = (self._received + chunk).split(b"\n")
-        for line in lines:
-            if line:
-                self._on_report(json.loads(line))
-            else:
-                self._on_output()
 
     def _on_output(self) -> None:
         self._has_more = True
@@ -184,7 +158,7 @@ class Process:
     def _on_report(self, report: dict[str, Any]) -> None:
         match report:
             case {"event": "taken", "id": number}:
-                self._on_taken(number)
+                self.input.taken(number)
             case {"event": "hello"}:
                 self._on_hello(report)
             case {"event": "failed", "what": what, "message": message}:
@@ -201,7 +175,7 @@ class Process:
 
     def _on_hello(self, report: dict[str, Any]) -> None:
         self.pid, self.keeper = report["pid"], report["keeper"]
-        self._size, self._eof, self._written = report["output"], report["eof"], report["written"]
+        self._size, self._eof, self.input.written = report["output"], report["eof"], report["written"]
         if report["exit"] is not None:
             code, number = report["exit"]
             _settle(self._exited, Exit(exit_code=code, signal=number))
@@ -209,7 +183,7 @@ class Process:
 
     def _keeper_left(self) -> None:
         """The socket closed: normal at the end; before it, the keeper was killed and its tree must follow."""
-        self._bells.remove(self._control.fileno())
+        self._control.ignore()
         if not self._gone.done() and not (self._folder / END).exists():
             running = noted(self._folder / RUNNING)
             self.pid, self.keeper = running.get("pid", self.pid), running.get("keeper", self.keeper)
@@ -228,7 +202,7 @@ class Process:
         self._last_words = self._last_words or self.stderr
         _settle(self._exited, self._exit)
         _settle(self._gone, None)
-        self._on_taken(self._sent)
+        self.input.close()
         for answer in self._answers.values():
             _settle(answer, None)
         self._on_output()
@@ -261,7 +235,7 @@ class Process:
     def _acknowledge(self) -> None:
         if self.offset - self._acknowledged > _ACKNOWLEDGED_BYTES:
             self._acknowledged = self.offset
-            self._order({"do": "read", "upto": self.offset})
+            self._control.order({"do": "read", "upto": self.offset})
 
     @property
     def stderr(self) -> StderrLog:
@@ -269,36 +243,6 @@ class Process:
         if self._last_words is not None:
             return self._last_words
         return StderrLog.of_file(self._folder / STDERR, dropped_lines=self._dropped_lines)
-
-    # Input
-
-    async def room(self, timeout: float) -> bool:
-        """Wait until the agent has taken most of what it was sent; False when it does not in time."""
-        if self.pending <= ROOM_BYTES:
-            return True
-        if self._room is None:
-            self._room = self._loop.create_future()
-        return await finished(self._room, timeout)
-
-    def write(self, data: bytes) -> bool:
-        """Send in order, once: what an earlier runner has sent is not sent again. False when far too much waits."""
-        if self.pending + len(data) > MOST_BYTES:
-            return False
-        self._sent += 1
-        if self._sent > self._written and not self._gone.done():
-            self._untaken.append((self._sent, len(data)))
-            self.pending += len(data)
-            failpoint("input.before")
-            self._order({"do": "input", "id": self._sent, "size": len(data)}, data)
-            failpoint("input.after")
-        return True
-
-    def _on_taken(self, number: int) -> None:
-        while self._untaken and self._untaken[0][0] <= number:
-            self.pending -= self._untaken.popleft()[1]
-        if self._room is not None and self.pending <= ROOM_BYTES:
-            _settle(self._room, None)
-            self._room = None
 
     # Commands
 
@@ -325,10 +269,10 @@ class Process:
         """End the whole tree: INT, TERM, KILL with a pause after each, or KILL at once; returns when it is gone."""
         if self._gone.done():
             return
-        self._order({"do": "kill"} if force else {"do": "stop", "grace": grace, "why": why})
+        self._control.order({"do": "kill"} if force else {"do": "stop", "grace": grace, "why": why})
         if await finished(self._gone, KILL_SECONDS + (0 if force else 2 * grace)):
             return
-        self._order({"do": "kill"})
+        self._control.order({"do": "kill"})
         if not await finished(self._gone, KILL_SECONDS):
             log.error("keeper.stuck", keeper=self.keeper, pid=self.pid)
             kill_below(self.keeper)
@@ -346,32 +290,15 @@ class Process:
         if self._gone.done():
             return True
         future = self._answers.setdefault(answer, self._loop.create_future())
-        self._order({"do": verb})
+        self._control.order({"do": verb})
         return await finished(future, ANSWER_SECONDS)
-
-    def _order(self, order: dict[str, Any], payload: bytes = b"") -> None:
-        self._outbox.write(json.dumps(order).encode() + b"\n" + payload)
 
     def release(self) -> None:
         """Let go of it; if it runs, its keeper waits for another runner, as long as its patience lasts."""
-        self._bells.remove(self._control.fileno())
-        self._outbox.close()
         self._control.close()
         if self._output is not None:
             os.close(self._output)
             self._output = None
-
-
-def _connected(folder: Path) -> socket.socket:
-    """Call the keeper; the way over a descriptor keeps the address short, however long the folder's name."""
-    place = os.open(folder, os.O_PATH | os.O_CLOEXEC)
-    control = socket.socket(socket.AF_UNIX)
-    try:
-        with undone_by(control.close):
-            control.connect(f"/proc/self/fd/{place}/{SOCKET}")
-    finally:
-        os.close(place)
-    return control
 
 
 def _is_the_same(running: dict[str, Any]) -> bool:
