@@ -107,6 +107,8 @@ STANDALONE = (
     "ostler.programs.",
     "ostler.runner.processes.keeper",
     "ostler.runner.processes.line",
+    "ostler.runner.processes.nursery_process",
+    "ostler.runner.processes.pipes",
     "ostler.runner.processes.spool",
     "ostler.runner.processes.tree",
     "ostler.runner.processes.watched",
@@ -148,7 +150,6 @@ MAX_MEDIAN_FUNCTION_LINES = 9
 
 LONG_FILES: dict[str, int] = {
     "src/ostler/base/errors.py": 480,
-    "src/ostler/runner/processes/keeper.py": 600,
     "src/ostler/wire/events.py": 540,
 }
 """Files of the package that may be longer, and how long; this list only shrinks."""
@@ -156,10 +157,7 @@ LONG_FILES: dict[str, int] = {
 LARGE_FOLDERS: dict[str, int] = {}
 """Folders that may hold more files, and how many; this list only shrinks."""
 
-LARGE_CLASSES: dict[str, int] = {
-    "Keeper": 34,
-    "Process": 30,
-}
+LARGE_CLASSES: dict[str, int] = {}
 """Classes that may have more methods, and how many; this list only shrinks."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[2] / "src"))
 
-from ostler.runner.processes import keeper, tree
+from ostler.runner.processes import keeper, nursery_process, tree
 
 
 def take_every_input() -> None:
@@ -16,7 +16,7 @@ def take_every_input() -> None:
 
     def gullible(self: keeper.Keeper, order: "dict[str, object]", payload: bytes) -> None:
         if order.get("do") == "input":
-            self._written = 0
+            self._input.written = 0
         obey(self, order, payload)
 
     keeper.Keeper._obey = gullible  # type: ignore[method-assign]  # a seeded bug
@@ -28,7 +28,7 @@ def own_children_only() -> None:
     def children(root: int, spare: "set[int] | None" = None) -> "Iterator[int]":
         return iter(pid for pid in tree._children(root) if pid not in (spare or ()))
 
-    keeper.descendants = tree.descendants = children  # type: ignore[attr-defined]  # a seeded bug
+    nursery_process.descendants = tree.descendants = children  # type: ignore[attr-defined]  # a seeded bug
     keeper.prctl = lambda option, value: None
 
 

@@ -29,7 +29,6 @@ What happens when something is killed with -9:
 """
 
 import ctypes
-import fcntl
 import gc
 import os
 import select
@@ -37,30 +36,24 @@ import signal
 import socket
 import sys
 import time
-from collections import deque
 
 if __name__ == "__main__":  # -I hides the folder the package lies in
     sys.path.append(os.path.abspath(__file__).rsplit("/ostler/", 1)[0])  # noqa: PTH100 - pathlib costs start-up time
 
 from ostler.runner.processes.line import Line
-from ostler.runner.processes.spool import END, RUNNING, SOCKET, Spool, boot, write_some
-from ostler.runner.processes.tree import birth_of, descendants, freeze, send_signal, state_of, sweep
+from ostler.runner.processes.nursery_process import Nursery
+from ostler.runner.processes.pipes import CHUNK_BYTES, GATHER_SECONDS, Input, Output, Stderr, spawn
+from ostler.runner.processes.spool import END, RUNNING, SOCKET, Spool, boot
+from ostler.runner.processes.tree import Tree, birth_of
 from ostler.runner.processes.watched import Bell, Watched
 
-SWEEP_PAUSE = 0.02
-SLOWEST_SWEEP_PAUSE = 1.0
 LEFTOVER_GRACE = 0.5
 ORPHAN_GRACE = 5.0
 RETRY_SECONDS = 1.0
 GOODBYE_SECONDS = 1.0
 LAST_WORDS_SECONDS = 30.0
 MOST_UNREAD = 64 * 2**20
-CHUNK_BYTES = 65536
-GATHER_SECONDS = 0.004
 BUSY_SECONDS = 0.04
-GATHERED_BYTES = CHUNK_BYTES // 4
-# Larger pipes are not faster, and an unprivileged user may only have 64 MiB of them in all.
-PIPE_BYTES = 256 * 1024
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _IN_AND_OUT = select.EPOLLIN | select.EPOLLOUT
@@ -74,23 +67,13 @@ class Keeper:
         self._line: Line | None = Line(connection)
         self._bell = Bell()
         self._main = 0
+        self._tree = Tree(self._died)
         self._exit: list[int | None] | None = None
-        self._ending: list[signal.Signals] = []
-        self._ordered: str | None = None
-        self._grace = 0.0
-        self._due: float | None = None
-        self._pause = SWEEP_PAUSE
-        self._frozen: set[int] = set()
         self._patience = 0.0
         self._alone_until: float | None = None
-        self._written = self._taken = 0
-        self._inputs: deque[tuple[int, memoryview]] = deque()
         self._read_upto = 0
         self._told = 0
-        self._eof = False
         self._dismissed = False
-        self._heard_at = 0.0
-        self._gather_until: float | None = None
         self._watched = Watched()
 
     def run(self) -> None:
@@ -105,7 +88,7 @@ class Keeper:
             self._obey(order, payload)
         self._watched.watch(self._bell.inlet, select.EPOLLIN)
         self._watched.watch(self._door.fileno(), select.EPOLLIN)
-        while self._collect():
+        while self._tree.collect():
             while not self._wait():
                 continue
         self._leave()
@@ -132,7 +115,7 @@ class Keeper:
             what = "cwd"
             os.chdir(str(request["cwd"]))
             what = "program"
-            self._main = _spawn(request["argv"], request["env"], [stdin[0], stdout[1], stderr[1]])
+            self._main = spawn(request["argv"], request["env"], [stdin[0], stdout[1], stderr[1]])
         except (OSError, ValueError) as error:
             self._say(event="failed", what=what, message=getattr(error, "strerror", None) or str(error))
             return False
@@ -140,12 +123,11 @@ class Keeper:
             for pipe in (stdin[0], stdout[1], stderr[1]):
                 os.close(pipe)
             os.chdir("/")  # never keep a workspace busy
-        self._stdin, self._stdout, self._stderr = stdin[1], stdout[0], stderr[0]
-        for pipe in (self._stdin, self._stdout, self._stderr):
-            os.set_blocking(pipe, False)
-        self._watched.watch(self._stderr, select.EPOLLIN)
-        self._only_words = [(self._stdout, select.EPOLLIN)]
-        _enlarge(self._stdout)
+        self._input = Input(stdin[1])
+        self._output = Output(stdout[0], self._spool, self._tell_output, self._tell_eof)
+        self._stderr = Stderr(stderr[0], self._spool, lambda pipe: self._watched.watch(pipe, 0))
+        self._watched.watch(self._stderr.pipe, select.EPOLLIN)
+        self._only_words = [(self._output.pipe, select.EPOLLIN)]
         births = [birth_of(self._main), birth_of(os.getpid())]
         self._spool.note(RUNNING, {"pid": self._main, "keeper": os.getpid(), "births": births, "boot": boot()})
         self._greet()
@@ -166,10 +148,10 @@ class Keeper:
             event="hello",
             pid=self._main,
             keeper=os.getpid(),
-            written=self._written,
-            taken=self._taken,
+            written=self._input.written,
+            taken=self._input.taken,
             output=self._spool.size,
-            eof=self._eof,
+            eof=self._output.eof,
             exit=self._exit,
             dropped_lines=self._spool.dropped_lines,
         )
@@ -177,15 +159,15 @@ class Keeper:
     def _leave(self) -> None:
         """Nothing of the agent is left: keep its last words, and say so."""
         self._keep_last_words(time.monotonic() + self._patience)
-        while self._take_stderr():
+        while self._stderr.take():
             continue
         code, number = self._exit or (None, None)
         lost = self._spool.dropped_lines
-        end = {"code": code, "signal": number, "ordered": self._ordered, "dropped_lines": lost}
+        end = {"code": code, "signal": number, "ordered": self._tree.ordered, "dropped_lines": lost}
         self._spool.note(END, {**end, "synced": self._line is None and self._spool.sync()})
         if self._line is None:
             self._spool.sync()
-        self._say(event="gone", output=self._spool.size, dropped_lines=lost, ordered=self._ordered)
+        self._say(event="gone", output=self._spool.size, dropped_lines=lost, ordered=self._tree.ordered)
         deadline = time.monotonic() + GOODBYE_SECONDS
         while self._line is not None and self._line.is_behind and time.monotonic() < deadline:
             select.select([], [self._line], [], GOODBYE_SECONDS)
@@ -194,41 +176,26 @@ class Keeper:
     def _keep_last_words(self, ends: float) -> None:
         """Wait until a full disk takes them: long for a runner that listens, not long when alone, not if told."""
         signal.signal(signal.SIGTERM, lambda _number, _frame: self._dismiss())
-        self._due = self._alone_until = None  # nobody is left to be signalled
-        while self._drain() and not self._dismissed and time.monotonic() < ends:
+        self._tree.due = self._alone_until = None  # nobody is left to be signalled
+        while self._output.drain() and not self._dismissed and time.monotonic() < ends:
             self._wait()
             if self._line is None:
                 self._alone_until = None
                 ends = min(ends, time.monotonic() + LAST_WORDS_SECONDS)
 
-    def _drain(self) -> bool:
-        """Take all output that is there; True if the disk did not."""
-        while not self._eof and not self._spool.is_stuck and self._take_output():
-            continue
-        return self._spool.is_stuck
-
     def _dismiss(self) -> None:
         """There is nothing left that is worth waiting for."""
         self._dismissed = True
 
-    def _collect(self) -> bool:
-        """Take in the dead; False when the whole tree is gone."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return False
-            if pid == 0:
-                return True
-            if pid == self._main:
-                self._main_ended(status)
-
-    def _main_ended(self, status: int) -> None:
+    def _died(self, pid: int, status: int) -> None:
+        """A process of the tree has ended; with the agent itself its children must go."""
+        if pid != self._main:
+            return
         code = os.waitstatus_to_exitcode(status)
         self._exit = [code, None] if code >= 0 else [None, -code]
         self._say(event="exit", code=self._exit[0], signal=self._exit[1])
-        if not self._ending:
-            self._end([signal.SIGTERM, signal.SIGKILL], LEFTOVER_GRACE)
+        if not self._tree.is_ending:
+            self._tree.end([signal.SIGTERM, signal.SIGKILL], LEFTOVER_GRACE)
 
     # Waiting
 
@@ -250,41 +217,41 @@ class Keeper:
 
         False when there is more to be done than to wait for the next.
         """
-        now = time.monotonic()
-        if 0 < self._heard_at < now - 2 * GATHER_SECONDS and self._line is not None and self._line.is_unheard:
+        now, output = time.monotonic(), self._output
+        if 0 < output.heard_at < now - 2 * GATHER_SECONDS and self._line is not None and self._line.is_unheard:
             time.sleep(BUSY_SECONDS)  # the runner hears many just now; when it comes to us it should find more
-        chunk = os.read(self._stdout, CHUNK_BYTES)
-        if not chunk or self._line is None or now - self._heard_at < 2 * GATHER_SECONDS:
-            self._heard(chunk)
+        chunk = os.read(output.pipe, CHUNK_BYTES)
+        if not chunk or self._line is None or output.is_fast(now):
+            output.add(chunk)
             return False
         self._spool.add(chunk)
-        self._heard_at, self._told = now, self._spool.size
+        output.heard_at, self._told = now, self._spool.size
         return self._line.ring() and self._told - self._read_upto < MOST_UNREAD and not self._spool.is_stuck
 
     def _watch_pipes(self) -> None:
         if self._line is not None:
             self._watched.watch(self._line.fileno(), _IN_AND_OUT if self._line.is_behind else select.EPOLLIN)
-        is_heard = not self._eof and not self._spool.is_stuck and self._gather_until is None
+        is_heard = not self._output.eof and not self._spool.is_stuck and self._output.gather_until is None
         may_say_more = is_heard and self._spool.size - self._read_upto < MOST_UNREAD
-        self._watched.watch(self._stdout, select.EPOLLIN if may_say_more else 0)
-        self._watched.watch(self._stdin, select.EPOLLOUT if self._inputs else 0)
+        self._watched.watch(self._output.pipe, select.EPOLLIN if may_say_more else 0)
+        self._watched.watch(self._input.pipe, select.EPOLLOUT if self._input.is_waiting else 0)
 
     def _pause_length(self) -> "float | None":
-        dues = [due for due in (self._due, self._alone_until, self._gather_until) if due is not None]
+        dues = [due for due in (self._tree.due, self._alone_until, self._output.gather_until) if due is not None]
         pause = min(dues) - time.monotonic() if dues else None
         if self._spool.is_stuck:
             pause = min(RETRY_SECONDS, RETRY_SECONDS if pause is None else pause)
         return None if pause is None else max(0.0, pause)
 
     def _on_ready(self, descriptor: int, events: int) -> None:
-        if descriptor == self._stdout:
-            self._take_output()
-        elif descriptor == self._stdin:
+        if descriptor == self._output.pipe:
+            self._output.take()
+        elif descriptor == self._input.pipe:
             self._give_input()
         elif descriptor == self._bell.inlet:
             self._bell.silence()
-        elif descriptor == self._stderr:
-            self._take_stderr()
+        elif descriptor == self._stderr.pipe:
+            self._stderr.take()
         elif descriptor == self._door.fileno():
             self._admit()
         elif self._line is not None and descriptor == self._line.fileno():
@@ -295,45 +262,20 @@ class Keeper:
 
     def _on_time(self, now: float) -> bool:
         """Do what is due; whether processes were signalled."""
-        if self._gather_until is not None and now >= self._gather_until:
-            self._gather_until = None
+        if self._output.gather_until is not None and now >= self._output.gather_until:
+            self._output.gather_until = None
         if self._spool.is_stuck:
             self._spool.retry()
             self._tell_output()
         if self._alone_until is not None and now >= self._alone_until:
             self._alone_until = None
-            self._order("orphaned", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ORPHAN_GRACE)
-        if self._due is not None and now >= self._due:
-            self._next_signal()
+            self._tree.order_end("orphaned", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ORPHAN_GRACE)
+        if self._tree.due is not None and now >= self._tree.due:
+            self._tree.send_next()
             return True
         return False
 
     # The agent's pipes
-
-    def _take_output(self) -> bool:
-        """Spool what the agent said; False when there is nothing more now."""
-        try:
-            chunk = os.read(self._stdout, CHUNK_BYTES)
-        except BlockingIOError:
-            return False
-        self._heard(chunk)
-        return not self._eof
-
-    def _heard(self, chunk: bytes) -> None:
-        if chunk:
-            self._spool.add(chunk)
-            self._tell_output()
-            self._gather_if_fast(len(chunk))
-        else:
-            self._eof = True
-            self._say(event="eof", output=self._spool.size)
-
-    def _gather_if_fast(self, size: int) -> None:
-        """Let an agent that says little at a time, but often, say more before it is heard again."""
-        now = time.monotonic()
-        if now - self._heard_at < 2 * GATHER_SECONDS and size < GATHERED_BYTES:
-            self._gather_until = now + GATHER_SECONDS
-        self._heard_at = now
 
     def _tell_output(self) -> None:
         """Ring the runner's bell, unless it has not heard the last one."""
@@ -341,33 +283,13 @@ class Keeper:
             self._told = self._spool.size
             self._line.ring()
 
-    def _take_stderr(self) -> bool:
-        try:
-            chunk = os.read(self._stderr, CHUNK_BYTES) if self._stderr >= 0 else b""
-        except BlockingIOError:
-            return False
-        if chunk:
-            self._spool.add_stderr(chunk)
-            return True
-        if self._stderr >= 0:
-            self._watched.watch(self._stderr, 0)
-            os.close(self._stderr)
-            self._stderr = -1
-        return False
+    def _tell_eof(self) -> None:
+        self._say(event="eof", output=self._spool.size)
 
     def _give_input(self) -> None:
-        self._heard_at, self._gather_until = 0.0, None  # somebody waits for the answer
-        try:
-            written = write_some(self._stdin, [data for _, data in self._inputs])
-        except OSError:  # it closed its stdin: nothing we write will ever be read
-            written = sum(len(data) for _, data in self._inputs)
-        while self._inputs and written >= len(self._inputs[0][1]):
-            self._taken, data = self._inputs.popleft()
-            written -= len(data)
-            self._say(event="taken", id=self._taken)
-        if written:
-            number, data = self._inputs[0]
-            self._inputs[0] = (number, data[written:])
+        self._output.hurry()  # somebody waits for the answer
+        for number in self._input.write():
+            self._say(event="taken", id=number)
 
     # The runner
 
@@ -399,158 +321,25 @@ class Keeper:
     def _obey(self, order: "dict[str, object]", payload: bytes) -> None:
         match order:
             case {"do": "input", "id": int(number)}:
-                if number > self._written:
-                    self._written = number
-                    self._inputs.append((number, memoryview(payload)))
+                if self._input.add(number, payload):
                     self._give_input()
             case {"do": "read", "upto": int(upto)}:
                 self._read_upto = upto
             case {"do": "kill"}:
                 self._dismiss()
-                self._order("kill", [signal.SIGKILL], 0)
-            case {"do": "stop", "grace": grace, "why": str(why)} if not self._ending:
-                self._order(why, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], float(str(grace)))
+                self._tree.order_end("kill", [signal.SIGKILL], 0)
+            case {"do": "stop", "grace": grace, "why": str(why)} if not self._tree.is_ending:
+                self._tree.order_end(why, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], float(str(grace)))
             case {"do": "freeze"}:
-                self._freeze()
+                self._tree.freeze()
                 self._say(event="frozen")
             case {"do": "thaw"}:
-                self._thaw()
+                self._tree.thaw()
                 self._say(event="thawed")
 
     def _say(self, **fields: object) -> None:
         if self._line is not None:
             self._line.say(fields)
-
-    # Signals
-
-    def _freeze(self) -> None:
-        stopped_before = {pid for pid in descendants(os.getpid()) if state_of(pid) == b"T"}
-        freeze(os.getpid())
-        self._frozen.update(set(descendants(os.getpid())) - stopped_before)
-
-    def _thaw(self) -> None:
-        for pid in self._frozen.intersection(descendants(os.getpid())):
-            send_signal(pid, signal.SIGCONT)
-        self._frozen.clear()
-
-    def _order(self, why: str, signals: "list[signal.Signals]", grace: float) -> None:
-        self._ordered = self._ordered or why
-        self._end(signals, grace)
-
-    def _end(self, signals: "list[signal.Signals]", grace: float) -> None:
-        self._ending = signals
-        self._grace = grace
-        self._next_signal()
-
-    def _next_signal(self) -> None:
-        """Send the next signal of the ending to the whole tree; the last one is sent until nothing is left."""
-        number = self._ending[0]
-        if number == signal.SIGKILL:
-            sweep(os.getpid(), self._collect)
-            self._due = time.monotonic() + self._pause
-            self._pause = min(self._pause * 2, SLOWEST_SWEEP_PAUSE)
-            return
-        self._ending = self._ending[1:]
-        self._due = time.monotonic() + self._grace
-        for pid in descendants(os.getpid()):
-            send_signal(pid, number)
-            send_signal(pid, signal.SIGCONT)  # a stopped process hears nothing else
-        self._frozen.clear()
-
-
-def _enlarge(pipe: int) -> None:
-    try:
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    except OSError:
-        return  # a smaller one works too
-
-
-def _spawn(argv: object, env: object, pipes: "list[int]") -> int:
-    """Start the agent in its own session with a clean signal state and nothing open but its three pipes."""
-    if not isinstance(argv, list) or not isinstance(env, dict):
-        raise TypeError("argv must be a list and env a mapping")
-    os.environ["PATH"] = env.get("PATH", os.defpath)  # posix_spawnp looks along our own PATH
-    return os.posix_spawnp(
-        argv[0],
-        argv,
-        env,
-        file_actions=[(os.POSIX_SPAWN_DUP2, pipe, number) for number, pipe in enumerate(pipes)],
-        setsid=True,
-        setsigmask=(),
-        setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
-    )
-
-
-class Nursery:
-    """Forks keepers, and kills the tree of a keeper that died before its work was done."""
-
-    def __init__(self, door: socket.socket) -> None:
-        self._door = door
-        self._open = True
-        self._keepers: set[int] = set()
-        self._strays = False
-        self._bell = Bell()
-        self._poll = select.poll()
-        self._poll.register(door, select.POLLIN)
-        self._poll.register(self._bell.inlet, select.POLLIN)
-
-    def run(self) -> None:
-        """Serve until the runner has gone and the last keeper too."""
-        while self._open or self._keepers or self._strays:
-            for descriptor, _ in self._poll.poll(SWEEP_PAUSE * 1000 if self._strays else None):
-                if descriptor == self._bell.inlet:
-                    self._bell.silence()
-                else:
-                    self._admit()
-            self._collect()
-            if self._strays:
-                sweep(os.getpid(), self._collect, self._keepers)
-                self._strays = any(descendants(os.getpid(), self._keepers))
-
-    def _collect(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if pid in self._keepers:
-                self._keepers.discard(pid)
-                self._strays |= status != 0
-
-    def _admit(self) -> None:
-        try:
-            message, descriptors, _, _ = socket.recv_fds(self._door, 1, 1)
-        except OSError:
-            message, descriptors = b"", []
-        if not message:
-            self._open = False
-            self._poll.unregister(self._door)
-        for descriptor in descriptors:
-            os.set_inheritable(descriptor, False)
-        for descriptor in descriptors:
-            self._fork(descriptor)
-            os.close(descriptor)
-
-    def _fork(self, descriptor: int) -> None:
-        try:
-            pid = os.fork()
-        except OSError:
-            return  # the control socket closes, and the runner says that no keeper came
-        if pid:
-            self._keepers.add(pid)
-            return
-        code = 1
-        try:
-            self._door.close()
-            self._bell.close()
-            Keeper(socket.socket(fileno=descriptor)).run()
-            code = 0
-        except BaseException:  # noqa: BLE001 - the edge of a process
-            sys.excepthook(*sys.exc_info())
-        finally:
-            os._exit(code)
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -585,7 +374,7 @@ def main() -> None:
     prctl(_PR_SET_NAME, b"ostler-nursery")
     gc.disable()
     gc.freeze()  # collections in keepers would copy the pages they share with us
-    Nursery(socket.socket(fileno=door)).run()
+    Nursery(socket.socket(fileno=door), lambda connection: Keeper(connection).run()).run()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 
 FREEZE_SECONDS = 2.0
+SWEEP_PAUSE = 0.02
+SLOWEST_SWEEP_PAUSE = 1.0
 CHASE_SECONDS = 0.25  # then the dead are collected, which makes the next chase quicker
 # stopped, traced, dead; and waiting in the kernel, as a parent in vfork does while its child is stopped
 _STILL = frozenset({b"T", b"t", b"Z", b"X", b"D"})
@@ -129,3 +131,78 @@ def kill_below(pid: int) -> None:
     """Kill a process and everything below it, found before the first of them dies."""
     for found in (pid, *descendants(pid)):
         send_signal(found, signal.SIGKILL)
+
+
+def collect(died: "Callable[[int, int], None]") -> bool:
+    """Take in our own children that are dead, each with its status; False when there is no child left."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if pid == 0:
+            return True
+        died(pid, status)
+
+
+class Tree:
+    """All that is below this process, which must be its subreaper: frozen and thawed as one, and ended for good."""
+
+    def __init__(self, died: "Callable[[int, int], None]") -> None:
+        """`died` is called with the number and the status of each that was collected."""
+        self._died = died
+        self._frozen: set[int] = set()
+        self._signals: list[signal.Signals] = []
+        self._grace = 0.0
+        self._pause = SWEEP_PAUSE
+        self.due: float | None = None
+        """When the next signal is to be sent."""
+        self.ordered: str | None = None
+        """Why it ends, if somebody wanted it to."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether signals are being sent."""
+        return bool(self._signals)
+
+    def collect(self) -> bool:
+        """Take in the dead; False when the whole tree is gone."""
+        return collect(self._died)
+
+    def freeze(self) -> None:
+        """Stop everything where it stands."""
+        stopped_before = {pid for pid in descendants(os.getpid()) if state_of(pid) == b"T"}
+        freeze(os.getpid())
+        self._frozen.update(set(descendants(os.getpid())) - stopped_before)
+
+    def thaw(self) -> None:
+        """Let go on what `freeze` stopped, and nothing else."""
+        for pid in self._frozen.intersection(descendants(os.getpid())):
+            send_signal(pid, signal.SIGCONT)
+        self._frozen.clear()
+
+    def order_end(self, why: str, signals: "list[signal.Signals]", grace: float) -> None:
+        """End it because somebody wants it; the first reason stays."""
+        self.ordered = self.ordered or why
+        self.end(signals, grace)
+
+    def end(self, signals: "list[signal.Signals]", grace: float) -> None:
+        """Send these signals, with a grace after each."""
+        self._signals = signals
+        self._grace = grace
+        self.send_next()
+
+    def send_next(self) -> None:
+        """Send the next signal to the whole tree; the last one is sent until nothing is left."""
+        number = self._signals[0]
+        if number == signal.SIGKILL:
+            sweep(os.getpid(), self.collect)
+            self.due = time.monotonic() + self._pause
+            self._pause = min(self._pause * 2, SLOWEST_SWEEP_PAUSE)
+            return
+        self._signals = self._signals[1:]
+        self.due = time.monotonic() + self._grace
+        for pid in descendants(os.getpid()):
+            send_signal(pid, number)
+            send_signal(pid, signal.SIGCONT)  # a stopped process hears nothing else
+        self._frozen.clear()
