@@ -1,9 +1,9 @@
 """One end of a link: calls verbs of the other end and serves its calls. Whoever owns it moves the bytes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from itertools import count
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
@@ -13,6 +13,8 @@ from ostler.base.logs import Log
 from ostler.link.messages import Answer, Call, Cancel, Message, Part, Verb, error_of, failure
 from ostler.wire.running import ProcessRef
 
+P = ParamSpec("P")
+T = TypeVar("T")
 log = Log(__name__)
 _UNDO_SECONDS = 10.0
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
@@ -85,3 +87,32 @@ class Peer:
         for task in serving:
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
+
+
+class Remote:
+    """An object at the other end of a peer, or of a process there."""
+
+    def __init__(self, peer: Peer, to: Part, verbs: Mapping[str, Verb], process: ProcessRef | None = None) -> None:
+        self.peer = peer
+        self._to: Part = to
+        self._verbs = verbs
+        self._process = process
+
+    async def call(self, name: str, /, *values: Any, **named: Any) -> Any:
+        """Have one of its verbs done; an argument that is not given is None."""
+        verb = self._verbs[name]
+        fields = verb.arguments.__struct_fields__
+        given = {**dict.fromkeys(fields), **dict(zip(fields, values, strict=False)), **named}
+        return await self.peer.call(self._to, verb, self._process, **given)
+
+
+def remote(
+    verb: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Remote, P], Coroutine[Any, Any, T]]:
+    """A verb of a protocol, with its types, that is done as it is at the other end."""
+
+    async def call(other: Remote, /, *values: P.args, **named: P.kwargs) -> T:
+        done: T = await other.call(verb.__name__, *values, **named)
+        return done
+
+    return call

@@ -4,20 +4,17 @@ Whoever wants bytes asks for the next piece, so nobody sends more than the other
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from itertools import count
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import msgspec
 
 from ostler.link.messages import Call, Verb, verbs_of
-from ostler.link.peer import Peer
+from ostler.link.peer import Peer, Remote, remote
 from ostler.link.workspaces import Download, Files, Progress, Workspaces
 from ostler.wire.provisioning import CreatedWorkspace
 from ostler.wire.workspaces import ArchiveForm, Upload, WorkspaceOrder
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,18 +43,13 @@ _VERBS = {
 }
 
 
-class _End:
+class _End(Remote):
     """One end: calls verbs of the other one, and hands out the streams that it has offered."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
-        self.peer = Peer(send, self._serve)
+        super().__init__(Peer(send, self._serve), "workspaces", _VERBS)
         self._ids = count(1)
         self._offered: dict[int, AsyncIterator[bytes]] = {}
-
-    async def call(self, verb: str, *values: Any, **named: Any) -> Any:
-        fields = _VERBS[verb].arguments.__struct_fields__
-        given = {**dict.fromkeys(fields), **dict(zip(fields, values, strict=False)), **named}
-        return await self.peer.call("workspaces", _VERBS[verb], **given)
 
     def offer(self, pieces: AsyncIterable[bytes]) -> int:
         stream = next(self._ids)
@@ -88,28 +80,17 @@ class _End:
         return await getattr(self, verb)(**given)
 
 
-def _travels(
-    verb: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[_End, P], Coroutine[Any, Any, T]]:
-    """A verb of a protocol that is done as it is at the other end."""
-
-    async def travelling(end: _End, /, *values: P.args, **named: P.kwargs) -> T:
-        done: T = await end.call(verb.__name__, *values, **named)
-        return done
-
-    return travelling
-
-
 class RemoteFiles(_End):
     """Implements link.workspaces.Files; the server's end."""
 
-    list = _travels(Files.list)
-    stat = _travels(Files.stat)
-    read = _travels(Files.read)
-    write = _travels(Files.write)
-    remove = _travels(Files.remove)
-    search = _travels(Files.search)
-    diff = _travels(Files.diff)
+    list = remote(Files.list)
+    stat = remote(Files.stat)
+    read = remote(Files.read)
+    write = remote(Files.write)
+    remove = remote(Files.remove)
+    existing = remote(Files.existing)
+    search = remote(Files.search)
+    diff = remote(Files.diff)
 
     async def archive(self, workspace: str, form: ArchiveForm) -> Download:
         """The whole tree."""
@@ -126,21 +107,22 @@ class RemoteFiles(_End):
 class RemoteWorkspaces(RemoteFiles):
     """Implements link.workspaces.Workspaces; the server's end."""
 
-    check = _travels(Workspaces.check)
-    check_folder = _travels(Workspaces.check_folder)
-    get = _travels(Workspaces.get)
-    entry = _travels(Workspaces.entry)
-    devcontainer = _travels(Workspaces.devcontainer)
-    destroy = _travels(Workspaces.destroy)
-    size = _travels(Workspaces.size)
-    keep_only = _travels(Workspaces.keep_only)
-    snapshot = _travels(Workspaces.snapshot)
-    restore = _travels(Workspaces.restore)
-    fork = _travels(Workspaces.fork)
-    deliver = _travels(Workspaces.deliver)
-    refs = _travels(Workspaces.refs)
-    providers = _travels(Workspaces.providers)
-    runtimes = _travels(Workspaces.runtimes)
+    check = remote(Workspaces.check)
+    check_folder = remote(Workspaces.check_folder)
+    get = remote(Workspaces.get)
+    entry = remote(Workspaces.entry)
+    devcontainer = remote(Workspaces.devcontainer)
+    destroy = remote(Workspaces.destroy)
+    size = remote(Workspaces.size)
+    forget = remote(Workspaces.forget)
+    keep_only = remote(Workspaces.keep_only)
+    snapshot = remote(Workspaces.snapshot)
+    restore = remote(Workspaces.restore)
+    fork = remote(Workspaces.fork)
+    deliver = remote(Workspaces.deliver)
+    refs = remote(Workspaces.refs)
+    providers = remote(Workspaces.providers)
+    runtimes = remote(Workspaces.runtimes)
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         super().__init__(send)
