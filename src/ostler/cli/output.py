@@ -1,13 +1,28 @@
 """Tables and JSON on standard output."""
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+output_option = click.option(
+    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen."
+)
+
+
+def put(content: bytes, output: Path | None) -> None:
+    """Write bytes to a file, or as they are to the screen."""
+    if output is None:
+        sys.stdout.buffer.write(content)
+    else:
+        output.write_bytes(content)
+        click.echo(f"Wrote {len(content)} bytes to {output}.")
 
 
 def show(value: Any, as_json: bool, people: Callable[[], str]) -> None:

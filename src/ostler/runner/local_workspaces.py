@@ -38,7 +38,6 @@ from ostler.wire.running import AgentSpec
 from ostler.wire.tasks import RuntimeInfo
 
 _CHUNK = 2**18
-_IN_MEMORY = 4 * 2**20
 _REFS_SECONDS = 60.0
 _MOST_REFS = 100
 W = TypeVar("W")

@@ -270,12 +270,6 @@ class QuestionAsked(msgspec.Struct, frozen=True):
     tool: CallRef | None = None
 
 
-class AskSettled(msgspec.Struct, frozen=True):
-    """permission.replied, question.replied, question.rejected"""
-
-    request_id: str = msgspec.field(name="requestID")
-
-
 class Todo(msgspec.Struct, frozen=True):
     """One entry of the to-do list."""
 

@@ -1,12 +1,11 @@
 """Verbs of `ostler sessions` about its workspace: what changed, the ways back, and handing it over."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from ostler.cli.api import ApiCommand, connect, json_option
-from ostler.cli.output import clean, facts, show, table
+from ostler.cli.output import clean, facts, output_option, put, show, table
 from ostler.cli.root import Target
 from ostler.wire.tasks import Delivered
 from ostler.wire.workspace_events import DeliveryCompletedData
@@ -95,19 +94,14 @@ def _unified(found: Difference) -> str:
 @_old
 @_new
 @_turn
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen.")
+@output_option
 @click.pass_obj
 def patch(
     target: Target, *, session: str, old: str | None, new: str | None, turn: int | None, output: Path | None
 ) -> None:
     """Print the changes as a patch for `git apply`."""
     with connect(target) as client:
-        content = client.sessions.patch(session, old=old, new=new, turn=turn)
-    if output is None:
-        sys.stdout.buffer.write(content)
-    else:
-        output.write_bytes(content)
-        click.echo(f"Wrote {len(content)} bytes to {output}.")
+        put(client.sessions.patch(session, old=old, new=new, turn=turn), output)
 
 
 @click.command(cls=ApiCommand)

@@ -1,19 +1,14 @@
 """`ostler files`: the files of a session's workspace."""
 
-import sys
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
 from ostler.cli.api import Noun, connect, json_option
-from ostler.cli.output import clean, facts, show, table
+from ostler.cli.output import clean, facts, output_option, put, show, table
 from ostler.cli.root import Target
 from ostler.wire.workspaces import ArchiveForm
-
-_output = click.option(
-    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen."
-)
 
 
 @click.group(cls=Noun)
@@ -50,23 +45,23 @@ def stat(target: Target, session: str, path: str, as_json: bool) -> None:
 @command.command()
 @click.argument("session")
 @click.argument("path")
-@_output
+@output_option
 @click.pass_obj
 def read(target: Target, session: str, path: str, output: Path | None) -> None:
     """Print the content of a file."""
     with connect(target) as client:
-        _put(client.files.read(session, path), output)
+        put(client.files.read(session, path), output)
 
 
 @command.command()
 @click.argument("session")
 @click.argument("path")
-@_output
+@output_option
 @click.pass_obj
 def image(target: Target, session: str, path: str, output: Path | None) -> None:
     """Take a picture that the session names."""
     with connect(target) as client:
-        _put(client.files.image(session, path), output)
+        put(client.files.image(session, path), output)
 
 
 @command.command()
@@ -115,12 +110,12 @@ def search(
 @command.command()
 @click.argument("session")
 @click.option("--form", type=click.Choice(["tar", "zip"]), default="tar", show_default=True)
-@_output
+@output_option
 @click.pass_obj
 def archive(target: Target, session: str, form: ArchiveForm, output: Path | None) -> None:
     """Take the whole workspace as an archive."""
     with connect(target) as client:
-        _put(client.files.archive(session, form), output)
+        put(client.files.archive(session, form), output)
 
 
 @command.command()
@@ -133,11 +128,3 @@ def artifacts(target: Target, session: str, as_json: bool) -> None:
         found = client.files.artifacts(session)
     rows = [(each.action, each.artifact_type, each.size, each.path) for each in found.artifacts]
     show(found, as_json, lambda: table(("ACTION", "TYPE", "SIZE", "PATH"), rows, "No artifacts."))
-
-
-def _put(content: bytes, output: Path | None) -> None:
-    if output is None:
-        sys.stdout.buffer.write(content)
-    else:
-        output.write_bytes(content)
-        click.echo(f"Wrote {len(content)} bytes to {output}.")

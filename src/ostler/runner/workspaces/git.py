@@ -10,10 +10,10 @@ import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Thread, Timer
-from typing import IO
+from typing import IO, Concatenate, ParamSpec
 
 import msgspec
 
@@ -21,6 +21,7 @@ from ostler.base.undo import undone_by
 from ostler.runner.file_trees.stopping import Stop, check_wanted, current_stop, kill_group
 from ostler.runner.processes.helpers import marked, tame
 
+P = ParamSpec("P")
 Progress = Callable[[str], None]
 LOCAL_SECONDS = 600.0
 REMOTE_SECONDS = 3600.0
@@ -77,6 +78,17 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 OFFLINE = Remote()
 
 
+def _whole(
+    start: Callable[Concatenate["Git", P], AbstractContextManager[IO[bytes]]],
+) -> Callable[Concatenate["Git", P], bytes]:
+    def run(git: "Git", /, *arguments: P.args, **how: P.kwargs) -> bytes:
+        """All that the command prints."""
+        with start(git, *arguments, **how) as output:
+            return output.read()
+
+    return run
+
+
 class Git:
     """Runs git; `environ` gives the PATH, proxies and trusted certificates, `home` is an empty folder."""
 
@@ -104,39 +116,6 @@ class Git:
             "GIT_TEMPLATE_DIR": "",
         }
 
-    def run(
-        self,
-        *arguments: str,
-        repository: Path | None = None,
-        files: Path | None = None,
-        index: Path | None = None,
-        given: bytes = b"",
-        remote: Remote = OFFLINE,
-        env: Mapping[str, str] | None = None,
-        progress: Progress | None = None,
-        stop: Stop | None = None,
-        accept: Sequence[int] = (0,),
-        file_bytes: int | None = None,
-    ) -> bytes:
-        """What the command prints; `repository` is a git folder of ours, `files` the folder its index speaks about.
-
-        With `file_bytes` it is ended when it writes a larger file.
-        """
-        with self.started(
-            *arguments,
-            repository=repository,
-            files=files,
-            index=index,
-            given=given,
-            remote=remote,
-            env=env,
-            progress=progress,
-            stop=stop,
-            accept=accept,
-            file_bytes=file_bytes,
-        ) as output:
-            return output.read()
-
     @contextmanager
     def started(
         self,
@@ -153,7 +132,11 @@ class Git:
         file_bytes: int | None = None,
         seconds: float | None = None,
     ) -> Iterator[IO[bytes]]:
-        """The command's output as it comes; raises GitFailed at the end of the block."""
+        """The command's output as it comes; raises GitFailed at the end of the block.
+
+        `repository` is a git folder of ours, `files` the folder its index speaks about. With `file_bytes` it is ended
+        when it writes a larger file.
+        """
         command = ["git", *_SETTINGS, *_paths(repository, files), *arguments]
         variables = {**self._env, "GIT_ALLOW_PROTOCOL": ":".join(remote.protocols), **remote.env, **(env or {})}
         if index is not None:
@@ -180,6 +163,8 @@ class Git:
             if child.wait() not in accept:
                 check_wanted()
                 raise GitFailed(remote.hidden(words) or f"git {arguments[0]} ended with code {child.returncode}")
+
+    run = _whole(started)
 
 
 def _paths(repository: Path | None, files: Path | None) -> list[str]:
