@@ -81,3 +81,15 @@ def test_a_turn_without_its_folder_ends_and_says_what_was_not_kept(
     assert notice["data"]["code"] == "snapshot_failed"
     assert str(place) in notice["data"]["message"]
     assert api.delete(f"/sessions/{session}").status_code == 204
+
+
+def test_a_prompt_runs_though_the_files_of_the_last_turn_were_not_kept(tmp_path: Path, state_dir: Path) -> None:
+    project = make_repository(tmp_path / "project")
+    with task_server(state_dir, tmp_path, "--idle-timeout-seconds", "0.1") as (_, api):
+        session = new_session(api, project, workspace={"snapshot_preference": ["copy"]})
+        place = _place(state_dir, api, session)
+        api.post(f"/sessions/{session}/messages", json={"message": f"mock: run mv {place} {place}.away"})
+        wait_until(lambda: bool(events(api, session, "notice")), what="a notice")
+        wait_until(lambda: "process" not in api.get(f"/sessions/{session}").json(), what="a sleeping agent")
+        place.with_name(f"{place.name}.away").rename(place)
+        assert say(api, session, "mock: write a.txt one") == 2

@@ -1,7 +1,7 @@
 """The owner of background work: what runs beside its caller is held, reported when it fails, and awaited at the end."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from ostler.base.errors import OstlerError
@@ -11,13 +11,17 @@ T = TypeVar("T")
 
 
 class Background:
-    """Tasks of one owner; `failed` is the name under which an error of one is logged, with these fields."""
+    """Tasks of one owner; `failed` is the name under which an error of one is logged, with these fields.
 
-    __slots__ = ("_failed", "_fields", "_log", "_tasks")
+    `over` is called whenever the last one has ended.
+    """
 
-    def __init__(self, log: Log, failed: str, **fields: str) -> None:
+    __slots__ = ("_failed", "_fields", "_log", "_over", "_tasks")
+
+    def __init__(self, log: Log, failed: str, over: Callable[[], object] | None = None, **fields: str) -> None:
         self._log = log
         self._failed = failed
+        self._over = over
         self._fields = fields
         self._tasks: dict[asyncio.Task[Any], dict[str, str]] = {}
 
@@ -49,6 +53,11 @@ class Background:
 
     def _ended(self, task: "asyncio.Task[Any]") -> None:
         fields = self._fields | self._tasks.pop(task)
+        self._report(task, fields)
+        if self._over is not None and not self._tasks:
+            self._over()
+
+    def _report(self, task: "asyncio.Task[Any]", fields: dict[str, str]) -> None:
         if task.cancelled() or (error := task.exception()) is None:
             return
         if isinstance(error, OstlerError):

@@ -28,6 +28,9 @@ class Served(Protocol):
     background: Background
     attachments: SessionAttachments
 
+    def look_around(self) -> None:
+        """Something came to its end."""
+
     @property
     def may_sleep(self) -> bool:
         """Whether nobody needs the process now."""
@@ -42,12 +45,13 @@ class Served(Protocol):
 class _Link:
     """One process of the agent: passes its reports on and remembers whether it still lives."""
 
-    def __init__(self, session: Served, start: int) -> None:
+    def __init__(self, session: Served, start: int, links: "set[_Link]") -> None:
         self.alive = True
         self.connection: Connection | None = None
         self.report: Connected | None = None
         self._session = session
         self._start = start
+        self._links = links
 
     async def connected(self, report: Connected) -> None:
         self.report = report
@@ -58,6 +62,8 @@ class _Link:
     async def closed(self, end: AgentExit) -> None:
         self.alive = False
         await self._session.disconnected(end)
+        self._links.discard(self)
+        self._session.look_around()
 
 
 class SessionAgent:
@@ -70,6 +76,13 @@ class SessionAgent:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._falling_asleep: asyncio.Task[None] | None = None
         self._link: _Link | None = None
+        self._links: set[_Link] = set()
+        """All that may still have something to say."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a process, though it may have stopped to listen."""
+        return bool(self._links)
 
     @property
     def connection(self) -> Connection | None:
@@ -104,9 +117,9 @@ class SessionAgent:
 
     async def adopt(self, survivor: ProcessRef, *, known: int) -> Connected:
         """Go on with a process that an earlier server started."""
-        link = _Link(self._session, survivor.start)
+        link = _Link(self._session, survivor.start, self._links)
         link.connection = await self._runner.adopt(survivor, link, known=known)
-        self._link = link
+        self._begin(link)
         if link.report is None:
             raise AgentLost(reason="its runner reported nothing of it.")
         return link.report
@@ -124,9 +137,15 @@ class SessionAgent:
         return await self._connect(msgspec.structs.replace(spec, resume=None))
 
     async def _connect(self, spec: AgentSpec) -> Connection:
-        link = self._link = _Link(self._session, spec.start)
+        link = self._link = _Link(self._session, spec.start, self._links)
         link.connection = await self._runner.connect(spec, link)
+        self._begin(link)
         return link.connection
+
+    def _begin(self, link: _Link) -> None:
+        self._link = link
+        if link.alive:  # it may have ended by now
+            self._links.add(link)
 
     def _spec(self) -> AgentSpec:
         record, state = self._session.record, self._session.log.state

@@ -2,8 +2,9 @@
 
 import asyncio
 import functools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Self
-from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -14,7 +15,7 @@ from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.link.protocol import Runner
 from ostler.server.sessions.attachments import Attachments
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.reading import Reading
 from ostler.server.sessions.log.session_log import ProjectFeeds, SessionLog
 from ostler.server.sessions.log.state import SessionState
@@ -75,7 +76,9 @@ class Directory(Reading):
         self._clock = clock
         self._limits = limits
         self._opening = asyncio.Lock()
-        self._live: WeakValueDictionary[str, LiveSession] = WeakValueDictionary()
+        self._live: dict[str, LiveSession] = {}
+        self._unused: set[str] = set()
+        self._is_leaving = False
 
     async def find(self, project: str, id_or_key: str) -> SessionRecord:
         """The row of a session, by id or key."""
@@ -85,15 +88,33 @@ class Directory(Reading):
         return record
 
     async def live(self, project: str, id_or_key: str) -> LiveSession:
-        """The one live object of a session; hold on to it while you use it."""
+        """The one live object of a session; it is there as long as the `Leases` of whoever asks."""
+        leases = Leases.current()
         if (known := self._live.get(id_or_key)) is not None and known.record.project == project:
-            return known
-        async with self._opening:  # one at a time: what is not live stays so, and nobody appends to it
-            held = list(self._live.values())  # and what is live stays so until the row was read
+            return leases.hold(known)
+        async with self._steady():
             record = await self.find(project, id_or_key)
-            live = self._live.get(record.id) or self.enliven(record)
-            del held
-            return live
+            return leases.hold(self._live.get(record.id) or self.enliven(record))
+
+    @asynccontextmanager
+    async def _steady(self) -> AsyncIterator[None]:
+        """One at a time: what is not live stays so, and what is live too, or a row that was read would be old."""
+        async with self._opening:
+            try:
+                yield
+            finally:
+                self._drop_unused()
+
+    def _is_unused(self, session_id: str) -> None:
+        self._unused.add(session_id)
+        if not self._opening.locked():
+            self._drop_unused()
+
+    def _drop_unused(self) -> None:
+        for session_id in self._unused:
+            if (live := self._live.get(session_id)) is not None and not live.is_used:
+                del self._live[session_id]
+        self._unused.clear()
 
     def enliven(self, record: SessionRecord) -> LiveSession:
         """Begin to use a session that is not live yet."""
@@ -107,9 +128,12 @@ class Directory(Reading):
             work=self._work,
             reading=self,
             attachments=self.attachments.of(record.id),
+            unused=functools.partial(self._is_unused, record.id),
             idle_seconds=self._limits.idle_seconds,
             wrap_up_seconds=self._limits.wrap_up_seconds,
         )
+        if self._is_leaving:
+            live.lifecycle.leave()
         self._live[record.id] = live
         return live
 
@@ -165,17 +189,18 @@ class Directory(Reading):
 
     async def forget(self, live: LiveSession) -> None:
         """Remove a session from the store; from now on it is not there."""
-        async with self._opening:  # or a row that was read before would bring it back
+        async with self._steady():  # or a row that was read before would bring it back
             await self.store.delete_session(live.id, self._clock.now())
             self._live.pop(live.id, None)
 
     def at_work(self) -> dict[str, str]:
         """What to call each session with a turn under way, by id."""
-        busy = [live for live in list(self._live.values()) if live.state.turn]
+        busy = [live for live in self._live.values() if live.state.turn]
         return {live.id: f"{live.record.agent} ({live.state.title or live.record.key})" for live in busy}
 
     def leave(self) -> None:
         """The server stops and another goes on: nothing new begins."""
+        self._is_leaving = True
         for live in list(self._live.values()):
             live.lifecycle.leave()
 

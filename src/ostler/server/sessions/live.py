@@ -1,6 +1,8 @@
 """A session that is being used: it has turns, asks and a life, and writes down what its agent does."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Self
 
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
@@ -36,10 +38,13 @@ class LiveSession(SessionCore):
         work: Work,
         reading: Reading,
         attachments: SessionAttachments,
+        unused: Callable[[], object],
         idle_seconds: float,
         wrap_up_seconds: float,
     ) -> None:
-        super().__init__(record=record, session_log=session_log, reading=reading, attachments=attachments)
+        super().__init__(
+            record=record, session_log=session_log, reading=reading, attachments=attachments, unused=unused
+        )
         self.chores = Chores(self, work)
         self.agent = SessionAgent(self, runner, idle_seconds)
         self.turns = Turns(self)
@@ -88,3 +93,42 @@ class LiveSession(SessionCore):
         self.agent.stay_awake()
         if not end.expected:
             log.warning("agent.exited", session_id=self.id, exit_code=end.exit_code, signal=end.signal)
+
+
+class Leases:
+    """The sessions that a request uses, or a piece of work beside requests: they stay in memory until its end."""
+
+    __slots__ = ("_before", "_held", "_is_over")
+
+    def __init__(self) -> None:
+        self._held: list[LiveSession] = []
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        self._before = _current.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._before)
+        self._is_over = True
+        for live in self._held:
+            live.release()
+        self._held.clear()
+
+    @classmethod
+    def current(cls) -> "Leases":
+        """Those of the work that goes on here."""
+        leases = _current.get()
+        if leases is None or leases._is_over:
+            raise RuntimeError("Whoever asks for a session says with `Leases` for how long.")
+        return leases
+
+    def hold(self, live: LiveSession) -> LiveSession:
+        """Use a session from now on."""
+        if live not in self._held:
+            live.hold()
+            self._held.append(live)
+        return live
+
+
+_current: ContextVar[Leases | None] = ContextVar("leases", default=None)

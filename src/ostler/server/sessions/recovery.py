@@ -9,7 +9,7 @@ from ostler.base.logs import Log
 from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.directory import Directory
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.history import transcript_of
 from ostler.server.sessions.log.state import TERMINAL, SessionState
 from ostler.server.sessions.log.transcript import Transcript
@@ -41,8 +41,9 @@ class Recovery:
             return session_id in surviving or _needs_recovery(_state.decode(state))
 
         wanted = await self._directory.store.unfinished_sessions(TERMINAL, is_wanted)
-        lives = [self._directory.enliven(record) for record in wanted]
-        await asyncio.gather(*(self._recover(live, surviving.pop(live.id, None)) for live in lives))
+        with Leases() as leases:
+            lives = [leases.hold(self._directory.enliven(record)) for record in wanted]
+            await asyncio.gather(*(self._recover(live, surviving.pop(live.id, None)) for live in lives))
         await asyncio.gather(*map(self._runner.discard, surviving.values()))
 
     async def _recover(self, live: LiveSession, survivor: ProcessRef | None) -> None:

@@ -22,7 +22,7 @@ from ostler.server.sessions.admission import Admission, check_choices, check_ser
 from ostler.server.sessions.attachments import Attachments, missing_files, named_files, prompt_parts
 from ostler.server.sessions.creation import agent_spec, checked_key, first_events, new_session
 from ostler.server.sessions.directory import Directory, SessionLimits
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.clearing import Clearing
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.recovery import Recovery
@@ -213,13 +213,17 @@ class Sessions(Directory):
         await live.log.append(deed(drafts.settings(wanted)))
 
     async def delete(self, project: str, id_or_key: str) -> None:
-        """End a session and remove everything of it; deleting it again does nothing."""
-        try:
-            live = await self.live(project, id_or_key)
-        except SessionNotFound:
-            if await self.store.was_deleted(project, id_or_key):
-                return
-            raise
+        """End a session and remove everything of it, also if the caller leaves; deleting it again does nothing."""
+        with Leases():
+            try:
+                live = await self.live(project, id_or_key)
+            except SessionNotFound:
+                if await self.store.was_deleted(project, id_or_key):
+                    return
+                raise
+            await self._delete(live)
+
+    async def _delete(self, live: LiveSession) -> None:
         await live.lifecycle.delete()
         await self.forget(live)
         self._clearing.add([live.id])

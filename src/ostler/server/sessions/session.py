@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ostler.base.errors import AgentExited, SessionEndedError, StoreUnavailable
 from ostler.base.logs import Log
@@ -35,14 +35,22 @@ class SessionCore:
     chores: Chores
 
     def __init__(
-        self, *, record: SessionRecord, session_log: SessionLog, reading: Reading, attachments: SessionAttachments
+        self,
+        *,
+        record: SessionRecord,
+        session_log: SessionLog,
+        reading: Reading,
+        attachments: SessionAttachments,
+        unused: Callable[[], object],
     ) -> None:
         self.record = record
         self.log = session_log
-        self.log.owner = self
+        self.log.settled = self.look_around
         self.attachments = attachments
         self.tail = Tail(session_log.feed, functools.partial(reading.events, record.id))
-        self.background = Background(log, "session.task_failed", session_id=record.id)
+        self.background = Background(log, "session.task_failed", over=self.look_around, session_id=record.id)
+        self._unused = unused
+        self._users = 0
         self.starting: asyncio.Task[None] | None = None
         """Hands the prompt of the newest turn to the agent, which is started first if need be."""
         self.ending: asyncio.Task[None] | None = None
@@ -53,6 +61,25 @@ class SessionCore:
         self.is_deleted = False
         self.is_leaving = False
         """The server stops: nothing more is begun."""
+
+    def hold(self) -> None:
+        """Somebody uses it, and says so with `release` when that is over."""
+        self._users += 1
+
+    def release(self) -> None:
+        """Somebody does not use it any longer."""
+        self._users -= 1
+        self.look_around()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it must stay in memory; its log alone tells everything of one that is not used."""
+        return bool(self._users or self.agent.is_there or self.background or self.log.in_flight)
+
+    def look_around(self) -> None:
+        """Something came to its end: if that was the last thing, nobody needs the session in memory."""
+        if not self.is_used:
+            self._unused()
 
     @property
     def id(self) -> str:

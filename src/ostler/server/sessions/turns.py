@@ -149,6 +149,8 @@ class Turns:
         entries = (entry, *waiting) if front else (*waiting, entry)
         receipt = self._receipt(entry, "queued", position=1 if front else len(entries))
         await self._session.log.append(marked(entry.actor, [drafts.queue(entries)]), done=_done(claim, receipt))
+        if self._session.chores.are_due:  # perhaps they failed before, and the session was not in memory since
+            self._session.background.spawn(self.begin_next())
         return receipt
 
     def _receipt(self, entry: QueueEntry, disposition: Any, **more: Any) -> PromptReceipt:

@@ -35,6 +35,12 @@ class Worked(Protocol):
     async def disconnect(self, *, force: bool) -> None:
         """End the agent's process."""
 
+    def hold(self) -> None:
+        """Somebody uses it, and says so with `release` when that is over."""
+
+    def release(self) -> None:
+        """Somebody does not use it any longer."""
+
 
 class Work(Protocol):
     """Implemented above the sessions. What is here is done again after a crash, so it must bear being done twice."""
@@ -169,6 +175,8 @@ class Chores:
 
     async def _watched(self, work: Callable[[], Awaitable[T]]) -> T:
         task = asyncio.ensure_future(work())
+        self._session.hold()
+        task.add_done_callback(lambda _: self._session.release())
         self._current = task
         try:
             return await asyncio.shield(task)

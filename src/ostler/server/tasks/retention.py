@@ -15,7 +15,7 @@ from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.state import TERMINAL
 from ostler.server.sessions.service import Sessions
 from ostler.wire.workspace_events import WorkspaceRemovedData
@@ -122,7 +122,8 @@ class Retention:
             sizes = await self._sizes(found)
             found = [msgspec.structs.replace(each, size=sizes.get(each.workspace, 0)) for each in found]
         for each, data in too_much(found, self._keep, self._clock.now()):
-            await self._remove(await sessions.live(each.project, each.session), data)
+            with Leases():
+                await self._remove(await sessions.live(each.project, each.session), data)
 
     async def _sizes(self, found: Sequence[Ended]) -> Mapping[str, int]:
         sizes: dict[str, int] = {}

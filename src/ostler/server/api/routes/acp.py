@@ -150,9 +150,9 @@ async def acp_stream(request: Request[Any, Any, Any], services: Services, projec
     form_for(request, SSE)
     client = _client(request, _clients(state, services))
     if (wanted := request.headers.get(_SESSION)) is None:
-        return EventStream(SessionStream(client, None), None, services, holds=client)
+        return EventStream(SessionStream(client, None), None, services)
     live = await services.sessions.live(project, wanted)
-    return EventStream(SessionStream(client, live.id), live.tail, services, holds=(client, live))
+    return EventStream(SessionStream(client, live.id), live.tail, services)
 
 
 @delete(

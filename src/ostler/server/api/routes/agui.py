@@ -44,9 +44,9 @@ async def run_agent(
     try:
         run = await begin_run(services.sessions, project, data, chosen)
     except RunRefused as refused:
-        return EventStream(ShortStream(refused), None, services, holds=None, headers=headers)
+        return EventStream(ShortStream(refused), None, services, headers=headers)
     stream = RunStream(services.sessions, run, data, services.settings.heartbeat_seconds)
-    return EventStream(stream, run.live.tail, services, holds=run.live, headers=headers)
+    return EventStream(stream, run.live.tail, services, headers=headers)
 
 
 async def _agent(services: Services, named: str | None, current: str | None) -> str:

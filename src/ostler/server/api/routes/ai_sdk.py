@@ -180,7 +180,7 @@ def _stream(services: Services, followed: FollowedTurn, version: Version) -> Eve
     chunks = TurnChunks(follower, turn, heartbeat=services.settings.heartbeat_seconds)
     receipt = {RECEIPT_HEADER.decode(): msgspec.json.encode(followed.receipt).decode()}
     headers = {**_HEADERS, **_session_header(followed), **receipt}
-    return EventStream(chunks, live.tail, services, holds=live, headers=headers, farewell=b"")
+    return EventStream(chunks, live.tail, services, headers=headers, farewell=b"")
 
 
 def _session_header(followed: FollowedTurn) -> dict[str, str]:

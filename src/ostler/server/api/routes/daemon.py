@@ -182,7 +182,7 @@ def _stream(
     follower = Follower(live.tail, offset=offset, raw=raw)
     heartbeat = services.settings.heartbeat_seconds
     chunks = Rendering(follower, stream.render, heartbeat=heartbeat, is_over=stream.is_over)
-    return EventStream(chunks, live.tail, services, holds=live, headers=headers)
+    return EventStream(chunks, live.tail, services, headers=headers)
 
 
 @get(

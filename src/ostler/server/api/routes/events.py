@@ -61,7 +61,7 @@ def session_stream(
     """A stream of one session's events after the offset."""
     heartbeat = services.settings.heartbeat_seconds
     cursor = Cursor(live.tail, offset=offset, heartbeat=heartbeat, raw=raw, show=only(keep))
-    return EventStream(cursor, live.tail, services, holds=live)
+    return EventStream(cursor, live.tail, services)
 
 
 def turn_stream(
@@ -81,7 +81,7 @@ def turn_stream(
     follower = Follower(live.tail, offset=offset)
     heartbeat = services.settings.heartbeat_seconds
     chunks = Rendering(follower, render, heartbeat=heartbeat, is_over=lambda: turn.is_over)
-    return EventStream(chunks, live.tail, services, holds=live, headers=headers)
+    return EventStream(chunks, live.tail, services, headers=headers)
 
 
 @get(
@@ -206,7 +206,7 @@ async def project_events(
     heartbeat = services.settings.heartbeat_seconds
     show = flat_line if is_flat else only(keep)
     cursor = Cursor(tail, offset=start, heartbeat=heartbeat, show=show)
-    return EventStream(cursor, tail, services, holds=services)
+    return EventStream(cursor, tail, services)
 
 
 @get("/sessions/{session:str}/logs", operation_id="events.logs", tags=_TAGS, role="viewer")

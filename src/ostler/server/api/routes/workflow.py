@@ -120,7 +120,7 @@ async def stream_execution(
     stream = WorkflowStream(subject, quiet_until=wanted, past=past)
     follower = Follower(live.tail, offset=start.offset)
     chunks = Rendering(follower, stream.render, heartbeat=services.settings.heartbeat_seconds, is_over=stream.is_over)
-    return EventStream(chunks, live.tail, services, holds=live)
+    return EventStream(chunks, live.tail, services)
 
 
 @post(

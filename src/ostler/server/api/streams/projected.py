@@ -82,7 +82,7 @@ async def projected_stream(services: Services, live: LiveSession, found: Format,
     log, start = await _opened(services, live.record, found, offset)
     follower = Follower(live.tail, offset=start)
     chunks = Rendering(follower, log.frames, heartbeat=services.settings.heartbeat_seconds)
-    return EventStream(chunks, live.tail, services, holds=live)
+    return EventStream(chunks, live.tail, services)
 
 
 async def _opened(services: Services, record: SessionRecord, found: Format, offset: int) -> tuple[_ProjectedLog, int]:

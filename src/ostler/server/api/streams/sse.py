@@ -12,6 +12,7 @@ from ostler.server.api.problems import refuse
 from ostler.server.api.services import Services
 from ostler.server.api.streams.cursor import Cursor, CutOff
 from ostler.server.api.streams.outflow import Chunks, Pieces, Rendered, StalledReaders
+from ostler.server.sessions.live import Leases
 from ostler.server.sessions.log.tail import Tail
 
 _HEADERS = [
@@ -46,13 +47,12 @@ class EventStream(Response[None]):
         tail: Tail | None,
         services: Services,
         *,
-        holds: object,
         headers: dict[str, str] | None = None,
         farewell: bytes = FAREWELL,
     ) -> None:
         super().__init__(None, media_type="text/event-stream")
         pieces = chunks if isinstance(chunks, Cursor) else Rendered(chunks, services.settings.state_dir)
-        self._stream = _Stream(pieces, tail, services, holds, headers or {}, farewell)
+        self._stream = _Stream(pieces, tail, services, headers or {}, farewell)
 
     def to_asgi_response(self, *_: Any, **__: Any) -> Any:
         """Litestar asks for the ASGI application of a response."""
@@ -71,31 +71,31 @@ class Streams:
         self._stalled = StalledReaders()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        await self._app(scope, receive, send)
-        stream: _Stream | None = scope.pop(_SCOPE_KEY, None)
-        if stream is None:
-            return
-        client = client_of(scope)
-        # what else was asked for is done by now; such a request was admitted before
-        if scope["method"] == "GET" and (error := self._open.refusal(client)) is not None:
-            await refuse(scope, send, error)
-            return
-        flow = scope[FLOW_KEY]
-        scope["state"] = {}  # frees what Litestar parsed of the request
-        with self._open.counted(client):
-            await stream.write(receive, send, flow, self._stalled)
+        """Answer a request; the sessions that it is about are there until its stream has ended."""
+        with Leases():
+            await self._app(scope, receive, send)
+            stream: _Stream | None = scope.pop(_SCOPE_KEY, None)
+            if stream is None:
+                return
+            client = client_of(scope)
+            # what else was asked for is done by now; such a request was admitted before
+            if scope["method"] == "GET" and (error := self._open.refusal(client)) is not None:
+                await refuse(scope, send, error)
+                return
+            flow = scope[FLOW_KEY]
+            scope["state"] = {}  # frees what Litestar parsed of the request
+            with self._open.counted(client):
+                await stream.write(receive, send, flow, self._stalled)
 
 
 class _Stream:
-    __slots__ = ("_farewell", "_headers", "_holds", "_pieces", "_services", "_tail")
+    __slots__ = ("_farewell", "_headers", "_pieces", "_services", "_tail")
 
     def __init__(
         self,
         pieces: Pieces,
         tail: Tail | None,
         services: Services,
-        holds: object,
         headers: dict[str, str],
         farewell: bytes,
     ) -> None:
@@ -103,7 +103,6 @@ class _Stream:
         self._pieces = pieces
         self._tail = tail
         self._services = services
-        self._holds = holds  # keeps the live session in memory while it is watched
         self._headers = headers
 
     async def write(self, receive: Receive, send: Send, flow: Flow, stalled: StalledReaders) -> None:

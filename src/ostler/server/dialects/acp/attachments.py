@@ -50,6 +50,7 @@ class Attachments:
         """Tell what happened after an event, though nothing up to `quiet_until`."""
         attachment = Attachment(live, start=start, quiet_until=quiet_until, forms=self.forms, past=past)
         self._found[live.id] = attachment
+        live.hold()
         self._outlet.attach(attachment)
         return attachment
 
@@ -58,7 +59,10 @@ class Attachments:
         attachment = self._found.pop(session_id, None)
         if attachment is not None:
             attachment.retire()
-            await self._outlet.detach(attachment)
+            try:
+                await self._outlet.detach(attachment)
+            finally:
+                attachment.live.release()
         return attachment
 
     async def close(self) -> None:

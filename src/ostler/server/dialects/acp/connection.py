@@ -19,7 +19,7 @@ from ostler.server.dialects.acp.messages import Incoming, Refusal, answer, failu
 from ostler.server.dialects.acp.prompts import create_session, linked_files, mcp_servers, prompt_parts
 from ostler.server.dialects.acp.replies import take_reply
 from ostler.server.dialects.conversation import left_behind
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionFilter
@@ -71,17 +71,21 @@ class AcpConnection:
             return failure(incoming.id, refusal)
 
     async def handle(self, incoming: Incoming) -> None:
-        """Do what a message asks for, one after the other."""
+        """Do what a message asks for, one after the other, also after its request was answered."""
         async with self._one_at_a_time:
-            if incoming.method is None:
-                await take_reply(self.attachments, incoming)
-                return
-            try:
-                result = await self._call(incoming)
-            except Refusal as refusal:
-                result = failure(incoming.id, refusal)
-            if incoming.is_request and result is not None:
-                await self._tell(result, incoming)
+            with Leases():
+                await self._handle(incoming)
+
+    async def _handle(self, incoming: Incoming) -> None:
+        if incoming.method is None:
+            await take_reply(self.attachments, incoming)
+            return
+        try:
+            result = await self._call(incoming)
+        except Refusal as refusal:
+            result = failure(incoming.id, refusal)
+        if incoming.is_request and result is not None:
+            await self._tell(result, incoming)
 
     async def _tell(self, message: Json, about: Incoming) -> None:
         """Answers about a session travel with everything else about it, except those that first name it."""
@@ -179,7 +183,7 @@ class AcpConnection:
 
     async def cancel(self, incoming: Incoming) -> Json:
         live = await self._live(_params(incoming, messages.OfSession).session_id)
-        self._services.background.spawn(live.turns.interrupt(), method="session/cancel", session_id=live.id)
+        live.background.spawn(live.turns.interrupt(), method="session/cancel")
         return {}
 
     async def set_mode(self, incoming: Incoming) -> Json:

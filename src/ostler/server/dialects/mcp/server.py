@@ -10,6 +10,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from ostler import __version__
 from ostler.base.errors import OstlerError
 from ostler.server.dialects.mcp.tools import Json, Tools
+from ostler.server.sessions.live import Leases
 from ostler.server.sessions.settings import SessionChange
 from ostler.wire.sessions import CreateSession, SendMessage
 
@@ -21,9 +22,10 @@ _INSTRUCTIONS = (
 
 
 async def _answered(work: Awaitable[T]) -> T:
-    """An error of ours is an answer that the calling agent can read."""
+    """An error of ours is an answer that the calling agent can read; the library has tasks of its own for tools."""
     try:
-        return await work
+        with Leases():
+            return await work
     except OstlerError as error:
         raise ToolError(str(error)) from error
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -88,8 +88,10 @@ class SessionLog:
         self.session_id = session_id
         self.state = state
         self.updated_at = updated_at
-        self.owner: object = None
-        """Stays in memory while an append is in flight."""
+        self.in_flight = 0
+        """How many appends are on their way to the disk."""
+        self.settled: Callable[[], object] | None = None
+        """Called when none is any more."""
         self.feed = Feed(last=last, limit_bytes=buffer_bytes)
         self._epoch = epoch
         self._agent = agent
@@ -182,6 +184,7 @@ class SessionLog:
     async def commit(self, append: Append, written: "asyncio.Future[AppendResult]") -> None:
         """Wait until an append is durable; it is shown to clients even if the caller gives up waiting."""
         seen: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.in_flight += 1
         written.add_done_callback(functools.partial(self._settled, append, self.state, self._generation, seen))
         await seen
 
@@ -193,11 +196,17 @@ class SessionLog:
         seen: "asyncio.Future[None]",
         written: "asyncio.Future[AppendResult]",
     ) -> None:
+        self.in_flight -= 1
         if (error := written.exception()) is not None:
             self._roll_back(generation)
-            if not seen.done():
-                seen.set_exception(error)
-            return
+        else:
+            self._publish(append, state, written.result())
+        if not seen.done():
+            seen.set_exception(error) if error is not None else seen.set_result(None)
+        if self.settled is not None and not self.in_flight:
+            self.settled()
+
+    def _publish(self, append: Append, state: SessionState, result: AppendResult) -> None:
         failpoint("publish.before")
         self._durable_state = state
         self.updated_at = append.time
@@ -205,12 +214,10 @@ class SessionLog:
             self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
         else:
             self.feed.skip(append.last)
-        self._project_feed.publish(append.events, written.result().position)
+        self._project_feed.publish(append.events, result.position)
         if self._size is not None:
-            self._size += written.result().size
+            self._size += result.size
         failpoint("publish.after")
-        if not seen.done():
-            seen.set_result(None)
 
     def _roll_back(self, generation: int) -> None:
         """Forget what never reached the disk, once for all appends that were in flight together."""
