@@ -125,7 +125,7 @@ class Lifecycle:
 
     async def delete(self) -> None:
         """End everything; the caller removes what is stored."""
-        self._session.is_deleted = True
+        self._session.log.is_deleted = True
         self._session.agent.stay_awake()
         await self._session.chores.stop()
         await self._session.disconnect(force=True)

@@ -58,7 +58,6 @@ class SessionCore:
         """How many clients are about to change how its agent works."""
         self.interrupted_by: str | None = None
         """Who ended the turn under way, until its agent has heard it."""
-        self.is_deleted = False
         self.is_leaving = False
         """The server stops: nothing more is begun."""
 

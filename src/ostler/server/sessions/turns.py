@@ -178,7 +178,7 @@ class Turns:
             state.turn is None
             and state.queue
             and state.status == "running"
-            and not (session.is_deleted or session.is_leaving or session.is_ending or session.log.is_full)
+            and not (session.log.is_deleted or session.is_leaving or session.is_ending or session.log.is_full)
         ):
             first, *rest = state.queue
             await self._begin(first, [drafts.queue(rest)])

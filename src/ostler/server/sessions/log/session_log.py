@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ostler.base.clock import Clock
-from ostler.base.errors import LogFull
+from ostler.base.errors import LogFull, SessionNotFound
 from ostler.base.failpoints import failpoint
 from ostler.server.sessions.log.feed import Feed
 from ostler.server.sessions.log.history import with_history
 from ostler.server.sessions.log.state import CHANGES, Happened, SessionState, apply, ask_of, snapshot_of, turn_of
 from ostler.server.sessions.log.tail import frame
+from ostler.server.store.errors import StaleOwner
 from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.packing import pack
 from ostler.server.store.protocol import Store
@@ -88,6 +89,7 @@ class SessionLog:
         self.session_id = session_id
         self.state = state
         self.updated_at = updated_at
+        self.is_deleted = False
         self.in_flight = 0
         """How many appends are on their way to the disk."""
         self.settled: Callable[[], object] | None = None
@@ -144,7 +146,12 @@ class SessionLog:
     async def append(self, drafts: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> int:
         """Number, store and publish these events; returns the first sequence. On failure nothing happened."""
         append = self.prepare(drafts, progress, done)
-        await self.commit(append, self._store.append(append))
+        try:
+            await self.commit(append, self._store.append(append))
+        except StaleOwner:
+            if self.is_deleted:
+                raise SessionNotFound(session=self.session_id) from None
+            raise
         return append.first
 
     def prepare(self, drafts: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> Append:
