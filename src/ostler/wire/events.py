@@ -4,8 +4,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from ostler.wire.items import Item
-from ostler.wire.parts import ContentPart, PromptPart
+from ostler.wire.items import Item, QueueEntry
+from ostler.wire.parts import ContentPart
 from ostler.wire.struct import Wire
 from ostler.wire.workspace_events import (
     DeliveryCompletedData,
@@ -92,6 +92,8 @@ class TurnStartedData(Wire, frozen=True, kw_only=True):
 
     phase: Literal["started"]
     turn_id: str | None = None
+    trace_id: str | None = None
+    """The W3C trace that it belongs to: that of the request, or its own."""
     metadata: dict[str, Any] | None = None
 
 
@@ -242,15 +244,6 @@ class ArtifactCreatedData(Wire, frozen=True, kw_only=True):
     action: Literal["write", "edit"]
     artifact_type: str
     item_id: str | None = None
-
-
-class QueueEntry(Wire, frozen=True, kw_only=True):
-    """A prompt that waits for the current turn to end; `actor` sent it."""
-
-    prompt_id: str
-    parts: tuple[PromptPart, ...]
-    queued_at: str
-    actor: str | None = None
 
 
 class QueueUpdatedData(Wire, frozen=True, kw_only=True):

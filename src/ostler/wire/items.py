@@ -1,8 +1,8 @@
-"""Items: the entries of a transcript."""
+"""Items: the entries of a transcript, and the prompts that wait to become some."""
 
 from typing import Literal
 
-from ostler.wire.parts import ContentPart
+from ostler.wire.parts import ContentPart, PromptPart
 from ostler.wire.struct import Wire
 
 ItemKind = Literal["message", "tool_call", "tool_result", "system", "status", "unknown"]
@@ -20,3 +20,14 @@ class Item(Wire, frozen=True, kw_only=True):
     role: ItemRole | None = None
     native_item_id: str | None = None
     parent_id: str | None = None
+
+
+class QueueEntry(Wire, frozen=True, kw_only=True):
+    """A prompt that waits for the current turn to end; `actor` sent it."""
+
+    prompt_id: str
+    parts: tuple[PromptPart, ...]
+    queued_at: str
+    actor: str | None = None
+    trace_id: str | None = None
+    """The W3C trace that its turn will belong to."""

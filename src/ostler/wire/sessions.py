@@ -4,8 +4,8 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 import msgspec
 
-from ostler.wire.events import PermissionData, PermissionMode, QuestionData, QueueEntry, SessionStatus, TurnOutcome
-from ostler.wire.items import Item
+from ostler.wire.events import PermissionData, PermissionMode, QuestionData, SessionStatus, TurnOutcome
+from ostler.wire.items import Item, QueueEntry
 from ostler.wire.parts import InputPart
 from ostler.wire.providers import McpServers
 from ostler.wire.struct import Answer, Body, Wire
@@ -227,6 +227,8 @@ class Turn(Wire, frozen=True, kw_only=True):
     last_sequence: int | None = None
     outcome: TurnOutcome | None = None
     stop_reason: str | None = None
+    trace_id: str | None = None
+    """The W3C trace that it belongs to."""
     after: int | None = None
     """The turn it goes on from, if a rewind made that another one than the one before it; 0 is the beginning."""
 
@@ -242,6 +244,8 @@ class TurnView(Answer, frozen=True, kw_only=True):
     last_sequence: int | None = None
     outcome: TurnOutcome | None = None
     stop_reason: str | None = None
+    trace_id: str | None = None
+    """The W3C trace that it belongs to."""
     after: int | None = None
     """The turn it goes on from, if a rewind made that another one than the one before it; 0 is the beginning."""
     rewound: bool = False

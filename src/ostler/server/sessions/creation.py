@@ -11,7 +11,8 @@ from ostler.server.sessions.acting import acting
 from ostler.server.sessions.admission import Admission, check_choices, check_servers
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.store.records import NewSession, SessionSpec
-from ostler.wire.events import QueueEntry
+from ostler.server.store.traces import current_trace
+from ostler.wire.items import QueueEntry
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Draft
@@ -178,6 +179,12 @@ def first_events(new: NewSession, wanted: CreateSession) -> list[Draft]:
         return [*events, drafts.status("provisioning"), drafts.status("running")]
     if new.spec.task is not None:  # waits like any other prompt until the workspace is there
         parts = (TextPart(text=new.spec.task.prompt),)
-        entry = QueueEntry(prompt_id=new_id("prm"), parts=parts, queued_at=new.created_at, actor=acting())
+        entry = QueueEntry(
+            prompt_id=new_id("prm"),
+            parts=parts,
+            queued_at=new.created_at,
+            actor=acting(),
+            trace_id=current_trace(),
+        )
         events.append(drafts.queue([entry]))
     return [*events, drafts.status("queued")]

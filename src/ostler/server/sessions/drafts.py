@@ -13,7 +13,6 @@ from ostler.wire.events import (
     PermissionData,
     PermissionStatus,
     QuestionData,
-    QueueEntry,
     QueueUpdatedData,
     SessionEndedData,
     SessionInfoData,
@@ -25,7 +24,7 @@ from ostler.wire.events import (
     TurnOutcome,
     TurnStartedData,
 )
-from ostler.wire.items import Item
+from ostler.wire.items import Item, QueueEntry
 from ostler.wire.parts import PromptPart
 from ostler.wire.running import Draft
 from ostler.wire.sessions import Ask
@@ -152,9 +151,9 @@ def warning(message: str, code: str) -> Draft:
     return _draft("notice", NoticeData(severity="warning", message=message, code=code))
 
 
-def turn_started(turn_id: str) -> Draft:
+def turn_started(turn_id: str, trace_id: str) -> Draft:
     """A prompt was accepted."""
-    return _draft("turn.started", TurnStartedData(phase="started", turn_id=turn_id))
+    return _draft("turn.started", TurnStartedData(phase="started", turn_id=turn_id, trace_id=trace_id))
 
 
 def turn_ended(turn_id: str, outcome: TurnOutcome, stop_reason: str) -> Draft:

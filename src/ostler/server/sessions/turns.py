@@ -24,7 +24,8 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting, deed, marked
 from ostler.server.sessions.session import SessionCore
 from ostler.server.store.records import Done, Progress
-from ostler.wire.events import QueueEntry
+from ostler.server.store.traces import current_trace, new_trace
+from ostler.wire.items import QueueEntry
 from ostler.wire.parts import PromptPart, TextPart
 from ostler.wire.running import Draft, Prompt
 from ostler.wire.sessions import Interrupted, PromptReceipt, WhenBusy
@@ -45,7 +46,9 @@ class Turns:
         self._session.refuse_if_over("prompts")
         if self._session.log.is_full:
             raise self._session.log.full()
-        entry = QueueEntry(prompt_id=new_id("prm"), parts=tuple(parts), queued_at="", actor=acting())
+        entry = QueueEntry(
+            prompt_id=new_id("prm"), parts=tuple(parts), queued_at="", actor=acting(), trace_id=current_trace()
+        )
         if self._can_begin():
             return await self._begin(entry, [], claim)
         if when_busy == "reject":
@@ -67,7 +70,8 @@ class Turns:
     async def _begin(self, entry: QueueEntry, left: list[Draft], claim: str | None = None) -> PromptReceipt:
         turn_id = new_id("trn")
         # a prompt that leaves the queue before its turn has begun was taken back, as readers of the log may count on
-        written = [drafts.turn_started(turn_id), *drafts.user_message(entry.prompt_id, entry.parts)]
+        started = drafts.turn_started(turn_id, entry.trace_id or new_trace())  # an older server queued it without
+        written = [started, *drafts.user_message(entry.prompt_id, entry.parts)]
         if self._session.state.title is None and (title := _title_of(entry.parts)):
             written.insert(0, drafts.info(title=title))
         # an agent that is started for this turn counts its steps from 0, whatever a start that failed had counted

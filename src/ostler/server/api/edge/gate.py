@@ -26,6 +26,7 @@ from ostler.server.api.services import Counters
 from ostler.server.api.ui import wanted_file
 from ostler.server.auth.actor import LOCAL, TOKEN, Actor, identify
 from ostler.server.sessions.acting import act_for
+from ostler.server.store.traces import begin_trace
 
 _ONCE = frozenset({b"host", b"origin", b"authorization"})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -172,6 +173,7 @@ class Gate:
             if message["type"] == "http.response.body":
                 failpoint("answer.after")
 
+        begin_trace([value for name, value in scope["headers"] if name == b"traceparent"])
         setting, limit = self._limit_of(scope)
         limited = _limited_body(receive, limit, setting, self._settings.request_timeout_seconds)
         try:

@@ -22,6 +22,7 @@ from ostler.wire.events import (
     decode_event,
 )
 from ostler.wire.parts import TextPart
+from ostler.wire.sessions import Turn
 
 _WAIT_SECONDS = 60.0
 
@@ -73,7 +74,8 @@ async def whole_turn(sessions: Sessions, followed: FollowedTurn) -> WholeTurn:
                 heard.add(event)
             if turn.is_over or heard.waits_for is not None:
                 break
-    return _summary(followed.live.record.key, turn, heard)
+    known = await sessions.find_turn(followed.live.id, turn.turn_id) if turn.turn_id is not None else None
+    return _summary(followed.live.record.key, turn, heard, known)
 
 
 async def invoked(sessions: Sessions, followed: FollowedTurn) -> WholeTurn:
@@ -90,12 +92,13 @@ async def invoked(sessions: Sessions, followed: FollowedTurn) -> WholeTurn:
     return msgspec.structs.replace(turn, response=msgspec.structs.replace(turn.response, session_id=None))
 
 
-def _summary(key: str, turn: PromptTurn, heard: _Heard) -> WholeTurn:
+def _summary(key: str, turn: PromptTurn, heard: _Heard, stored: Turn | None) -> WholeTurn:
     digest = hashlib.sha256((turn.turn_id or "").encode()).hexdigest()
+    trace = stored.trace_id if stored is not None else None
     outputs = Outputs(role="assistant", content="\n\n".join(heard.texts))
     response = TurnResponse(
         status=_status(turn, heard),
-        trace_id=digest[:32],
+        trace_id=trace or digest[:32],  # turns of older servers have none
         span_id=digest[32:48],
         session_id=key,
         data=OutputData(outputs=outputs),

@@ -13,7 +13,6 @@ from ostler.wire.events import (
     PermissionData,
     PermissionMode,
     QuestionData,
-    QueueEntry,
     QueueUpdatedData,
     SessionInfoData,
     SessionStatus,
@@ -22,6 +21,7 @@ from ostler.wire.events import (
     TurnStartedData,
     UsageUpdatedData,
 )
+from ostler.wire.items import QueueEntry
 from ostler.wire.sessions import MOST_COUNTED_FILES, Activity, Ask, SessionChanges, SessionUsage, Turn
 from ostler.wire.workspace_events import (
     DeliveryCompletedData,
@@ -172,6 +172,7 @@ def _turn_started(state: SessionState, event: Happened) -> SessionState:
         number=number,
         started_at=event.time,
         first_sequence=event.sequence,
+        trace_id=data.trace_id,
         after=state.head,
     )
     return replace(state, turn=turn, turn_count=number, head=None, usage_before=state.usage)
