@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
 from ostler.base.errors import ERRORS
 from ostler.server.api.app import build_openapi
@@ -128,3 +129,10 @@ def wait_idle(api: httpx.Client, session: str, *, turns: int, seconds: float = 6
 def event_types(api: httpx.Client, session: str, params: Mapping[str, str] | None = None) -> list[str]:
     """The types of a session's events."""
     return [event["type"] for event in api.get(f"/sessions/{session}/events", params=params).json()["events"]]
+
+
+def metrics(api: httpx.Client) -> dict[str, float]:
+    """The server's numbers by name, those with labels as `name{label}`."""
+    families = text_string_to_metric_families(api.get("/metrics").text)
+    samples = [each for family in families for each in family.samples]
+    return {each.name + "".join(f"{{{label}}}" for label in each.labels.values()): each.value for each in samples}

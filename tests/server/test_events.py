@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.http_helpers import assert_problem
+from tests.server.http_helpers import assert_problem, metrics
 from tests.server.talk import Talk, stream
 from tests.serving import RunningServer, running_server
 
@@ -123,7 +123,7 @@ def test_logs_tell_what_the_agent_says_and_does_and_what_goes_wrong(api: httpx.C
 
 
 def test_lines_of_all_sessions_say_which_session_they_are_about(api: httpx.Client) -> None:
-    start = api.get("/metrics").text.split("ostler_events_total ")[-1].split("\n")[0]
+    start = int(metrics(api)["ostler_events_total"])
     talks = [Talk(api), Talk(api)]
     for talk in talks:
         talk.turn("mock: say Done.")

@@ -1,7 +1,6 @@
 """What a request takes out of the database depends on what it answers, not on how long the session's log is."""
 
 import json
-import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -13,6 +12,7 @@ import httpx
 
 from tests.server.chatting import Body, load, message
 from tests.server.folding import folded
+from tests.server.http_helpers import metrics
 from tests.server.talk import Talk
 from tests.serving import RunningServer, running_server
 
@@ -22,9 +22,7 @@ SLACK = 30_000
 
 
 def bytes_read(api: httpx.Client) -> int:
-    found = re.search(r"^ostler_store_read_bytes_total (\d+)$", api.get("/metrics").text, re.MULTILINE)
-    assert found is not None
-    return int(found[1])
+    return int(metrics(api)["ostler_store_read_bytes_total"])
 
 
 def cost(api: httpx.Client, request: Callable[[], httpx.Response]) -> int:

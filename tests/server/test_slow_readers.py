@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.server.http_helpers import assert_problem
+from tests.server.http_helpers import assert_problem, metrics
 from tests.server.talk import Talk
 from tests.serving import RunningServer, running_server, wait_until
 
@@ -188,7 +188,7 @@ def test_a_client_has_only_so_many_streams(state_dir: Path) -> None:
             assert_problem(sent, "too_many_streams")
             assert talk.get()["turnCount"] == 0
             assert talk.get("/events")["events"]
-        wait_until(lambda: "ostler_open_streams 0" in api.get("/metrics").text, what="streams were still counted")
+        wait_until(lambda: metrics(api)["ostler_open_streams"] == 0, what="streams were still counted")
         stack.enter_context(deaf(server, path)).close()
 
 
@@ -204,6 +204,6 @@ def test_a_socket_counts_as_a_stream(state_dir: Path) -> None:
             assert refused.value.response.status_code == 429
             assert json.loads(refused.value.response.body or b"")["code"] == "too_many_streams"
             assert_problem(api.get("/events?stream=1"), "too_many_streams")
-        wait_until(lambda: "ostler_open_streams 0" in api.get("/metrics").text, what="sockets were still counted")
+        wait_until(lambda: metrics(api)["ostler_open_streams"] == 0, what="sockets were still counted")
         with connect(address):
-            assert "ostler_open_streams 1" in api.get("/metrics").text
+            assert metrics(api)["ostler_open_streams"] == 1

@@ -65,24 +65,9 @@ def version(services: Services) -> Version:
 @get("/api/v1/metrics", operation_id="system.metrics", tags=["system"], media_type=MediaType.TEXT, role="viewer")
 async def metrics(services: Services) -> str:
     """Numbers in Prometheus text format."""
-    by_status = await services.sessions.store.count_by_status()
-    position = await services.sessions.store.logs.last_position()
-    lines = [
-        "# TYPE ostler_requests_total counter",
-        f"ostler_requests_total {services.counters.requests}",
-        "# TYPE ostler_open_streams gauge",
-        f"ostler_open_streams {services.counters.streams.total}",
-        "# TYPE ostler_events_total counter",
-        f"ostler_events_total {position}",
-        "# TYPE ostler_store_read_bytes_total counter",
-        f"ostler_store_read_bytes_total {services.sessions.store.bytes_read}",
-        "# TYPE ostler_sessions gauge",
-        *(f'ostler_sessions{{status="{status}"}} {count}' for status, count in sorted(by_status.items())),
-    ]
-    for name, value in sorted(msgspec.structs.asdict(await services.runner.stats()).items()):
-        if isinstance(value, int | float):
-            lines += [f"# TYPE ostler_runner_{name} gauge", f"ostler_runner_{name} {value}"]
-    return "\n".join(lines) + "\n"
+    from ostler.server.api.metrics import exposition  # noqa: PLC0415 - prometheus_client would slow every start
+
+    return await exposition(services)
 
 
 @get("/api/v1/openapi.json", operation_id="system.openapi", tags=["system"], sync_to_thread=False, role="viewer")
