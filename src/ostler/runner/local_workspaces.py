@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterable
 from contextlib import suppress
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 from ostler.agents.adapter import Launch
 from ostler.base.errors import OstlerError, WorkspaceNotFound
@@ -37,11 +37,8 @@ from ostler.wire.provisioning import (
 from ostler.wire.running import AgentSpec
 from ostler.wire.tasks import RuntimeInfo
 
-_CHUNK = 2**18
 _REFS_SECONDS = 60.0
 _MOST_REFS = 100
-W = TypeVar("W")
-R = TypeVar("R")
 
 
 class LocalWorkspaces:

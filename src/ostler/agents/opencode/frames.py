@@ -1,11 +1,10 @@
 """Frames of OpenCode: responses and events of its server, as far as we use them; unknown fields are skipped."""
 
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
 Fields = dict[str, Any]
-T = TypeVar("T")
 
 
 class Frame(msgspec.Struct, frozen=True):
