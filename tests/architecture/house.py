@@ -116,6 +116,8 @@ STANDALONE = (
 """Programs of their own, started without installed packages: they import the standard library and each other only."""
 
 RETIRED: dict[str, str] = {
+    "desk": "service",
+    "enliven": "load",
     "handed": "delivered, sent, followed",
     "keeping": "storing, copying",
     "kept": "stored, remaining, surviving, copied",
@@ -125,6 +127,7 @@ RETIRED: dict[str, str] = {
     "said": "message, text, output, answer",
     "shelf": "installed versions, stalled readers",
     "spot": "location",
+    "told": "sent, reported, shown; fields, notice, reason",
     "travel": "rewind, restore, fork",
     "undone_later": "async_undone",
     "untold": "what is missing",

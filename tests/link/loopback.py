@@ -3,7 +3,7 @@
 import asyncio
 
 from ostler.link.protocol import Runner
-from ostler.link.remote import RemoteRunner, RunnerDesk
+from ostler.link.remote import RemoteRunner, RunnerService
 
 
 class Loopback:
@@ -11,12 +11,12 @@ class Loopback:
 
     def __init__(self, runner: Runner) -> None:
         loop = asyncio.get_running_loop()
-        self.desk = RunnerDesk(runner, lambda data: void(loop.call_soon(self.runner.peer.receive, data)))
-        self.runner = RemoteRunner(lambda data: void(loop.call_soon(self.desk.peer.receive, data)))
+        self.service = RunnerService(runner, lambda data: void(loop.call_soon(self.runner.peer.receive, data)))
+        self.runner = RemoteRunner(lambda data: void(loop.call_soon(self.service.peer.receive, data)))
 
     async def close(self) -> None:
         """Cut the link."""
-        await self.desk.peer.close()
+        await self.service.peer.close()
         await self.runner.peer.close()
 
 

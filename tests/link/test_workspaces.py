@@ -21,7 +21,7 @@ from ostler.base.errors import (
     TooLarge,
     WorkspaceLost,
 )
-from ostler.link.remote_workspaces import RemoteWorkspaces, WorkspacesDesk
+from ostler.link.remote_workspaces import RemoteWorkspaces, WorkspacesService
 from ostler.link.workspaces import Workspaces
 from ostler.runner.local_workspaces import LocalWorkspaces
 from ostler.runner.runtimes.local import LocalRuntime
@@ -49,12 +49,12 @@ async def in_memory(workspaces: Workspaces) -> AsyncIterator[Workspaces]:
 @asynccontextmanager
 async def over_loopback(workspaces: Workspaces) -> AsyncIterator[Workspaces]:
     loop = asyncio.get_running_loop()
-    desk = WorkspacesDesk(workspaces, lambda data: void(loop.call_soon(remote.peer.receive, data)))
-    remote = RemoteWorkspaces(lambda data: void(loop.call_soon(desk.peer.receive, data)))
+    service = WorkspacesService(workspaces, lambda data: void(loop.call_soon(remote.peer.receive, data)))
+    remote = RemoteWorkspaces(lambda data: void(loop.call_soon(service.peer.receive, data)))
     try:
         yield remote
     finally:
-        await desk.peer.close()
+        await service.peer.close()
         await remote.peer.close()
 
 

@@ -92,7 +92,7 @@ class RemoteConnection(Remote):
             await self.call("close", force=force)
 
 
-class RunnerDesk:
+class RunnerService:
     """Serves the calls of a server; the runner's end."""
 
     def __init__(self, runner: Runner, send: Callable[[bytes], None]) -> None:

@@ -165,7 +165,7 @@ class RemoteWorkspaces(RemoteFiles):
         task.add_done_callback(self._resting.discard)
 
 
-class WorkspacesDesk(_End):
+class WorkspacesService(_End):
     """Serves the calls of a server; the runner's end."""
 
     def __init__(self, workspaces: Workspaces, send: Callable[[bytes], None]) -> None:

@@ -72,7 +72,7 @@ class Keeper:
         self._patience = 0.0
         self._alone_until: float | None = None
         self._read_upto = 0
-        self._told = 0
+        self._reported = 0
         self._dismissed = False
         self._watched = Watched()
 
@@ -143,7 +143,7 @@ class Keeper:
 
     def _greet(self) -> None:
         """Tell a runner all it has to know."""
-        self._told = self._spool.size
+        self._reported = self._spool.size
         self._say(
             event="hello",
             pid=self._main,
@@ -225,8 +225,8 @@ class Keeper:
             output.add(chunk)
             return False
         self._spool.add(chunk)
-        output.heard_at, self._told = now, self._spool.size
-        return self._line.ring() and self._told - self._read_upto < MOST_UNREAD and not self._spool.is_stuck
+        output.heard_at, self._reported = now, self._spool.size
+        return self._line.ring() and self._reported - self._read_upto < MOST_UNREAD and not self._spool.is_stuck
 
     def _watch_pipes(self) -> None:
         if self._line is not None:
@@ -279,8 +279,8 @@ class Keeper:
 
     def _tell_output(self) -> None:
         """Ring the runner's bell, unless it has not heard the last one."""
-        if self._told != self._spool.size and self._line is not None and not self._line.is_behind:
-            self._told = self._spool.size
+        if self._reported != self._spool.size and self._line is not None and not self._line.is_behind:
+            self._reported = self._spool.size
             self._line.ring()
 
     def _tell_eof(self) -> None:

@@ -94,7 +94,7 @@ class Directory(Reading):
             return leases.hold(known)
         async with self._steady():
             record = await self.find(project, id_or_key)
-            return leases.hold(self._live.get(record.id) or self.enliven(record))
+            return leases.hold(self._live.get(record.id) or self.load(record))
 
     @asynccontextmanager
     async def _steady(self) -> AsyncIterator[None]:
@@ -116,7 +116,7 @@ class Directory(Reading):
                 del self._live[session_id]
         self._unused.clear()
 
-    def enliven(self, record: SessionRecord) -> LiveSession:
+    def load(self, record: SessionRecord) -> LiveSession:
         """Begin to use a session that is not live yet."""
         state = _state.decode(record.state)
         live = LiveSession(

@@ -42,7 +42,7 @@ class Recovery:
 
         wanted = await self._directory.store.unfinished_sessions(TERMINAL, is_wanted)
         with Leases() as leases:
-            lives = [leases.hold(self._directory.enliven(record)) for record in wanted]
+            lives = [leases.hold(self._directory.load(record)) for record in wanted]
             await asyncio.gather(*(self._recover(live, surviving.pop(live.id, None)) for live in lives))
         await asyncio.gather(*map(self._runner.discard, surviving.values()))
 
