@@ -50,8 +50,8 @@ FLOORS: dict[str, tuple[str, ...]] = {
 """Which of its sibling folders a folder inside a part may import."""
 
 HIDDEN: dict[str, tuple[str, ...]] = {
-    "ostler.server.store.sqlite": ("ostler.server.store.opening",),
-    "ostler.server.store.postgres": ("ostler.server.store.opening",),
+    "ostler.server.store.sqlite": ("ostler.server.store.opening", "ostler.server.store.copying"),
+    "ostler.server.store.postgres": ("ostler.server.store.opening", "ostler.server.store.copying"),
     "ostler.server.store.sql": ("ostler.server.store.sqlite", "ostler.server.store.postgres"),
 }
 """Folders that nobody but themselves and these modules may import."""
@@ -95,6 +95,10 @@ LATE_IMPORTS: dict[tuple[str, str], str] = {
         "ostler.cli.commands.credentials",
         "ostler.app",
     ): "it looks at this machine itself, where the adapters know what to look for",
+    (
+        "ostler.cli.commands.database",
+        "ostler.server.store.copying",
+    ): "it moves a store while no server runs",
     (
         "ostler.cli.commands.doctor.keepers",
         "ostler.runner.processes.survey",

@@ -69,6 +69,59 @@ def test_the_agent_works_on_while_the_database_is_away_and_nothing_is_lost(
         wait_until(lambda: api.get("/readyz").status_code == 200, what="the server did not recover")
 
 
+def copy(source: str | Path, target: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
+    command = [*OSTLER, "database", "copy", str(source), str(target)]
+    return subprocess.run(command, env=clean_env(home, {}), capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_a_store_is_moved_to_postgres_and_back_with_everything(
+    state_dir: Path, tmp_path: Path, database: tuple[str, str]
+) -> None:
+    def seen(api: httpx.Client, talk: Talk) -> object:
+        deleted = api.get(f"/sessions/{gone.id}").json()["detail"]
+        paths = ("", "/events?limit=1000&raw=true", "/turns", "/messages", "/asks")
+        sessions = [api.get(f"/sessions/{talk.id}{path}").json() for path in paths]
+        return deleted, sessions, api.get("/events?limit=1000").json()["events"]
+
+    with running_server(state_dir) as server, client_of(server) as api:
+        assert "uses" in copy(state_dir, database[1], tmp_path).stderr
+        talk = Talk(api, title="moved", labels={"b": "2", "a": "1"})
+        talk.turn("mock: say hello\nmock: tool Read {} -> fine\nmock: write a.txt hi")
+        gone = Talk(api)
+        api.delete(f"/sessions/{gone.id}")
+    with running_server(state_dir) as server, client_of(server) as api:
+        before = seen(api, talk)
+
+    moved = copy(state_dir, database[1], tmp_path)
+    assert moved.returncode == 0, moved.stderr
+    assert "sessions" in moved.stdout
+    again = copy(state_dir, database[1], tmp_path)
+    assert (again.returncode, "Choose an empty one" in again.stderr) == (1, True)
+    with running_server(state_dir, *database) as server, client_of(server) as api:
+        assert seen(api, talk) == before
+        talk.api = api
+        talk.turn("mock: say in postgres")
+    with running_server(state_dir, *database) as server, client_of(server) as api:
+        before = seen(api, talk)
+
+    (state_dir / "ostler.db").rename(tmp_path / "old.db")
+    back = copy(database[1], state_dir, tmp_path)
+    assert back.returncode == 0, back.stderr
+    with running_server(state_dir) as server, client_of(server) as api:
+        assert seen(api, talk) == before
+        talk.api = api
+        assert talk.turn("mock: say at home")[-1]["data"]["outcome"] == "completed"
+
+
+def test_what_cannot_be_copied_is_said_in_one_line(tmp_path: Path) -> None:
+    done = copy(tmp_path / "none", tmp_path / "new", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines() == [
+        f"Error: Nothing was copied: {tmp_path / 'none'} is no state folder: it has no ostler.db."
+    ]
+    assert not (tmp_path / "new").exists()
+
+
 def test_doctor_looks_at_the_database_of_the_settings(
     state_dir: Path, cluster: Cluster, database: tuple[str, str]
 ) -> None:

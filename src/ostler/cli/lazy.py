@@ -22,6 +22,7 @@ COMMANDS = {
     "remote": "See agents, runtimes and runners of the server.",
     "acp": "Be an ACP agent for an editor.",
     "system": "Look at the server itself.",
+    "database": "Move what a server remembers to another database.",
     "doctor": "Check that everything is in place.",
     "completion": "Print the completion script for a shell.",
 }

@@ -1,6 +1,6 @@
 """What a store refuses; callers know what it means for a client."""
 
-from ostler.base.errors import StoreUnavailable
+from ostler.base.errors import OstlerError, StoreUnavailable
 
 
 class Refused(Exception):
@@ -16,3 +16,10 @@ class StaleOwner(StoreUnavailable):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(reason=f"another server has session {session_id}")
+
+
+class NotCopied(OstlerError):
+    """A store could not be moved; the target is as it was."""
+
+    code, status, title = "not_copied", 409, "Not copied"
+    template = "Nothing was copied: {reason}"

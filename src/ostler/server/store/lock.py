@@ -17,8 +17,8 @@ class StateLock:
         """Whether the machine stopped while a server had this folder: files in it may be gone."""
 
     @classmethod
-    def take(cls, path: Path, boot: str) -> "StateLock":
-        """Take it, or fail if another server has it; `boot` is which start of the machine this is."""
+    def take(cls, path: Path, boot: str | None) -> "StateLock":
+        """Take it, or fail if a server has it; `boot` is which start of the machine a server takes it in."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -26,7 +26,7 @@ class StateLock:
             holder = os.read(descriptor, 32).decode(errors="replace").partition("\n")[0].strip()
             os.close(descriptor)
             raise DatabaseInUse(path=path.parent, holder=f" (process {holder})" if holder else "") from None
-        return cls(descriptor, was_cut=_take_over(descriptor, boot))
+        return cls(descriptor, was_cut=boot is not None and _take_over(descriptor, boot))
 
     def release(self) -> None:
         """Give it back in order."""

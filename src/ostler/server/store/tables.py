@@ -1,0 +1,114 @@
+"""What a store consists of, row by row, for moving it from one database to another."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+Row = tuple[Any, ...]
+
+
+class Table(NamedTuple):
+    """One table as all databases have it; databases may have more columns, made of these."""
+
+    name: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+TABLES = (
+    Table(
+        "sessions",
+        ("id",),
+        (
+            "id",
+            "project",
+            "key",
+            "agent",
+            "status",
+            "title",
+            "labels",
+            "created_at",
+            "updated_at",
+            "spec",
+            "state",
+            "workspace",
+        ),
+    ),
+    Table("deleted_sessions", ("id",), ("id", "project", "key", "deleted_at")),
+    Table("owners", ("session",), ("session", "owner", "epoch")),
+    Table("chunks", ("position",), ("position", "session", "first", "last", "body", "raw", "start", "step", "packing")),
+    Table("turns", ("session", "number"), ("session", "number", "turn")),
+    Table("asks", ("session", "ask_id"), ("session", "ask_id", "is_open", "requested_at", "ask")),
+    Table("snapshots", ("session", "sequence"), ("session", "sequence", "snapshot")),
+    Table("webhooks", ("session", "number"), ("session", "number")),
+    Table(
+        "items",
+        ("session", "first"),
+        ("session", "first", "last", "number", "item_id", "kind", "is_open", "turn_id", "body"),
+    ),
+    Table("lines", ("session", "sequence"), ("session", "sequence", "body")),
+    Table("artifacts", ("session", "sequence"), ("session", "sequence", "path", "is_newest", "body")),
+    Table(
+        "idempotency",
+        ("scope", "key"),
+        ("scope", "key", "fingerprint", "status", "headers", "body", "created"),
+    ),
+)
+
+
+PAGE_ROWS = 100
+
+
+class Tables(Protocol):
+    """The tables of one database that no server uses meanwhile."""
+
+    async def count(self, table: Table) -> int:
+        """How many rows there are."""
+        ...
+
+    def rows(self, table: Table) -> AsyncIterator[list[Row]]:
+        """All rows in the order of their key, some at a time, in the form that all databases share."""
+        ...
+
+    async def add(self, table: Table, rows: list[Row]) -> None:
+        """Put rows in, nothing of which stays unless `finish` follows."""
+        ...
+
+    async def last_epoch(self) -> int:
+        """The newest epoch that anybody had a session in."""
+        ...
+
+    async def finish(self, epoch: int) -> None:
+        """Nobody will be given this epoch again, or an earlier one; what was put in stays."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the database."""
+        ...
+
+
+def shared_row(table: Table, row: Row) -> Row:
+    """A row in the form that all databases share: labels in order, truth as such, and no NUL in texts."""
+    return tuple(_shared(name, value) for name, value in zip(table.columns, row, strict=True))
+
+
+def _shared(name: str, value: Any) -> Any:
+    if name == "labels":
+        labels = msgspec.json.decode(value, type=dict[str, str])
+        return (
+            msgspec.json.encode(dict(sorted(labels.items()))).decode().replace("\\u0000", "\N{REPLACEMENT CHARACTER}")
+        )
+    if name.startswith("is_"):
+        return bool(value)
+    return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value
+
+
+async def digest(tables: Tables, table: Table) -> str:
+    """One number for all rows of a table; the same in every database that holds the same."""
+    found = hashlib.sha256()
+    async for rows in tables.rows(table):
+        for row in rows:
+            found.update(msgspec.msgpack.encode(row))
+    return found.hexdigest()
