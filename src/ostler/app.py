@@ -55,9 +55,9 @@ from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.directory import SessionLimits
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.opening import open_store
 from ostler.server.store.protocol import Store
-from ostler.server.tasks.pipeline import Pipeline
 from ostler.server.tasks.retention import Keep, Retention
 from ostler.server.tasks.uploads import Uploads
 from ostler.server.tasks.webhooks import Webhooks
@@ -228,7 +228,7 @@ async def _assemble(
         owner=(owner := new_id("srv")),
         epoch=await store.claim(owner),
         runner=runner,
-        work=Pipeline(workspaces, uploads, webhooks, retention),
+        work=Pipeline(workspaces, redeemed=uploads.redeemed, ended=(webhooks.tell, retention.wake)),
         clock=clock,
         attachments=Attachments(settings.state_dir / "attachments"),
         last_position=await store.logs.last_position(),

@@ -16,4 +16,4 @@ def listed_view(session: Session) -> Session:
 
 def live_view(live: LiveSession) -> Session:
     """A session that is in memory."""
-    return session_view(live.record, live.shown, live.last, live.updated_at, live.process)
+    return session_view(live.record, live.shown, live.last, live.updated_at, live.agent.process)

@@ -1,88 +1,68 @@
 """The agent of a session: started when it is needed, taken over from an earlier server, put to sleep when idle."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Protocol
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from ostler.base.errors import AgentLost, AgentStartFailed
-from ostler.base.tasks import Background
+from ostler.base.errors import AgentExited, AgentLost, AgentStartFailed
+from ostler.base.logs import Log
 from ostler.link.protocol import Connection, Runner
 from ostler.server.sessions import drafts
-from ostler.server.sessions.attachments import SessionAttachments
 from ostler.server.sessions.creation import agent_spec
-from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.secrets import keep_secret
-from ostler.server.sessions.settings import settings_now
-from ostler.server.store.records import Progress, SessionRecord
-from ostler.wire.running import AgentExit, AgentSpec, Connected, Draft, ProcessRef, Prompt
+from ostler.server.sessions.session import SessionCore
+from ostler.server.store.records import Progress
+from ostler.wire.running import AgentExit, AgentSpec, Answer, Connected, Draft, ProcessRef, Prompt
 from ostler.wire.sessions import ProcessInfo
 
-
-class Served(Protocol):
-    """A session as its agent sees it."""
-
-    record: SessionRecord
-    log: SessionLog
-    background: Background
-    attachments: SessionAttachments
-
-    def look_around(self) -> None:
-        """Something came to its end."""
-
-    @property
-    def may_sleep(self) -> bool:
-        """Whether nobody needs the process now."""
-
-    async def delivered(self, events: Sequence[Draft], progress: Progress) -> None:
-        """Store what the agent did."""
-
-    async def disconnected(self, end: AgentExit) -> None:
-        """The process is gone."""
+log = Log(__name__)
 
 
 class _Link:
     """One process of the agent: passes its reports on and remembers whether it still lives."""
 
-    def __init__(self, session: Served, start: int, links: "set[_Link]") -> None:
+    def __init__(self, agent: "SessionAgent", start: int) -> None:
         self.alive = True
         self.connection: Connection | None = None
         self.report: Connected | None = None
-        self._session = session
+        self.is_held = False
+        """Whether the session stays in memory until it ends."""
+        self._agent = agent
         self._start = start
-        self._links = links
 
     async def connected(self, report: Connected) -> None:
         self.report = report
 
     async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
-        await self._session.delivered(drafts, Progress(self._start, step))
+        await self._agent.delivered(drafts, Progress(self._start, step))
 
     async def closed(self, end: AgentExit) -> None:
         self.alive = False
-        await self._session.disconnected(end)
-        self._links.discard(self)
-        self._session.look_around()
+        self._agent.closed(end, is_held=self.is_held)
 
 
 class SessionAgent:
     """One agent, which may be many processes one after another."""
 
-    def __init__(self, session: Served, runner: Runner, idle_seconds: float) -> None:
+    def __init__(
+        self,
+        session: SessionCore,
+        runner: Runner,
+        delivered: Callable[[Sequence[Draft], Progress], Awaitable[None]],
+        idle_seconds: float,
+    ) -> None:
+        """`delivered` stores what the agent did."""
+        self.delivered = delivered
+        self.starting: asyncio.Task[None] | None = None
+        """Hands the prompt of the newest turn over, to a process that is started first if need be."""
         self._session = session
         self._runner = runner
         self._idle_seconds = idle_seconds
         self._idle_timer: asyncio.TimerHandle | None = None
         self._falling_asleep: asyncio.Task[None] | None = None
         self._link: _Link | None = None
-        self._links: set[_Link] = set()
-        """All that may still have something to say."""
-
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a process, though it may have stopped to listen."""
-        return bool(self._links)
 
     @property
     def connection(self) -> Connection | None:
@@ -117,7 +97,7 @@ class SessionAgent:
 
     async def adopt(self, survivor: ProcessRef, *, known: int) -> Connected:
         """Go on with a process that an earlier server started."""
-        link = _Link(self._session, survivor.start, self._links)
+        link = _Link(self, survivor.start)
         link.connection = await self._runner.adopt(survivor, link, known=known)
         self._begin(link)
         if link.report is None:
@@ -137,15 +117,46 @@ class SessionAgent:
         return await self._connect(msgspec.structs.replace(spec, resume=None))
 
     async def _connect(self, spec: AgentSpec) -> Connection:
-        link = self._link = _Link(self._session, spec.start, self._links)
+        link = self._link = _Link(self, spec.start)
         link.connection = await self._runner.connect(spec, link)
         self._begin(link)
         return link.connection
 
     def _begin(self, link: _Link) -> None:
         self._link = link
-        if link.alive:  # it may have ended by now
-            self._links.add(link)
+        if link.alive:  # else it has ended by now
+            self._session.hold()
+            link.is_held = True
+
+    def closed(self, end: AgentExit, *, is_held: bool) -> None:
+        """A process is gone; the next prompt starts a new one."""
+        self.stay_awake()
+        if not end.expected:
+            log.warning("agent.exited", session_id=self._session.id, exit_code=end.exit_code, signal=end.signal)
+        if is_held:
+            self._session.release()
+
+    # What is asked of its process
+
+    async def tell(self, answer: Answer) -> None:
+        """Hand a decision that is in the log over; a process that has just died will never need it."""
+        if self.connection is not None:
+            with contextlib.suppress(AgentExited):
+                await self.connection.answer(answer)
+
+    async def stop_starting(self) -> bool:
+        """Break off what hands a prompt over; False if it had come to its end by itself."""
+        if self.starting is None:
+            return False
+        self.starting.cancel()
+        await asyncio.wait([self.starting])
+        return self.starting.cancelled()
+
+    async def disconnect(self, *, force: bool) -> None:
+        """End the process, also one that is just starting."""
+        await self.stop_starting()
+        if self.connection is not None:
+            await self.connection.close(force=force)
 
     def _spec(self) -> AgentSpec:
         record, state = self._session.record, self._session.log.state
@@ -153,7 +164,7 @@ class SessionAgent:
         return agent_spec(
             record.id,
             record.agent,
-            settings_now(record, state),
+            self._session.settings,
             start=state.starts + 1,
             resume=state.native_session_id,
             workspace=state.workspace,

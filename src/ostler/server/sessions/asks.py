@@ -3,6 +3,7 @@
 from ostler.base.errors import AskNotFound, AskResolved
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
+from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.answers import check_answers
 from ostler.server.sessions.log.reading import Reading
 from ostler.server.sessions.policy import approves_plan
@@ -22,8 +23,9 @@ _OUTCOMES: dict[PermissionReply, PermissionStatus] = {
 class Asks:
     """The asks of one session."""
 
-    def __init__(self, session: SessionCore, reading: Reading) -> None:
+    def __init__(self, session: SessionCore, agent: SessionAgent, reading: Reading) -> None:
         self._session = session
+        self._agent = agent
         self._reading = reading
 
     async def reply_permission(self, ask_id: str, reply: PermissionReply, message: str | None) -> Ask:
@@ -33,7 +35,7 @@ class Asks:
             raise await self._why_not_open(ask_id, "permission")
         decided = drafts.permission_resolved(ask.permission, _OUTCOMES[reply], message, "user")
         await self._session.log.append(deed(decided))
-        await self._session.tell(PermissionAnswer(ask_id=ask_id, allow=reply != "reject", message=message))
+        await self._agent.tell(PermissionAnswer(ask_id=ask_id, allow=reply != "reject", message=message))
         return await self._decided(ask)
 
     async def answer_question(
@@ -49,7 +51,7 @@ class Asks:
         if approves_plan(ask.question, answers) and self._session.permission_mode == "plan":
             decided.append(drafts.settings(SessionChange(permission_mode="default")))
         await self._session.log.append(deed(*decided))
-        await self._session.tell(QuestionAnswer(ask_id=ask_id, answers=answers, message=message))
+        await self._agent.tell(QuestionAnswer(ask_id=ask_id, answers=answers, message=message))
         return await self._decided(ask)
 
     async def _why_not_open(self, ask_id: str, kind: str) -> AskNotFound | AskResolved:

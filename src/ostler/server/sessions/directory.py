@@ -20,7 +20,7 @@ from ostler.server.sessions.log.reading import Reading
 from ostler.server.sessions.log.session_log import ProjectFeeds, SessionLog
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.tail import Tail
-from ostler.server.sessions.work import Work
+from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import SessionFilter, SessionRecord
 from ostler.wire.events import TurnEnded
@@ -59,7 +59,7 @@ class Directory(Reading):
         owner: str,
         epoch: int,
         runner: Runner,
-        work: Work,
+        work: Pipeline,
         clock: Clock,
         attachments: Attachments,
         limits: SessionLimits,
@@ -168,7 +168,7 @@ class Directory(Reading):
     def process_of(self, record: SessionRecord) -> ProcessInfo | None:
         """The process of the session's agent, while one runs."""
         live = self._live.get(record.id)
-        return live.process if live is not None else None
+        return live.agent.process if live is not None else None
 
     def is_ending(self, record: SessionRecord) -> bool:
         """Whether somebody stops or cancels the session just now."""

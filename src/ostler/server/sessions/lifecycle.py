@@ -8,9 +8,11 @@ import asyncio
 from ostler.base.errors import InvalidTransition
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting, deed
+from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.log.state import TRANSITIONS
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns
+from ostler.server.sessions.work.chores import Chores
 from ostler.wire.events import SessionStatus
 from ostler.wire.running import Draft
 
@@ -20,8 +22,12 @@ _INTERRUPT_SECONDS = 5.0
 class Lifecycle:
     """The status of one session."""
 
-    def __init__(self, session: SessionCore, turns: Turns, wrap_up_seconds: float) -> None:
+    def __init__(
+        self, session: SessionCore, agent: SessionAgent, chores: Chores, turns: Turns, wrap_up_seconds: float
+    ) -> None:
         self._session = session
+        self._agent = agent
+        self._chores = chores
         self._turns = turns
         self._wrap_up_seconds = wrap_up_seconds
         self._hurried = asyncio.Event()
@@ -33,8 +39,8 @@ class Lifecycle:
 
     async def finish_pause(self) -> None:
         """The second half of a pause."""
-        if self._session.connection is not None:
-            await self._session.connection.freeze()
+        if self._agent.connection is not None:
+            await self._agent.connection.freeze()
         await self._move("paused", "be paused")
 
     async def resume(self) -> None:
@@ -44,8 +50,8 @@ class Lifecycle:
 
     async def finish_resume(self) -> None:
         """The second half of a resume."""
-        if self._session.connection is not None:
-            await self._session.connection.thaw()
+        if self._agent.connection is not None:
+            await self._agent.connection.thaw()
         await self._move("running", "be resumed")
         await self._turns.begin_next()
 
@@ -69,27 +75,27 @@ class Lifecycle:
             self._session.ending = self._session.background.spawn(self._wind_down(first, final, force=force))
         elif force:
             self._hurried.set()
-            await self._session.disconnect(force=True)
-            await self._session.chores.stop()
+            await self._agent.disconnect(force=True)
+            await self._chores.stop()
         await asyncio.shield(self._session.ending)
 
     async def _wind_down(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
-        self._session.agent.stay_awake()
+        self._agent.stay_awake()
         paused = self._session.state.status in {"pausing", "paused"}
         if first != final:
             await self._session.log.append(deed(drafts.status(first)))
         if force:
-            await self._session.chores.stop()
-        elif self._session.connection is not None and (paused or first == final):
-            await self._session.connection.thaw()
+            await self._chores.stop()
+        elif self._agent.connection is not None and (paused or first == final):
+            await self._agent.connection.thaw()
         if not force:
             await self._wrap_up()
-        await self._session.disconnect(force=force)
+        await self._agent.disconnect(force=force)
         cleared = [drafts.queue(())] if self._session.state.queue else []
         if cut := [*self._turn_cut_off("interrupted"), *cleared]:
             await self._session.note(deed(*cut))
         if not force:
-            await self._session.chores.finish()
+            await self._chores.finish()
         # else it is over, or the next server goes on
         if not self._session.state.ended and not self._session.is_leaving:
             await self._session.note(deed(drafts.status(final), drafts.ended_by_us()))
@@ -97,9 +103,9 @@ class Lifecycle:
     async def _wrap_up(self) -> None:
         """Let the agent end its turn by itself; one that takes too long, or waits for a human, is interrupted."""
         await self._turn_over(self._wrap_up_seconds, unless_asked=True)
-        if self._session.connection is not None and self._session.state.turn is not None and not self._hurried.is_set():
+        if self._agent.connection is not None and self._session.state.turn is not None and not self._hurried.is_set():
             self._session.interrupted_by = acting()
-            await self._session.connection.interrupt()
+            await self._agent.connection.interrupt()
             await self._turn_over(_INTERRUPT_SECONDS, unless_asked=False)
 
     async def _turn_over(self, seconds: float, *, unless_asked: bool) -> None:
@@ -113,7 +119,7 @@ class Lifecycle:
             waiting.cancel()
 
     async def _until_over(self, *, unless_asked: bool) -> None:
-        while self._session.state.turn is not None and self._session.connection is not None:
+        while self._session.state.turn is not None and self._agent.connection is not None:
             if unless_asked and self._session.state.asks:
                 return
             await self._session.tail.wait(self._session.last, timeout=_INTERRUPT_SECONDS)
@@ -126,24 +132,24 @@ class Lifecycle:
     async def delete(self) -> None:
         """End everything; the caller removes what is stored."""
         self._session.log.is_deleted = True
-        self._session.agent.stay_awake()
-        await self._session.chores.stop()
-        await self._session.disconnect(force=True)
+        self._agent.stay_awake()
+        await self._chores.stop()
+        await self._agent.disconnect(force=True)
         self._session.log.feed.close()
 
     async def shut_down(self) -> None:
         """The server stops for good: end the turn and the agent, keep the session."""
         self.leave()
-        await self._session.chores.stop()
-        await self._session.disconnect(force=False)
+        await self._chores.stop()
+        await self._agent.disconnect(force=False)
         if cut := self._turn_cut_off("server_stopping"):
             await self._session.log.append(cut)
 
     def leave(self) -> None:
         """The server stops: begin nothing more; another server goes on."""
         self._session.is_leaving = True
-        self._session.agent.stay_awake()
-        self._session.chores.leave()
+        self._agent.stay_awake()
+        self._chores.leave()
 
     async def _move(self, status: SessionStatus, verb: str) -> None:
         self._check_move(status, verb)

@@ -18,10 +18,11 @@ from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.policy import vet
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns
-from ostler.server.sessions.work import Chores, Work
+from ostler.server.sessions.work.chores import Chores
+from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.records import Progress, SessionRecord
 from ostler.wire.events import TurnEndedData
-from ostler.wire.running import AgentExit, Draft
+from ostler.wire.running import Draft
 
 log = Log(__name__)
 
@@ -35,7 +36,7 @@ class LiveSession(SessionCore):
         record: SessionRecord,
         session_log: SessionLog,
         runner: Runner,
-        work: Work,
+        work: Pipeline,
         reading: Reading,
         attachments: SessionAttachments,
         unused: Callable[[], object],
@@ -43,13 +44,18 @@ class LiveSession(SessionCore):
         wrap_up_seconds: float,
     ) -> None:
         super().__init__(
-            record=record, session_log=session_log, reading=reading, attachments=attachments, unused=unused
+            record=record,
+            session_log=session_log,
+            reading=reading,
+            attachments=attachments,
+            ended=work.ended,
+            unused=unused,
         )
-        self.chores = Chores(self, work)
-        self.agent = SessionAgent(self, runner, idle_seconds)
-        self.turns = Turns(self)
-        self.asks = Asks(self, reading)
-        self.lifecycle = Lifecycle(self, self.turns, wrap_up_seconds)
+        self.agent = SessionAgent(self, runner, self.delivered, idle_seconds)
+        self.chores = Chores(self, self.agent, work)
+        self.turns = Turns(self, self.agent, self.chores)
+        self.asks = Asks(self, self.agent, reading)
+        self.lifecycle = Lifecycle(self, self.agent, self.chores, self.turns, wrap_up_seconds)
         self._overflown = False
 
     async def delivered(self, events: Sequence[Draft], progress: Progress) -> None:
@@ -66,7 +72,7 @@ class LiveSession(SessionCore):
         await self.note(written, progress)
         failpoint("deliver.after")
         for answer in answers:
-            self.background.spawn(self.tell(answer))
+            self.background.spawn(self.agent.tell(answer))
         if self.log.is_full and not self._overflown:
             self._overflown = True
             self.background.spawn(self._overflow())
@@ -85,14 +91,8 @@ class LiveSession(SessionCore):
         """The log is full: say so, and end the turn."""
         log.warning("session.log_full", session_id=self.id)
         await self.note([drafts.error_of(self.log.full())])
-        if self.connection is not None:
-            await self.connection.interrupt()
-
-    async def disconnected(self, end: AgentExit) -> None:
-        """The agent's process is gone; the next prompt starts a new one."""
-        self.agent.stay_awake()
-        if not end.expected:
-            log.warning("agent.exited", session_id=self.id, exit_code=end.exit_code, signal=end.signal)
+        if self.agent.connection is not None:
+            await self.agent.connection.interrupt()
 
 
 class Leases:

@@ -13,7 +13,7 @@ from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.history import transcript_of
 from ostler.server.sessions.log.state import TERMINAL, SessionState
 from ostler.server.sessions.log.transcript import Transcript
-from ostler.server.sessions.work import is_due
+from ostler.server.sessions.work.chores import is_due
 from ostler.wire.events import ErrorData
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart
@@ -73,7 +73,7 @@ class Recovery:
             return error if isinstance(error, AgentLost) else AgentLost(reason="it could not be gone on with.")
         for ask_id in _unheard(live, found):
             if (ask := await self._directory.store.logs.find_ask(live.id, ask_id)) is not None:
-                await live.tell(_answer_of(ask))
+                await live.agent.tell(_answer_of(ask))
         return found
 
 

@@ -27,7 +27,7 @@ from ostler.server.sessions.log.clearing import Clearing
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.recovery import Recovery
 from ostler.server.sessions.settings import SessionChange, changes
-from ostler.server.sessions.work import Work
+from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.claims import next_claim
 from ostler.server.store.errors import KeyTaken
 from ostler.server.store.protocol import Store
@@ -57,7 +57,7 @@ class Sessions(Directory):
         owner: str,
         epoch: int,
         runner: Runner,
-        work: Work,
+        work: Pipeline,
         clock: Clock,
         attachments: Attachments,
         limits: SessionLimits,
@@ -207,7 +207,7 @@ class Sessions(Directory):
         spec = msgspec.structs.replace(live.record.spec, **changed)
         await self._runner.validate(agent_spec(live.id, live.record.agent, spec))
         await self._admission.check_addresses(spec)
-        await live.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
+        await live.agent.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
         await self.store.update_spec(live.id, spec)
         live.record = msgspec.structs.replace(live.record, spec=spec)
         await live.log.append(deed(drafts.settings(wanted)))

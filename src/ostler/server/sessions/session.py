@@ -1,28 +1,24 @@
 """What everything about one session shares: what it is, what its log says, and the way to write and to its agent."""
 
 import asyncio
-import contextlib
 import functools
 from collections.abc import Callable, Sequence
 
-from ostler.base.errors import AgentExited, SessionEndedError, StoreUnavailable
+from ostler.base.errors import SessionEndedError, StoreUnavailable
 from ostler.base.logs import Log
 from ostler.base.retry import delays
 from ostler.base.tasks import Background
-from ostler.link.protocol import Connection
 from ostler.server.sessions import drafts
-from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.attachments import SessionAttachments
 from ostler.server.sessions.log.reading import Reading
 from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.tail import Tail
 from ostler.server.sessions.settings import settings_now
-from ostler.server.sessions.work import Chores
 from ostler.server.store.records import Done, Progress, SessionRecord, SessionSpec
 from ostler.wire.events import PermissionMode
-from ostler.wire.running import Answer, Draft
-from ostler.wire.sessions import Ask, ProcessInfo
+from ostler.wire.running import Draft
+from ostler.wire.sessions import Ask
 
 log = Log(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 2.0
@@ -31,9 +27,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 2.0
 class SessionCore:
     """One session in memory without what may happen to it."""
 
-    agent: SessionAgent
-    chores: Chores
-
     def __init__(
         self,
         *,
@@ -41,18 +34,19 @@ class SessionCore:
         session_log: SessionLog,
         reading: Reading,
         attachments: SessionAttachments,
+        ended: Callable[["SessionCore"], object],
         unused: Callable[[], object],
     ) -> None:
+        """`ended` hears that the session is over, `unused` that nobody needs it in memory."""
         self.record = record
         self.log = session_log
-        self.log.settled = self.look_around
+        self.log.settled = self.drop_if_unused
         self.attachments = attachments
         self.tail = Tail(session_log.feed, functools.partial(reading.events, record.id))
-        self.background = Background(log, "session.task_failed", over=self.look_around, session_id=record.id)
+        self.background = Background(log, "session.task_failed", over=self.drop_if_unused, session_id=record.id)
+        self._ended = ended
         self._unused = unused
         self._users = 0
-        self.starting: asyncio.Task[None] | None = None
-        """Hands the prompt of the newest turn to the agent, which is started first if need be."""
         self.ending: asyncio.Task[None] | None = None
         self.changes_under_way = 0
         """How many clients are about to change how its agent works."""
@@ -68,15 +62,15 @@ class SessionCore:
     def release(self) -> None:
         """Somebody does not use it any longer."""
         self._users -= 1
-        self.look_around()
+        self.drop_if_unused()
 
     @property
     def is_used(self) -> bool:
         """Whether it must stay in memory; its log alone tells everything of one that is not used."""
-        return bool(self._users or self.agent.is_there or self.background or self.log.in_flight)
+        return bool(self._users or self.background or self.log.in_flight)
 
-    def look_around(self) -> None:
-        """Something came to its end: if that was the last thing, nobody needs the session in memory."""
+    def drop_if_unused(self) -> None:
+        """Something came to its end; if that was the last thing, nobody needs the session in memory."""
         if not self.is_used:
             self._unused()
 
@@ -124,16 +118,6 @@ class SessionCore:
         return next((ask for ask in self.log.state.asks if ask.ask_id == ask_id), None)
 
     @property
-    def connection(self) -> Connection | None:
-        """The way to the agent's process, while one runs."""
-        return self.agent.connection
-
-    @property
-    def process(self) -> ProcessInfo | None:
-        """The agent's process, while one runs."""
-        return self.agent.process
-
-    @property
     def may_sleep(self) -> bool:
         """Whether nothing is under way or waits."""
         state = self.state
@@ -168,24 +152,4 @@ class SessionCore:
             else:
                 break
         if any(draft.type == "session.ended" for draft in events):
-            self.chores.ended()
-
-    async def tell(self, answer: Answer) -> None:
-        """Hand a decision that is in the log to the agent; one that has just died will never need it."""
-        if self.connection is not None:
-            with contextlib.suppress(AgentExited):
-                await self.connection.answer(answer)
-
-    async def stop_starting(self) -> bool:
-        """Break off what hands a prompt to the agent; False if it had come to its end by itself."""
-        if self.starting is None:
-            return False
-        self.starting.cancel()
-        await asyncio.wait([self.starting])
-        return self.starting.cancelled()
-
-    async def disconnect(self, *, force: bool) -> None:
-        """End the agent's process, also one that is just starting."""
-        await self.stop_starting()
-        if self.connection is not None:
-            await self.connection.close(force=force)
+            self._ended(self)

@@ -22,7 +22,9 @@ from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting, deed, marked
+from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.session import SessionCore
+from ostler.server.sessions.work.chores import Chores
 from ostler.server.store.records import Done, Progress
 from ostler.server.store.traces import current_trace, new_trace
 from ostler.wire.items import QueueEntry
@@ -38,8 +40,10 @@ _RETRY_SECONDS = 1.0
 class Turns:
     """Begins turns one after the other."""
 
-    def __init__(self, session: SessionCore) -> None:
+    def __init__(self, session: SessionCore, agent: SessionAgent, chores: Chores) -> None:
         self._session = session
+        self._agent = agent
+        self._chores = chores
 
     async def take(self, parts: Sequence[PromptPart], when_busy: WhenBusy, claim: str | None = None) -> PromptReceipt:
         """Start a turn, or do what the client wants while one is under way; the log must have been measured."""
@@ -64,7 +68,7 @@ class Turns:
 
     def _can_begin(self) -> bool:
         state = self._session.state
-        waits = state.queue or self._session.chores.stand_in_the_way
+        waits = state.queue or self._chores.stand_in_the_way
         return state.turn is None and not waits and state.status == "running"
 
     async def _begin(self, entry: QueueEntry, left: list[Draft], claim: str | None = None) -> PromptReceipt:
@@ -75,7 +79,7 @@ class Turns:
         if self._session.state.title is None and (title := _title_of(entry.parts)):
             written.insert(0, drafts.info(title=title))
         # an agent that is started for this turn counts its steps from 0, whatever a start that failed had counted
-        progress = Progress(self._session.state.starts + 1, 0) if self._session.connection is None else None
+        progress = Progress(self._session.state.starts + 1, 0) if self._agent.connection is None else None
         receipt = self._receipt(entry, "started", turn_id=turn_id)
         await self._session.log.append([*marked(entry.actor, written), *left], progress, _done(claim, receipt))
         self.begin_turn(Prompt(prompt_id=entry.prompt_id, turn_id=turn_id, parts=entry.parts))
@@ -84,11 +88,11 @@ class Turns:
 
     def begin_turn(self, prompt: Prompt) -> None:
         """Hand the prompt of a turn that is in the log to the agent, started first if need be."""
-        self._session.starting = self._session.background.spawn(self._run(prompt))
+        self._agent.starting = self._session.background.spawn(self._run(prompt))
 
     async def _run(self, prompt: Prompt) -> None:
         try:
-            await self._session.agent.prompt(prompt)
+            await self._agent.prompt(prompt)
         except AgentExited:
             await self._run_anew(prompt)
         except OstlerError as error:
@@ -100,9 +104,9 @@ class Turns:
 
     async def _run_anew(self, prompt: Prompt) -> None:
         """The process ended between two turns, just before it could hear of this one."""
-        self._session.agent.forget()
+        self._agent.forget()
         try:
-            await self._session.agent.prompt(prompt)
+            await self._agent.prompt(prompt)
         except OstlerError as error:
             await self._turn_failed(prompt.turn_id, error)
 
@@ -122,7 +126,7 @@ class Turns:
 
     async def _steer(self, entry: QueueEntry, claim: str | None) -> bool:
         images = await self._session.attachments.shown(entry.parts)
-        turn, connection = self._session.state.turn, self._session.connection
+        turn, connection = self._session.state.turn, self._agent.connection
         if turn is None or connection is None or self._session.state.status != "running":
             return False
         prompt = Prompt(
@@ -153,7 +157,7 @@ class Turns:
         entries = (entry, *waiting) if front else (*waiting, entry)
         receipt = self._receipt(entry, "queued", position=1 if front else len(entries))
         await self._session.log.append(marked(entry.actor, [drafts.queue(entries)]), done=_done(claim, receipt))
-        if self._session.chores.are_due:  # perhaps they failed before, and the session was not in memory since
+        if self._chores.are_due:  # perhaps they failed before, and the session was not in memory since
             self._session.background.spawn(self.begin_next())
         return receipt
 
@@ -175,8 +179,8 @@ class Turns:
         await self.begin_next()
 
     async def _begin_next(self) -> None:
-        if self._session.chores.stand_in_the_way:
-            await self._session.chores.do()
+        if self._chores.stand_in_the_way:
+            await self._chores.do()
         session, state = self._session, self._session.state
         if (
             state.turn is None
@@ -189,7 +193,7 @@ class Turns:
 
     async def go_on(self) -> None:
         """Begin what waits; what takes long goes on beside the caller."""
-        if self._session.chores.are_due:
+        if self._chores.are_due:
             self._session.background.spawn(self.begin_next())
         else:
             await self.begin_next()
@@ -222,11 +226,11 @@ class Turns:
             raise InvalidTransition(
                 session=self._session.id, status=self._session.state.status, verb="be interrupted; resume it first"
             )
-        if await self._session.stop_starting():  # the agent never heard of it
+        if await self._agent.stop_starting():  # the agent never heard of it
             await self._end_unheard(turn.turn_id)
-        elif self._session.connection is not None:
+        elif self._agent.connection is not None:
             self._session.interrupted_by = acting()
-            await self._session.connection.interrupt()
+            await self._agent.connection.interrupt()
         return Interrupted(interrupted=True, turn_id=turn.turn_id)
 
     async def _end_unheard(self, turn_id: str) -> None:

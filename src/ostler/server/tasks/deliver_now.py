@@ -5,8 +5,8 @@ from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
-from ostler.server.tasks.delivery import delivered, delivery_drafts, delivery_order
-from ostler.server.tasks.pipeline import snapshot_data
+from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order
+from ostler.server.sessions.work.pipeline import snapshot_data
 from ostler.server.tasks.states import workspace_of
 from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import Deliver

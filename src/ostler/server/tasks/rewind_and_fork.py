@@ -12,8 +12,8 @@ from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.state import spans_left_behind, turn_before
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.work.pipeline import created, put_back, snapshot_data
 from ostler.server.store.records import NewSession, StoredEvent
-from ostler.server.tasks.pipeline import created, put_back, snapshot_data
 from ostler.server.tasks.states import snapshot_after, snapshot_at, workspace_of
 from ostler.wire.events import EventSource, SessionRewound, SnapshotCreated, TurnStarted, decode_event
 from ostler.wire.provisioning import FrozenState
@@ -69,7 +69,7 @@ class RewindAndFork:
         await self._workspaces.get(workspace_of(live))  # without its files the session would be over
         found = snapshot_at(live.id, await self._sessions.snapshots(live.id), turn)
         sequence = await self._end_of(live, turn)
-        await live.disconnect(force=False)
+        await live.agent.disconnect(force=False)
         data = SessionRewoundData(
             turn=turn,
             sequence=sequence,
@@ -93,7 +93,7 @@ class RewindAndFork:
     async def _restore(self, live: LiveSession, snapshot: str) -> None:
         _refuse_unless_idle(live, "get files back")
         workspace = workspace_of(live)
-        await live.disconnect(force=False)
+        await live.agent.disconnect(force=False)
         await put_back(self._workspaces, workspace, snapshot, session=live.id, with_memory=False)
         restored = WorkspaceRestoredData(workspace_id=workspace, snapshot_id=snapshot)
         await live.note(deed(drafts.restored(restored)))

@@ -211,7 +211,7 @@ class AcpConnection:
         live = await self._live(_params(incoming, messages.OfSession).session_id)
         if live.state.turn is not None:
             await live.turns.interrupt()
-        await live.disconnect(force=False)
+        await live.agent.disconnect(force=False)
         await self.attachments.detach(live.id)
         await self._outlet.send(answer(incoming.id, {}))
 

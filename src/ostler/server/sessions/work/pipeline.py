@@ -5,7 +5,7 @@ that no session knows are removed at start, and a delivery that is repeated find
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -17,13 +17,13 @@ from ostler.base.retry import delays
 from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
-from ostler.server.sessions.work import Worked
-from ostler.server.tasks.delivery import delivered, delivery_drafts, delivery_order
-from ostler.server.tasks.large_files import large_file_notices
-from ostler.server.tasks.progress import ProgressLog
-from ostler.server.tasks.retention import Retention
-from ostler.server.tasks.uploads import Uploads
-from ostler.server.tasks.webhooks import Webhooks
+from ostler.server.sessions.agent import SessionAgent
+from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.session import SessionCore
+from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order
+from ostler.server.sessions.work.large_files import large_file_notices
+from ostler.server.sessions.work.progress import ProgressLog
+from ostler.server.store.records import SessionRecord
 from ostler.wire.provisioning import CreatedWorkspace, FrozenState, SetupOutcome
 from ostler.wire.running import Draft
 from ostler.wire.tasks import TaskSpec
@@ -39,17 +39,23 @@ _LEAVE_SECONDS = 5.0
 
 
 class Pipeline:
-    """Implements sessions.work.Work over the workspaces of a runner."""
+    """Carries the steps out; all of them are done again after a crash, so they must bear being done twice."""
 
-    def __init__(self, workspaces: Workspaces, uploads: Uploads, webhooks: Webhooks, retention: Retention) -> None:
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        *,
+        redeemed: Callable[[WorkspaceOrder], WorkspaceOrder],
+        ended: Sequence[Callable[[SessionRecord, SessionState], object]],
+    ) -> None:
+        """`redeemed` finds the upload of an order; those in `ended` hear of every end, and must not wait."""
         self._workspaces = workspaces
-        self._retention = retention
-        self._uploads = uploads
-        self._webhooks = webhooks
+        self._redeemed = redeemed
+        self._ended = ended
 
     async def checked(self, order: WorkspaceOrder, task: TaskSpec | None) -> WorkspaceOrder:
-        """The order with its upload found."""
-        order = self._uploads.redeemed(order)
+        """The order as it is carried out; raises if such a workspace could never be made, or its result delivered."""
+        order = self._redeemed(order)
         await self._workspaces.check(order, task.delivery if task is not None else None)
         return order
 
@@ -69,33 +75,34 @@ class Pipeline:
         """Remove what a killed server left half-made."""
         await self._workspaces.keep_only(workspaces, sessions)
 
-    def ended(self, session: Worked) -> None:
+    def ended(self, session: SessionCore) -> None:
         """Tell those who wished to hear it; the files are there when somebody wants them, but nothing runs for that."""
-        self._webhooks.tell(session.record, session.state)
+        self._tell_end(session.record, session.state)
         if (workspace := session.state.workspace_id) is not None:
             self._workspaces.rest(workspace)
-            self._retention.wake()
 
-    async def dispose(self, session: Worked) -> None:
+    async def dispose(self, session: SessionCore) -> None:
         """Remove the files of a session; whoever wished to hear of its end hears that it is over."""
         state = session.state
         if not state.ended:
-            self._webhooks.tell(
-                session.record, msgspec.structs.replace(state, status="cancelled", ended_at=session.now())
-            )
+            self._tell_end(session.record, msgspec.structs.replace(state, status="cancelled", ended_at=session.now()))
         if (workspace := session.state.workspace_id) is not None:
             await self._workspaces.destroy(workspace)
         await self._workspaces.forget(session.record.id)
 
+    def _tell_end(self, record: SessionRecord, state: SessionState) -> None:
+        for hear in self._ended:
+            hear(record, state)
+
     # Before the first turn
 
-    async def prepare(self, session: Worked) -> None:
+    async def prepare(self, session: SessionCore) -> None:
         """Provision and set up; the workspace is in the log only when it is complete."""
         order = session.record.order
         if order is not None and not await _failed_with(session, lambda: self._prepare(session, order)):
             log.info("workspace.ready", session_id=session.record.id)
 
-    async def _prepare(self, session: Worked, order: WorkspaceOrder) -> None:
+    async def _prepare(self, session: SessionCore, order: WorkspaceOrder) -> None:
         begun = [drafts.line(f"Preparing the workspace from {order.repo.url or order.repo.mode}.")]
         if session.state.status == "queued":
             begun.insert(0, drafts.status("provisioning"))
@@ -115,16 +122,16 @@ class Pipeline:
         ]
         await session.note([*notes, *ready, drafts.status("running")])
 
-    async def _frozen(self, session: Worked, workspace: str, note: str) -> FrozenState:
+    async def _frozen(self, session: SessionCore, workspace: str, note: str) -> FrozenState:
         return await self._workspaces.snapshot(workspace, note, agent=session.record.agent, session=session.record.id)
 
     # Going back
 
-    async def restore(self, session: Worked) -> None:
+    async def restore(self, session: SessionCore) -> None:
         """Bring back the files that a rewind is about, and the agent's memory with them."""
         await _failed_with(session, lambda: self._restore(session))
 
-    async def _restore(self, session: Worked) -> None:
+    async def _restore(self, session: SessionCore) -> None:
         wanted, made = session.state.restoring, session.state.workspace
         if wanted is None or made is None:
             return
@@ -141,11 +148,11 @@ class Pipeline:
 
     # After a turn
 
-    async def settle(self, session: Worked) -> None:
+    async def settle(self, session: SessionCore, agent: SessionAgent) -> None:
         """Keep the files, deliver them if that is due, and write all of it down at once."""
-        await _failed_with(session, lambda: self._settle(session))
+        await _failed_with(session, lambda: self._settle(session, agent))
 
-    async def _settle(self, session: Worked) -> None:
+    async def _settle(self, session: SessionCore, agent: SessionAgent) -> None:
         state = session.state
         if state.workspace is None:
             return
@@ -156,14 +163,14 @@ class Pipeline:
         if (task := session.record.task) is not None:
             written += await self._finished(session, task, frozen)
         if any(draft.type == "session.ended" for draft in written):
-            await session.disconnect(force=False)  # nothing that it says may follow the end
+            await agent.disconnect(force=False)  # nothing that it says may follow the end
         await session.note(written)
 
-    async def wrap_up(self, session: Worked) -> None:
+    async def wrap_up(self, session: SessionCore) -> None:
         """Keep and deliver what a session that is stopped leaves; a delivery that fails does not hinder its end."""
         await _failed_with(session, lambda: self._wrap_up(session))
 
-    async def _wrap_up(self, session: Worked) -> None:
+    async def _wrap_up(self, session: SessionCore) -> None:
         state, task = session.state, session.record.task
         has_snapshot = state.settled >= state.turn_count
         is_due = task is not None and task.delivery is not None and not state.delivered and state.turn_count > 0
@@ -180,7 +187,7 @@ class Pipeline:
             except OstlerError as error:
                 await session.note([drafts.error_of(error)])
 
-    async def _finished(self, session: Worked, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
+    async def _finished(self, session: SessionCore, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
         """What is written when the turn of a task is over."""
         state = session.state
         turn = state.last_turn
@@ -196,7 +203,7 @@ class Pipeline:
         is_over = not task.keep_open and not state.queue
         return [*delivery, *(drafts.completed() if is_over else [])]
 
-    async def _deliver(self, session: Worked, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
+    async def _deliver(self, session: SessionCore, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
         if task.delivery is None or session.state.delivered:
             return []
         order = delivery_order(session, task.delivery, frozen.id)
@@ -235,7 +242,7 @@ def created(made: Workspace, setup: SetupOutcome | None = None) -> WorkspaceCrea
 
 
 def snapshot_data(
-    session: Worked, frozen: FrozenState, turn: int, note: str, *, restored_from: str | None = None
+    session: SessionCore, frozen: FrozenState, turn: int, note: str, *, restored_from: str | None = None
 ) -> SnapshotCreatedData:
     """A snapshot as the log tells it."""
     last = session.state.last_turn
@@ -278,7 +285,7 @@ def _missing(made: Workspace) -> list[Draft]:
     ]
 
 
-async def _failed_with(session: Worked, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+async def _failed_with(session: SessionCore, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
     """Whether work failed; if so, the session is over and says why. This is the edge of a background task."""
     try:
         await work()
@@ -293,7 +300,7 @@ async def _failed_with(session: Worked, work: Callable[[], Coroutine[Any, Any, N
     return True
 
 
-def _given_up(session: Worked, error: OstlerError) -> list[Draft]:
+def _given_up(session: SessionCore, error: OstlerError) -> list[Draft]:
     """Without its files there is no session; without a snapshot there is only no way back to this turn."""
     if session.state.workspace is None or session.state.restoring is not None:
         return drafts.failed(error)

@@ -4,7 +4,7 @@ import asyncio
 import re
 
 from ostler.server.sessions import drafts
-from ostler.server.sessions.work import Worked
+from ostler.server.sessions.session import SessionCore
 
 _PAUSE_SECONDS = 0.25
 _MOST_LINES = 2000
@@ -15,7 +15,7 @@ _PERCENT = re.compile(r"(?P<what>.*?):? *(?P<number>\d{1,3})%")
 class ProgressLog:
     """Gathers lines and appends them together; of a percentage only the newest counts."""
 
-    def __init__(self, session: Worked) -> None:
+    def __init__(self, session: SessionCore) -> None:
         self._session = session
         self._lines: list[str] = []
         self._count = 0

@@ -1,82 +1,19 @@
 """What a session's workspace needs around its turns, and who sees to it: one thing at a time, and no turn meanwhile."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from ostler.base.logs import Log
+from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.log.state import SessionState
-from ostler.server.store.records import SessionRecord
-from ostler.wire.running import Draft
-from ostler.wire.tasks import TaskSpec
-from ostler.wire.workspaces import WorkspaceOrder
+from ostler.server.sessions.session import SessionCore
+from ostler.server.sessions.work.pipeline import Pipeline
 
 log = Log(__name__)
 _FINISH_SECONDS = 120.0
 _PREPARED = frozenset({"queued", "provisioning"})
 T = TypeVar("T")
-
-
-class Worked(Protocol):
-    """A session as its work sees it."""
-
-    record: SessionRecord
-
-    @property
-    def state(self) -> SessionState:
-        """What was decided."""
-
-    def now(self) -> str:
-        """The time that events are stamped with."""
-
-    async def note(self, events: Sequence[Draft]) -> None:
-        """Append what must not be lost; waits while the disk is full."""
-
-    async def disconnect(self, *, force: bool) -> None:
-        """End the agent's process."""
-
-    def hold(self) -> None:
-        """Somebody uses it, and says so with `release` when that is over."""
-
-    def release(self) -> None:
-        """Somebody does not use it any longer."""
-
-
-class Work(Protocol):
-    """Implemented above the sessions. What is here is done again after a crash, so it must bear being done twice."""
-
-    async def checked(self, order: WorkspaceOrder, task: TaskSpec | None) -> WorkspaceOrder:
-        """The order as it is carried out; raises if such a workspace could never be made, or its result delivered."""
-
-    async def check_folder(self, path: str) -> None:
-        """Raise unless agents may work in this folder as it is."""
-
-    async def existing_files(self, paths: tuple[str, ...]) -> set[str]:
-        """Those of these paths that name a file where agents work."""
-
-    async def forget(self, session_id: str) -> None:
-        """Remove the folders of a session that never came to be."""
-
-    async def prepare(self, session: Worked) -> None:
-        """Make the workspace of a new session; ends with the status running or failed."""
-
-    async def settle(self, session: Worked) -> None:
-        """Keep what the last turn left, and hand it over if the session was made for that."""
-
-    async def wrap_up(self, session: Worked) -> None:
-        """The session is being stopped: keep what there is, and hand it over if that was ordered."""
-
-    async def restore(self, session: Worked) -> None:
-        """Bring the files back that a rewind is about."""
-
-    def ended(self, session: Worked) -> None:
-        """The session is over, however it ended; must not wait."""
-
-    async def dispose(self, session: Worked) -> None:
-        """The session is being deleted: remove its workspace and its folders."""
-
-    async def tidy(self, workspaces: set[str], sessions: set[str]) -> None:
-        """Before anything else: remove all workspaces and folders but these."""
 
 
 def is_due(state: SessionState) -> bool:
@@ -90,8 +27,9 @@ def is_due(state: SessionState) -> bool:
 class Chores:
     """The work of one session."""
 
-    def __init__(self, session: Worked, work: Work) -> None:
+    def __init__(self, session: SessionCore, agent: SessionAgent, work: Pipeline) -> None:
         self._session = session
+        self._agent = agent
         self._work = work
         self._lock = asyncio.Lock()
         self._current: asyncio.Task[object] | None = None
@@ -152,10 +90,6 @@ class Chores:
             self._current.cancel()
         self._is_over = True
 
-    def ended(self) -> None:
-        """Tell that the session is over."""
-        self._work.ended(self._session)
-
     async def dispose(self) -> None:
         """Remove everything; what cannot be removed now is removed when the server starts again."""
         try:
@@ -171,7 +105,7 @@ class Chores:
             await self._work.restore(self._session)
         else:
             self._tried = self._session.state.turn_count
-            await self._work.settle(self._session)
+            await self._work.settle(self._session, self._agent)
 
     async def _watched(self, work: Callable[[], Awaitable[T]]) -> T:
         task = asyncio.ensure_future(work())

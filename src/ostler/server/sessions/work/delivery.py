@@ -4,7 +4,7 @@ import re
 
 from ostler.base.logs import never_log
 from ostler.server.sessions import drafts
-from ostler.server.sessions.work import Worked
+from ostler.server.sessions.session import SessionCore
 from ostler.wire.provisioning import DeliveryOrder, DeliveryResult
 from ostler.wire.running import Draft
 from ostler.wire.workspace_events import DeliveryCompletedData
@@ -15,7 +15,7 @@ _LEFT_OUT = "A branch cannot hold changes of submodules; a patch can."
 _ODD = re.compile(r"[^a-z0-9]+")
 
 
-def delivery_order(session: Worked, wanted: Deliver, snapshot: str) -> DeliveryOrder:
+def delivery_order(session: SessionCore, wanted: Deliver, snapshot: str) -> DeliveryOrder:
     """The delivery of a snapshot with everything filled in."""
     state, record = session.state, session.record
     if state.workspace is None:
@@ -41,7 +41,7 @@ def delivery_order(session: Worked, wanted: Deliver, snapshot: str) -> DeliveryO
     )
 
 
-def _branch(session: Worked, wanted: Deliver, title: str) -> str:
+def _branch(session: SessionCore, wanted: Deliver, title: str) -> str:
     if wanted.branch:
         return wanted.branch
     if wanted.mode == "branch" and wanted.target_branch:

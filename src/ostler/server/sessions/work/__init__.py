@@ -1,0 +1,1 @@
+"""What is done with the workspace of a session around its turns."""
