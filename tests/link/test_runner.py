@@ -235,6 +235,26 @@ async def test_another_server_goes_on_with_what_runs(linked: Linked, tmp_path: P
         assert later.end is not None
 
 
+async def test_the_end_of_a_process_that_was_still_starting_is_reported(
+    linked: Linked, tmp_path: Path, leash: Leash
+) -> None:
+    adapters = [TinyAdapter("sh", "-c", f"exec 9>{leash.path}; echo up >&9; sleep 600")]
+    first, later = local_runner(tmp_path, HERE, adapters), Recorder()
+    async with linked(first) as seen:
+        starting = asyncio.create_task(seen.connect(spec_in(tmp_path, "tiny"), Recorder()))
+        await until(lambda: leash.has(b"up", 1))
+        await seen.detach()
+        await asyncio.wait([starting])
+        assert starting.exception() is not None
+    second = local_runner(tmp_path, HERE, adapters)
+    async with linked(second) as seen:
+        (survivor,) = await seen.surviving()
+        adopted = await seen.adopt(survivor, later, known=0)
+        await adopted.close(force=True)
+        await until(lambda: later.end is not None)
+        await seen.close()
+
+
 async def test_what_nobody_wants_is_discarded(linked: Linked, tmp_path: Path) -> None:
     first, sink = local_runner(tmp_path), Recorder()
     async with linked(first) as seen:

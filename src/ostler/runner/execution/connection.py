@@ -155,6 +155,7 @@ class AgentConnection:
         self._life.begin(process)
         if fresh:
             await self._become_ready(process, greet=True)
+        self._life.is_reported = True
         await self._sink.connected(self._turns.report(process, self._record.started_at))
 
     async def _become_ready(self, process: Process, *, greet: bool) -> None:

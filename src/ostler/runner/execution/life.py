@@ -41,6 +41,8 @@ class Life:
         self.over: asyncio.Future[None] = loop.create_future()
         self._silence = Silence(_SILENT_SECONDS, lambda: dialogue.is_awaited, self._on_silence)
         self.opened = False
+        """Whether it takes prompts."""
+        self.is_reported = False
         """Whether the session has it, and hears of its end."""
         self.leaving = False
 
@@ -170,7 +172,7 @@ class Life:
         failpoint("bury.before")
         try:
             # no pause between the last event and this, or the session would send its next prompt to us
-            if self.opened:
+            if self.is_reported:
                 end = AgentExit(
                     expected=self.turns.expected, exit_code=exit_.exit_code, signal=exit_.signal, stderr=stderr
                 )
