@@ -129,12 +129,15 @@ RETIRED: dict[str, str] = {
     "places": "paths, folders, addresses",
     "retold": "reworded, replayed",
     "said": "message, text, output, answer",
+    "served": "the class that it is",
     "shelf": "installed versions, stalled readers",
     "spot": "location",
+    "stand_in_the_way": "block",
     "told": "sent, reported, shown; fields, notice, reason",
     "travel": "rewind, restore, fork",
     "undone_later": "async_undone",
     "untold": "what is missing",
+    "worked": "the class that it is",
 }
 """Words that no name in the code has, and what to say instead; the glossary is in docs/explanation/architecture.md."""
 

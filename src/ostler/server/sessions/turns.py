@@ -68,7 +68,7 @@ class Turns:
 
     def _can_begin(self) -> bool:
         state = self._session.state
-        waits = state.queue or self._chores.stand_in_the_way
+        waits = state.queue or self._chores.are_blocking
         return state.turn is None and not waits and state.status == "running"
 
     async def _begin(self, entry: QueueEntry, left: list[Draft], claim: str | None = None) -> PromptReceipt:
@@ -179,7 +179,7 @@ class Turns:
         await self.begin_next()
 
     async def _begin_next(self) -> None:
-        if self._chores.stand_in_the_way:
+        if self._chores.are_blocking:
             await self._chores.do()
         session, state = self._session, self._session.state
         if (

@@ -38,7 +38,7 @@ class Chores:
         self._is_over = False
 
     @property
-    def stand_in_the_way(self) -> bool:
+    def are_blocking(self) -> bool:
         """Whether the next turn must wait."""
         return self._lock.locked() or self.are_due
 
