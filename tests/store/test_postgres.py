@@ -47,6 +47,18 @@ async def test_while_it_is_away_appends_and_reads_wait_and_nothing_is_lost_or_do
     assert await store.problem() is None
 
 
+async def test_who_closes_while_it_is_away_does_not_wait_for_it(own_cluster: Cluster, tmp_path: Path) -> None:
+    store = await PostgresStore.open(own_cluster.new_database(), tmp_path, boot="now")
+    session = await created(store, "ses_a")
+    await asyncio.to_thread(own_cluster.stop)
+    pending = session.append(notice("pending"))
+    closing = asyncio.create_task(store.close())
+    with pytest.raises(StoreUnavailable):
+        await pending
+    await closing
+    await asyncio.to_thread(own_cluster.start)
+
+
 async def test_a_commit_whose_answer_was_lost_is_found_again_and_not_written_twice(
     own_cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from ostler.cli.output import table
 
 @click.group()
 def command() -> None:
-    """Move what a server remembers from one database to another."""
+    """Move what a server remembers to another database."""
 
 
 @command.command()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 import asyncpg
@@ -50,7 +51,7 @@ class Writer:
         self._lasts: dict[str, tuple[int, int]] = {}
         self._jobs: list[Job] = []
         self._wake = asyncio.Event()
-        self._is_closing = False
+        self._closing = asyncio.Event()
         self.problem: str | None = None
         """Why the last jobs could not be written."""
         self._task = asyncio.create_task(self._run(), name="ostler-writer")
@@ -64,7 +65,7 @@ class Writer:
 
     async def close(self) -> None:
         """Finish everything submitted so far, as far as the database can be reached."""
-        self._is_closing = True
+        self._closing.set()
         self._wake.set()
         await self._task
         await self._drop()
@@ -75,7 +76,7 @@ class Writer:
             self._wake.clear()
             while self._jobs:
                 _settle(await self._written(self._next_group()))
-            if self._is_closing:
+            if self._closing.is_set():
                 return
 
     def _next_group(self) -> list[Job]:
@@ -91,7 +92,7 @@ class Writer:
         return group
 
     async def _written(self, group: list[Job]) -> list[Outcome]:
-        waits = delays(_FIRST_DELAY, _LONGEST_DELAY, within=1.0 if self._is_closing else self._patience)
+        waits = delays(_FIRST_DELAY, _LONGEST_DELAY, within=self._patience)
         while True:
             try:
                 outcomes = await self._attempt(group)
@@ -100,9 +101,10 @@ class Writer:
                 self._note(error, group)
                 if not passes(error) and len(group) > 1:  # it is about one of them, and the others must not suffer
                     return [outcome for job in group for outcome in await self._written([job])]
-                if not passes(error) or (wait := next(waits, None)) is None:
+                if not passes(error) or self._closing.is_set() or (wait := next(waits, None)) is None:
                     return self._refused(group)
-                await asyncio.sleep(wait)
+                with suppress(TimeoutError):  # who is closed tries once more and then gives up
+                    await asyncio.wait_for(self._closing.wait(), wait)
             else:
                 self.problem = None
                 return outcomes
