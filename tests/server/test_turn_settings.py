@@ -87,6 +87,13 @@ def test_the_body_of_a_stock_client_is_obeyed_too(root: httpx.Client, key: str) 
         wait_until(lambda: is_waiting(root, key), what="the permission")
 
 
+def test_a_provider_of_a_chat_is_stored_as_one_of_a_session(root: httpx.Client, key: str) -> None:
+    provider = {"type": "openai", "base_url": "http://127.0.0.1:9", "api_key": "sk-test"}
+    assert root.post("/api/chat", json=stock(key, "mock: say hi", provider=provider)).status_code == 200
+    assert session(root, key)["provider"] == "openai at http://127.0.0.1:9"
+    ask(root, message("mock: say more"), session=key)
+
+
 def test_tools_of_a_later_message_are_the_sessions_tools(root: httpx.Client, key: str) -> None:
     ask(root, message("mock: say first"), session=key, **agent())
     tools = {"files": {"type": "stdio", "command": "true"}}

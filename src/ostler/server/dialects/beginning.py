@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from ostler.base.errors import OstlerError
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
@@ -41,8 +43,7 @@ def _is_used(live: LiveSession) -> bool:
 
 def _change_of(wanted: CreateSession) -> SessionChange:
     """What was wanted of a session that somebody else may have created, or changed, a moment before."""
-    names = SessionChange.__struct_fields__
-    return SessionChange(**{name: getattr(wanted, name) for name in names})
+    return msgspec.convert(wanted, SessionChange, from_attributes=True)
 
 
 async def send(
