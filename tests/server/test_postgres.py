@@ -1,15 +1,17 @@
 """A server whose store is a PostgreSQL that somebody may stop at any time."""
 
+import asyncio
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import httpx
 import pytest
 
 from tests.databases import Cluster, running_cluster
-from tests.server.talk import Event, Talk
+from tests.server.talk import Event, Talk, stream
 from tests.serving import OSTLER, RunningServer, clean_env, running_server, wait_until
 
 
@@ -67,6 +69,32 @@ def test_the_agent_works_on_while_the_database_is_away_and_nothing_is_lost(
         assert " ".join(words_of(talk.events)).split() == [f"w{number}" for number in range(1, 301)]
         assert [event["sequence"] for event in talk.events] == list(range(1, len(talk.events) + 1))
         wait_until(lambda: api.get("/readyz").status_code == 200, what="the server did not recover")
+
+
+async def test_who_follows_all_sessions_misses_nothing_that_others_hold_up(
+    state_dir: Path, database: tuple[str, str]
+) -> None:
+    with running_server(state_dir, *database) as server, client_of(server) as api:
+        talk = Talk(api)
+        other = await asyncpg.connect(database[1])
+        transaction = other.transaction()
+        await transaction.start()
+        await other.execute("INSERT INTO lines VALUES ('ses_x', 1, '')")
+        talk.turn("mock: say while it is held up")
+        following = asyncio.create_task(asyncio.to_thread(_texts_of_all, server, "while it is held up"))
+        assert not (await asyncio.wait([following], timeout=2))[0]
+        await transaction.commit()
+        assert "while it is held up" in await following
+        await other.close()
+
+
+def _texts_of_all(server: RunningServer, last: str) -> str:
+    """What the project-wide stream shows from its beginning, up to a word."""
+    with client_of(server) as api:
+        for event in stream(api, "/events", offset=0, stream="true"):
+            if last in str(event["data"]):
+                return str(event)
+    raise AssertionError("the stream ended")
 
 
 def copy(source: str | Path, target: str | Path, home: Path) -> subprocess.CompletedProcess[str]:

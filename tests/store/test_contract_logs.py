@@ -66,6 +66,7 @@ async def test_the_events_of_a_project_are_in_the_order_they_were_written(store:
     assert found[0].number < first < later - 1 < later < last
     assert [event.number for event in await store.logs.project_events("default", later - 1, 1, 2**20)] == [later]
     assert await store.logs.last_position() == last
+    assert await store.logs.settled_position() >= last
 
 
 async def test_it_is_known_how_far_each_process_came(store: Store) -> None:

@@ -112,6 +112,7 @@ async def test_of_two_servers_the_project_is_read_in_an_order_that_never_changes
     await other.execute("INSERT INTO lines VALUES ('ses_x', 1, '')")
     await session.append(notice("after the other began"))
     assert len(await store.logs.project_events("default", 0, 10, 2**20)) == 1
+    assert await store.logs.settled_position() < await store.logs.last_position()
     await transaction.commit()
     assert len(await store.logs.project_events("default", 0, 10, 2**20)) == 2
     await other.close()

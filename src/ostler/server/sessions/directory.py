@@ -157,7 +157,8 @@ class Directory(Reading):
 
     def project_tail(self, project: str) -> Tail:
         """The end of the log of all sessions of a project."""
-        return Tail(self._project_feeds.of(project).feed, functools.partial(self.project_events, project))
+        source = functools.partial(self.project_events, project)
+        return Tail(self._project_feeds.of(project).feed, source, self.store.logs.settled_position)
 
     def state_of(self, record: SessionRecord) -> tuple[SessionState, int, str]:
         """What the log of a session adds up to, its last sequence, and when that was written."""

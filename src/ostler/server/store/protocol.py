@@ -39,6 +39,10 @@ class Logs(Protocol):
         """The position of the newest event of all sessions."""
         ...
 
+    async def settled_position(self) -> int:
+        """The last position at or before which no event will be added any more; all others may still be written."""
+        ...
+
     async def size(self, session_id: str) -> int:
         """How many bytes the events of a session take, and what is made of them."""
         ...

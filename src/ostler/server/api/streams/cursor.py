@@ -80,7 +80,7 @@ class Cursor:
             )
         if self._position:
             raise CutOff
-        self._offset = self._tail.last  # deleted while it was being read
+        self._offset = await self._tail.passed(self._offset)
         return b""
 
     def _begin(self, numbers: Sequence[int], frames: Sequence[bytes]) -> bytes:

@@ -1,6 +1,7 @@
 """How readers follow a log: the newest events from memory, which all of them share, and older ones from the store."""
 
-from collections.abc import Awaitable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from ostler.server.sessions.log.feed import Feed
@@ -8,6 +9,7 @@ from ostler.server.store.records import StoredEvent
 
 _READ_BYTES = 32 * 1024
 _PAGE = 1000
+_HELD_UP_SECONDS = 0.25
 _DATA = b"\ndata: "
 
 
@@ -21,11 +23,13 @@ class Source(Protocol):
 class Tail:
     """The end of one log, where readers wait for more."""
 
-    __slots__ = ("_feed", "_source")
+    __slots__ = ("_feed", "_settled", "_source")
 
-    def __init__(self, feed: Feed, source: Source) -> None:
+    def __init__(self, feed: Feed, source: Source, settled: Callable[[], Awaitable[int]] | None = None) -> None:
+        """`settled` says up to which event the source will show nothing more than it does, if that is not all."""
         self._feed = feed
         self._source = source
+        self._settled = settled
 
     @property
     def last(self) -> int:
@@ -56,6 +60,16 @@ class Tail:
     async def stored(self, offset: int, *, raw: bool = False) -> Sequence[StoredEvent]:
         """The events that follow the offset, as the store has them."""
         return await self._source(offset, _PAGE, raw=raw)
+
+    async def passed(self, offset: int) -> int:
+        """Where a reader is who found nothing stored after the offset: those events are gone, or not to be seen yet."""
+        if self._settled is None:
+            return self._feed.last
+        settled = min(self._feed.last, await self._settled())
+        if settled <= offset:
+            await asyncio.sleep(_HELD_UP_SECONDS)  # somebody else's transaction is not over; nobody tells us when it is
+            return offset
+        return settled if not await self._source(offset, 1) else offset  # what came in between is read at the next try
 
 
 class Follower:
@@ -90,7 +104,7 @@ class Follower:
             ]
         else:
             found = await self._tail.stored(self.offset, raw=self._raw)
-        self.offset = found[-1].number if found else self._tail.last  # a deleted session has nothing to read
+        self.offset = found[-1].number if found else await self._tail.passed(self.offset)
         return found
 
 

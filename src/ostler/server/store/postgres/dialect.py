@@ -28,6 +28,7 @@ POSTGRES = Dialect(
     contains="strpos(lower(coalesce({}, '')), lower(?)) > 0",
     is_settled=f"position < {_SETTLED}",
     last_position="SELECT coalesce(max(position), 0) FROM chunks",
+    settled_position=f"SELECT {_SETTLED} - 1",
 )
 
 

@@ -76,6 +76,12 @@ def last_position(dialect: Dialect) -> Query[int]:
     return int(value)
 
 
+def settled_position(dialect: Dialect) -> Query[int]:
+    """The last position at or before which no event will be added any more."""
+    (value,) = yield from values_of(dialect.settled_position)
+    return int(value)
+
+
 def last_step(session_id: str, start: int) -> Query[int]:
     """How far one of the session's processes has come in the log; 0 if nothing of it is there."""
     query = "SELECT step FROM chunks WHERE session = ? AND start = ? ORDER BY last DESC LIMIT 1"

@@ -41,6 +41,8 @@ class Dialect(NamedTuple):
     is_settled: str
     """Whether nothing can be committed any more at a position before a chunk's."""
     last_position: str
+    settled_position: str
+    """The last position at or before which nothing can be committed any more."""
 
 
 def rows_of(sql: str, *values: Any) -> Query[Sequence[Row]]:

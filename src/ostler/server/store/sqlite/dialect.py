@@ -19,6 +19,7 @@ SQLITE = Dialect(
     contains="instr(lower(coalesce({}, '')), lower(?))",
     is_settled="TRUE",
     last_position="SELECT value FROM counters WHERE name = 'position'",
+    settled_position="SELECT value FROM counters WHERE name = 'position'",
 )
 
 

@@ -49,6 +49,7 @@ class SqliteLogs(_Verbs):
     events = _reads(log_queries.session_events)
     project_events = _reads(partial(log_queries.project_events, SQLITE))
     last_position = _reads(partial(log_queries.last_position, SQLITE))
+    settled_position = _reads(partial(log_queries.settled_position, SQLITE))
     size = _reads(log_queries.log_size)
     last_step = _reads(log_queries.last_step)
     items_after = _reads(log_queries.items_after)
