@@ -148,6 +148,16 @@ def test_what_cannot_be_copied_is_said_in_one_line(tmp_path: Path) -> None:
         f"Error: Nothing was copied: {tmp_path / 'none'} is no state folder: it has no ostler.db."
     ]
     assert not (tmp_path / "new").exists()
+    for place in ("", "postgresql+asyncpg://me:s3cret@h/db", "POSTGRESQL://me:s3cret@h/db"):
+        done = copy(place, tmp_path / "new", tmp_path)
+        assert (done.returncode, done.stderr) == (
+            1,
+            "Error: Nothing was copied: name a state folder, or an address that begins with postgresql://.\n",
+        )
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    (damaged / "ostler.db").write_text("no database" * 100)
+    assert "cannot be used (file is not a database)" in copy(damaged, tmp_path / "new", tmp_path).stderr
 
 
 def test_doctor_looks_at_the_database_of_the_settings(

@@ -8,8 +8,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from ostler.base.errors import SettingsError, StoreUnavailable
-from ostler.server.store.postgres.connecting import options_of, shown
+from ostler.base.errors import DatabaseInUse, SettingsError, StoreUnavailable
+from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.store import PostgresStore
 from ostler.server.store.records import StoredResponse
 from tests.databases import Cluster, running_cluster
@@ -139,14 +139,59 @@ async def test_positions_go_on_in_a_postgres_that_counts_its_transactions_anew(
 async def test_a_database_that_cannot_be_reached_is_named_without_its_password(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         await PostgresStore.open("postgresql://me:secret@127.0.0.1:9/ostler", tmp_path, boot="now")
-    assert "postgresql://me:***@127.0.0.1:9/ostler" in str(caught.value)
+    assert "postgresql://me@127.0.0.1:9/ostler" in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
-def test_an_address_says_whether_a_pooler_is_between() -> None:
-    assert options_of("postgresql://h/db?pgbouncer=true&sslmode=require") == (
-        "postgresql://h/db?sslmode=require",
-        {"statement_cache_size": 0},
+def test_an_address_says_whether_a_pooler_is_between_and_its_secrets_are_not_shown() -> None:
+    assert Address.reading("postgresql://u:s3cret@h:5433/db?pgbouncer=true&sslmode=require&password=s3cret") == Address(
+        "postgresql://u:s3cret@h:5433/db?sslmode=require&password=s3cret", "postgresql://u@h:5433/db", True
     )
-    assert options_of("postgresql://h/db") == ("postgresql://h/db", {})
-    assert shown("postgresql://h/db") == "postgresql://h/db"
+    assert Address.reading("postgresql://h/db") == Address("postgresql://h/db", "postgresql://h/db", False)
+    assert Address.reading("postgresql://a:1,b:2/db").shown == "postgresql://a:1,b:2/db"
+    assert Address.reading("postgresql:///db?host=/run").url == "postgresql:///db?host=%2Frun"
+    for wrong in ("postgresql://u:pa/s3cret@h/db", "postgresql://[::1/s3cret", "postgresql://h:s3cret/db"):
+        with pytest.raises(SettingsError) as caught:
+            Address.reading(wrong)
+        assert "s3cret" not in str(caught.value)
+
+
+async def test_a_database_has_one_server_at_a_time(own_cluster: Cluster, tmp_path: Path) -> None:
+    url = own_cluster.new_database()
+    store = await PostgresStore.open(url, tmp_path, boot="now")
+    await created(store, "ses_a")
+    other = tmp_path / "other"
+    other.mkdir()
+    with pytest.raises(DatabaseInUse):
+        await PostgresStore.open(url, other, boot="now")
+    await store.close()
+    await (await PostgresStore.open(url, other, boot="now")).close()
+
+
+async def test_connections_that_are_cut_all_the_time_lose_and_double_nothing(
+    store: PostgresStore, own_cluster: Cluster
+) -> None:
+    session = await created(store, "ses_a")
+    killer = await asyncpg.connect(own_cluster.url("postgres"))
+    pending = [session.append(notice(f"{number}"), made(f"{number}.txt")) for number in range(10)]
+    for _ in range(40):
+        query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ostler'"
+        await killer.execute(query)
+        pending += [session.append(notice("more")) for _ in range(5)]
+        await asyncio.sleep(0.01)
+    await killer.close()
+    await asyncio.gather(*pending)
+    assert await sequences(store, "ses_a") == list(range(1, 222))
+    assert len(await store.logs.lines("ses_a", 1000)) == 211
+    assert await store.problem() is None
+
+
+async def test_a_write_that_failed_is_forgotten_when_the_next_would_not(
+    store: PostgresStore, own_cluster: Cluster
+) -> None:
+    session = await created(store, "ses_a")
+    lone = StoredResponse(fingerprint="", status=0, headers=[], body=b"")
+    with pytest.raises(StoreUnavailable):
+        await store.remember_response("scope", "\ud800", lone)
+    assert await store.problem() is None
+    await session.append(notice("fine"))

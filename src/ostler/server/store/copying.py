@@ -1,5 +1,6 @@
 """A store moved from one database to another, and compared."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,8 @@ async def copy_store(source: str, target: str, report: Callable[[str, int], None
 
     The target has to be empty, and holds nothing unless all of it was copied and is the same.
     """
+    if source == target:
+        raise NotCopied(reason="source and target are the same.")
     old = await _opened(source, must_exist=True)
     try:
         new = await _opened(target, must_exist=False)
@@ -30,6 +33,9 @@ async def copy_store(source: str, target: str, report: Callable[[str, int], None
 async def _opened(place: str, *, must_exist: bool) -> Tables:
     if place.startswith(_ADDRESSES):
         return await PostgresTables.open(place)
+    if not place or "://" in place:
+        reason = "name a state folder, or an address that begins with postgresql://."
+        raise NotCopied(reason=reason)
     return SqliteTables.open(Path(place), must_exist=must_exist)
 
 
@@ -46,6 +52,7 @@ async def _copy_table(old: Tables, new: Tables, table: Table) -> int:
     count = 0
     async for rows in old.rows(table):
         await new.add(table, rows)
+        await asyncio.sleep(0)  # where Ctrl-C ends it
         count += len(rows)
     if await digest(old, table) != await digest(new, table):
         raise NotCopied(reason=f"the {table.name} in the target are not the same. Please report this.")

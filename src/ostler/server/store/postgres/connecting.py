@@ -1,18 +1,23 @@
 """Connections to PostgreSQL, and which of its errors pass by themselves."""
 
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+import asyncio
+from contextlib import suppress
 
 import asyncpg
 
-from ostler.base.errors import DatabaseTooNew, SettingsError
+from ostler.base.errors import DatabaseInUse, DatabaseTooNew, SettingsError
+from ostler.base.retry import delays
+from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.dialect import EVENT_BITS, FIRST_OF_TRANSACTION
 from ostler.server.store.sql.schema import MIGRATIONS, SCHEMA_VERSION
 
 _CONNECT_SECONDS = 10
 _STATEMENT_SECONDS = 60
+_READ_SECONDS = 20
+_TAKE_OVER_SECONDS = 5
 _OLDEST = 13
-_POOLED = "pgbouncer"
-_MIGRATING = 0x05731E5  # any number of ours: one server migrates, the others wait for it
+_SERVING = 0x05731E5
+"""The lock of whoever writes to a database; any number of ours would do."""
 # A PostgreSQL that a dump was restored into counts its transactions anew: ours go on above the positions there are.
 _GO_ON = f"""
 UPDATE counters SET value = value + ahead.transactions FROM (
@@ -20,10 +25,21 @@ UPDATE counters SET value = value + ahead.transactions FROM (
     AS transactions FROM chunks
 ) AS ahead WHERE name = 'transactions' AND ahead.transactions > 0
 """  # noqa: S608  fixed words
+
+
+class InUse(Exception):
+    """Somebody else writes to the database."""
+
+    def __str__(self) -> str:
+        return "another server uses the database"
+
+
 _LOST = (
+    InUse,
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # the connection was cut in the middle of something
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # it is being stopped, or was
     asyncpg.TooManyConnectionsError,
@@ -39,43 +55,69 @@ def passes(error: BaseException) -> bool:
     return isinstance(error, _LOST) and not isinstance(error, asyncpg.DataError | asyncpg.exceptions._base.DataError)
 
 
-def options_of(url: str) -> tuple[str, dict[str, object]]:
-    """An address without what is ours in it, and what it means for a connection.
-
-    `pgbouncer=true` is for a pooler that gives each transaction another connection: nothing is prepared then.
-    """
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query))
-    pooled = query.pop(_POOLED, "false") == "true"
-    plain = urlunsplit(parts._replace(query=urlencode(query)))
-    return plain, {"statement_cache_size": 0} if pooled else {}
-
-
-async def connect(url: str) -> asyncpg.Connection:
+async def connect(address: Address) -> asyncpg.Connection:
     """A new connection."""
-    plain, options = options_of(url)
-    return await asyncpg.connect(plain, timeout=_CONNECT_SECONDS, command_timeout=_STATEMENT_SECONDS, **options)
-
-
-async def pool(url: str, size: int) -> asyncpg.Pool:
-    """Connections for reading, made when they are needed."""
-    plain, options = options_of(url)
-    return await asyncpg.create_pool(
-        plain, min_size=0, max_size=size, timeout=_CONNECT_SECONDS, command_timeout=_STATEMENT_SECONDS, **options
+    return await asyncpg.connect(
+        address.url, timeout=_CONNECT_SECONDS, command_timeout=_STATEMENT_SECONDS, **_options(address)
     )
 
 
-async def prepare(url: str) -> None:
-    """See that a database can be used, and bring it to the newest schema."""
+async def connect_alone(address: Address) -> asyncpg.Connection:
+    """A new connection, of which a database has one at a time; InUse while another is there.
+
+    A pooler does not say whose connection it is, so behind one nobody can be told apart.
+    """
+    connection = await connect(address)
+    if not address.is_pooled and not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _SERVING):
+        connection.terminate()
+        raise InUse
+    return connection
+
+
+async def pool(address: Address, size: int) -> asyncpg.Pool:
+    """Connections for reading, made when they are needed."""
+    return await asyncpg.create_pool(
+        address.url,
+        min_size=0,
+        max_size=size,
+        timeout=_CONNECT_SECONDS,
+        command_timeout=_READ_SECONDS,
+        **_options(address),
+    )
+
+
+def _options(address: Address) -> dict[str, object]:
+    if address.is_pooled:
+        return {"statement_cache_size": 0}
+    settings = {"tcp_keepalives_idle": "20", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "4"}
+    return {"server_settings": {"application_name": "ostler", **settings}}  # a host that is gone holds nothing for long
+
+
+async def prepare(address: Address) -> None:
+    """See that a database can be used and that no server does, and bring it to the newest schema."""
     try:
-        connection = await connect(url)
+        connection = await _sole_connection(address)
+    except InUse:
+        raise DatabaseInUse(path=address.shown, holder="") from None
     except (*FAILURES, ValueError) as error:
         reason = f"cannot be reached ({error or type(error).__name__}). Is the address right, and PostgreSQL running?"
-        raise SettingsError(name="database", value=shown(url), reason=reason) from error
+        raise SettingsError(name="database", value=address.shown, reason=reason) from error
     try:
-        await _migrate(connection, shown(url))
+        await _migrate(connection, address.shown)
+    except FAILURES as error:
+        reason = f"cannot be used ({error}). Give its user the right to create tables, or choose an empty database."
+        raise SettingsError(name="database", value=address.shown, reason=reason) from error
     finally:
         await connection.close()
+
+
+async def _sole_connection(address: Address) -> asyncpg.Connection:
+    """Whoever was killed a moment ago is not known to be gone yet, and is waited for."""
+    for wait in delays(0.1, 1.0, within=_TAKE_OVER_SECONDS):
+        with suppress(InUse):
+            return await connect_alone(address)
+        await asyncio.sleep(wait)
+    return await connect_alone(address)
 
 
 async def _migrate(connection: asyncpg.Connection, name: str) -> None:
@@ -84,7 +126,6 @@ async def _migrate(connection: asyncpg.Connection, name: str) -> None:
         reason = f"is PostgreSQL {version.major}; Ostler needs {_OLDEST} or newer."
         raise SettingsError(name="database", value=name, reason=reason)
     async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATING)
         await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
         found = await connection.fetchval("SELECT version FROM schema_version") or 0
         if found > SCHEMA_VERSION:
@@ -96,12 +137,3 @@ async def _migrate(connection: asyncpg.Connection, name: str) -> None:
             await connection.execute("DELETE FROM schema_version")
             await connection.execute("INSERT INTO schema_version VALUES ($1)", SCHEMA_VERSION)
         await connection.execute(_GO_ON)
-
-
-def shown(url: str) -> str:
-    """An address without its password."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    user, _, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:***@{host}"))

@@ -1,6 +1,7 @@
 """The verbs of the store, each with the statement or query that does it; `store/protocol.py` says what they mean."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from ostler.base.retry import delays
 from ostler.base.undo import undone_by
 from ostler.server.store.lock import StateLock
 from ostler.server.store.postgres import statements
+from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.connecting import FAILURES, passes, pool, prepare
 from ostler.server.store.postgres.dialect import POSTGRES, run
 from ostler.server.store.postgres.transaction import Transaction
@@ -36,19 +38,22 @@ class _Reader:
     def __init__(self, connections: asyncpg.Pool) -> None:
         self.connections = connections
         self.bytes_read = 0
+        self._away_since: float | None = None
 
     async def read(self, query: Callable[[], Query[T]]) -> T:
-        """Run a query, again and again for a while if the database is away."""
-        waits = delays(_FIRST_DELAY, _LONGEST_DELAY, within=_READ_PATIENCE)
+        """Run a query, again and again for a while if the database is away; those who come later wait no longer."""
+        waits = delays(_FIRST_DELAY, _LONGEST_DELAY)
         while True:
             try:
-                async with self.connections.acquire() as connection:
+                async with self.connections.acquire(timeout=_READ_PATIENCE) as connection:
                     result, size = await run(connection, query())
             except FAILURES as error:
-                if not passes(error) or (wait := next(waits, None)) is None:
+                self._away_since = self._away_since or time.monotonic()
+                if not passes(error) or time.monotonic() - self._away_since > _READ_PATIENCE:
                     raise StoreUnavailable(reason=str(error) or type(error).__name__) from error
-                await asyncio.sleep(wait)
+                await asyncio.sleep(next(waits))
             else:
+                self._away_since = None
                 self.bytes_read += size
                 return result
 
@@ -119,11 +124,12 @@ class PostgresStore(_Verbs):
 
         The folder is what a server has beside it, for itself alone; `boot` is which start of the machine this is.
         """
+        address = Address.reading(url)
         lock = StateLock.take(folder / "ostler.lock", boot)
         with undone_by(lock.drop):
-            await prepare(url)
-            reader = _Reader(await pool(url, _READERS))
-        return cls(reader, Writer(url, _WRITE_PATIENCE), lock)
+            await prepare(address)
+            reader = _Reader(await pool(address, _READERS))
+        return cls(reader, Writer(address, _WRITE_PATIENCE), lock)
 
     create_session = _writes(statements.create_session)
     update_spec = _writes(statements.update_spec)
@@ -160,8 +166,14 @@ class PostgresStore(_Verbs):
         return self._reader.bytes_read
 
     async def problem(self) -> str | None:
-        """Why nothing can be written now."""
-        return self._writer.problem
+        """Why nothing can be written, if the last write failed and the next would too."""
+        if self._writer.problem is None or not self._writer.is_idle:
+            return self._writer.problem
+        try:
+            await self._writer.submit(statements.touch)
+        except StoreUnavailable as error:
+            return str(error.fields["reason"])
+        return None
 
     async def close(self) -> None:
         """Write what is pending and let go of the database."""

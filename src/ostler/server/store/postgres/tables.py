@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import asyncpg
 import msgspec
 
-from ostler.server.store.postgres.connecting import connect, prepare
+from ostler.server.store.postgres.address import Address
+from ostler.server.store.postgres.connecting import connect_alone, prepare
 from ostler.server.store.records import SessionSpec
 from ostler.server.store.tables import PAGE_ROWS, Row, Table, shared_row
 from ostler.wire.sessions import Turn
@@ -28,9 +29,10 @@ class PostgresTables:
     @classmethod
     async def open(cls, url: str) -> "PostgresTables":
         """Open it and bring it to the newest schema."""
-        await prepare(url)
-        connection = await connect(url)
-        transaction = connection.transaction()
+        address = Address.reading(url)
+        await prepare(address)
+        connection = await connect_alone(address)
+        transaction = connection.transaction(isolation="repeatable_read")
         await transaction.start()
         return cls(connection, transaction)
 

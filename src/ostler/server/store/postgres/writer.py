@@ -1,7 +1,7 @@
 """The one writer of a server: it commits whatever has piled up since its last commit, in one transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,7 +12,8 @@ from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.base.retry import delays
 from ostler.server.store.errors import Refused
-from ostler.server.store.postgres.connecting import FAILURES, connect, passes
+from ostler.server.store.postgres.address import Address
+from ostler.server.store.postgres.connecting import FAILURES, connect_alone, passes
 from ostler.server.store.postgres.dialect import EVENT_BITS
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.records import Append
@@ -39,15 +40,18 @@ Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
 class Writer:
     """Runs jobs in the order they were submitted; a job's future is done only after its commit.
 
-    While the database is away, jobs wait for `patience` seconds. A commit whose answer was lost is tried again as well:
-    what it wrote is found then, not written twice.
+    While the database is away, jobs wait for `patience` seconds. A commit whose answer was lost is tried again until it
+    is known what became of it: what it wrote is found then, not written twice.
     """
 
-    def __init__(self, url: str, patience: float) -> None:
-        self._url = url
+    def __init__(self, address: Address, patience: float) -> None:
+        self._address = address
         self._patience = patience
         self._loop = asyncio.get_running_loop()
         self._connection: asyncpg.Connection | None = None
+        self._is_writing = False
+        self._is_unsure = False
+        """Whether a commit was sent whose answer never came."""
         self._lasts: dict[str, tuple[int, int]] = {}
         self._jobs: list[Job] = []
         self._wake = asyncio.Event()
@@ -55,6 +59,11 @@ class Writer:
         self.problem: str | None = None
         """Why the last jobs could not be written."""
         self._task = asyncio.create_task(self._run(), name="ostler-writer")
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits to be written."""
+        return not self._jobs and not self._is_writing
 
     def submit(self, work: Work[T], append: Append | None = None) -> "asyncio.Future[T]":
         """Queue a job; it becomes durable together with its group, or not at all."""
@@ -68,14 +77,16 @@ class Writer:
         self._closing.set()
         self._wake.set()
         await self._task
-        await self._drop()
+        self._drop()
 
     async def _run(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
             while self._jobs:
+                self._is_writing = True
                 _settle(await self._written(self._next_group()))
+                self._is_writing = False
             if self._closing.is_set():
                 return
 
@@ -97,17 +108,29 @@ class Writer:
             try:
                 outcomes = await self._attempt(group)
             except FAILURES as error:
-                await self._drop()
+                self._drop()
                 self._note(error, group)
                 if not passes(error) and len(group) > 1:  # it is about one of them, and the others must not suffer
                     return [outcome for job in group for outcome in await self._written([job])]
-                if not passes(error) or self._closing.is_set() or (wait := next(waits, None)) is None:
+                if not passes(error) or self._closing.is_set() or not await self._has_waited(waits):
                     return self._refused(group)
-                with suppress(TimeoutError):  # who is closed tries once more and then gives up
-                    await asyncio.wait_for(self._closing.wait(), wait)
+            except Exception as error:  # a mistake of ours in one job; the writer goes on for all others
+                log.error("store.job_failed", exc_info=error)
+                self._drop()
+                self._note(error, group)
+                return self._refused(group)
             else:
                 self.problem = None
                 return outcomes
+
+    async def _has_waited(self, waits: Iterator[float]) -> bool:
+        """Wait before the next try; False if there should be none. Who is closed tries once more and then gives up."""
+        wait = next(waits, _LONGEST_DELAY if self._is_unsure else None)
+        if wait is None:
+            return False
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), wait)
+        return True
 
     def _note(self, error: BaseException, group: list[Job]) -> None:
         reason = str(error) or type(error).__name__
@@ -121,21 +144,25 @@ class Writer:
     async def _attempt(self, group: list[Job]) -> list[Outcome]:
         """Write a group in one transaction; nothing of it is there if this fails, or all of it."""
         if self._connection is None:
-            self._connection = await connect(self._url)
+            self._connection = await connect_alone(self._address)
         connection = self._connection
-        async with connection.transaction():
-            transaction = Transaction(connection, self._lasts)
-            await transaction.begin(job.append.session_id for job in group if job.append is not None)
-            outcomes = [await _outcome(job, transaction) for job in group]
-            await transaction.flush()
-            failpoint("commit.before", asyncpg.PostgresConnectionError)
+        whole = connection.transaction()
+        await whole.start()
+        transaction = Transaction(connection, self._lasts)
+        await transaction.begin(job.append.session_id for job in group if job.append is not None)
+        outcomes = [await _outcome(job, transaction) for job in group]
+        await transaction.flush()
+        failpoint("commit.before", asyncpg.PostgresConnectionError)
+        self._is_unsure = True
+        await whole.commit()
+        self._is_unsure = False
         failpoint("commit.after")
         if len(self._lasts) > _MOST_REMEMBERED:
             self._lasts.clear()
         return outcomes
 
-    async def _drop(self) -> None:
-        """Let go of the connection, and of what was known by it."""
+    def _drop(self) -> None:
+        """Let go of the connection, its open transaction, and what was known by it."""
         self._lasts.clear()
         connection, self._connection = self._connection, None
         if connection is not None:

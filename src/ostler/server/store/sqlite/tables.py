@@ -24,14 +24,13 @@ class SqliteTables:
         path = folder / "ostler.db"
         if must_exist and not path.exists():
             raise NotCopied(reason=f"{folder} is no state folder: it has no ostler.db.")
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = StateLock.take(folder / "ostler.lock", None)
-        with undone_by(lock.drop):
-            connection = sqlite3.connect(path, isolation_level=None)
-            path.chmod(0o600)
-            migrate(connection, path=str(path))
-            connection.execute("BEGIN IMMEDIATE")
-        return cls(connection, lock)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = StateLock.take(folder / "ostler.lock", None)
+            with undone_by(lock.drop):
+                return cls(_connected(path), lock)
+        except (OSError, sqlite3.Error) as error:
+            raise NotCopied(reason=f"{path} cannot be used ({error}).") from error
 
     async def count(self, table: Table) -> int:
         """How many rows there are."""
@@ -66,3 +65,11 @@ class SqliteTables:
         """Let go of the database; what was not finished is undone."""
         self._connection.close()
         self._lock.drop()
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None)
+    path.chmod(0o600)
+    migrate(connection, path=str(path))
+    connection.execute("BEGIN IMMEDIATE")
+    return connection
