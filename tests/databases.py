@@ -8,12 +8,15 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.patience import stretched
 
 _USER = "postgres"
 EVERYWHERE = os.environ.get("OSTLER_TEST_STORE") == "postgres"
@@ -87,6 +90,37 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+@contextmanager
+def running_pooler(cluster: Cluster, folder: Path) -> Iterator[int]:
+    """pgbouncer before a cluster, in transaction mode; gives its port."""
+    port = _free_port()
+    folder.chmod(0o755)
+    (folder / "users").write_text(f'"{_USER}" ""\n')
+    (folder / "settings").write_text(
+        f"[databases]\n* = host=127.0.0.1 port={cluster.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+        f"listen_port = {port}\nauth_type = trust\nauth_file = {folder}/users\npool_mode = transaction\n"
+        "unix_socket_dir =\ndefault_pool_size = 4\n"
+    )
+    command = [*_as_user(), shutil.which("pgbouncer") or "/usr/sbin/pgbouncer", str(folder / "settings")]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + stretched(30)
+        while not _answers(port):
+            assert process.poll() is None, "pgbouncer ended"
+            assert time.monotonic() < deadline, "pgbouncer does not answer"
+            time.sleep(0.05)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
 
 
 @cache

@@ -39,6 +39,7 @@ TEST_TOOLS = {
     "runc": "runc",
     "catatonit": "catatonit",
     "pg_createcluster": "postgresql",
+    "pgbouncer": "pgbouncer",
 }
 UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
 

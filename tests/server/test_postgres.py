@@ -10,7 +10,7 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.databases import Cluster, running_cluster
+from tests.databases import Cluster, running_cluster, running_pooler
 from tests.server.talk import Event, Talk, stream
 from tests.serving import OSTLER, RunningServer, clean_env, running_server, wait_until
 
@@ -95,6 +95,21 @@ def _texts_of_all(server: RunningServer, last: str) -> str:
             if last in str(event["data"]):
                 return str(event)
     raise AssertionError("the stream ended")
+
+
+def test_a_pooler_may_give_each_transaction_another_connection(
+    state_dir: Path, cluster: Cluster, database: tuple[str, str]
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="ostler-pgb-") as folder, running_pooler(cluster, Path(folder)) as port:
+        address = f"{database[1].replace(str(cluster.port), str(port))}?pgbouncer=true"
+        with running_server(state_dir, "--database", address) as server, client_of(server) as api:
+            talks = [Talk(api) for _ in range(3)]
+            for talk in talks:
+                talk.send("mock: stream 50 words 200/s")
+            for talk in talks:
+                talk.until_type("turn.ended")
+                assert " ".join(words_of(talk.events)).split() == [f"w{number}" for number in range(1, 51)]
+            assert api.get("/readyz").status_code == 200
 
 
 def copy(source: str | Path, target: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
