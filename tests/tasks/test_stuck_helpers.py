@@ -102,6 +102,8 @@ def test_helpers_end_with_a_server_that_is_killed(tmp_path: Path, state_dir: Pat
         server.process.kill()
         server.process.wait()
         wait_until(lambda: _all_gone(_pids(tmp_path)), what="git is gone")
+    with task_server(state_dir, tmp_path):  # whose end is also the end of the agent
+        pass
 
 
 def test_a_setup_ends_with_a_server_that_is_killed(tmp_path: Path, state_dir: Path) -> None:
