@@ -41,6 +41,13 @@ def test_a_turn_belongs_to_the_trace_that_its_request_names(api: httpx.Client) -
     assert traces(talk) == [TRACE, OTHER]
 
 
+def test_a_newer_version_of_the_header_is_read_as_far_as_it_is_known(api: httpx.Client) -> None:
+    talk = Talk(api)
+    send(talk, "one", {"traceparent": f"01-{TRACE}-{SPAN}-01-more"})
+    talk.until_type("turn.ended")
+    assert traces(talk) == [TRACE]
+
+
 @pytest.mark.parametrize(
     "headers",
     [
