@@ -15,7 +15,7 @@ from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.log.tail import frame
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import Append, AppendResult
-from ostler.server.store.sqlite.store import SqliteLogs
+from ostler.server.store.sql.verbs import SqlLogs
 from ostler.server.store.sqlite.writer import Writer
 
 VARIABLE = "OSTLER_CHAOS_BUG"
@@ -74,13 +74,13 @@ def _other_keeper() -> None:
 
 
 def _known_step(change: int) -> None:
-    last_step = SqliteLogs.last_step
+    last_step = SqlLogs.last_step
 
-    async def wrong(self: SqliteLogs, session_id: str, start: int) -> int:
+    async def wrong(self: SqlLogs, session_id: str, start: int) -> int:
         known = await last_step(self, session_id, start)
         return known + change if known else known
 
-    SqliteLogs.last_step = wrong  # type: ignore[assignment]  # a seeded bug
+    SqlLogs.last_step = wrong  # type: ignore[assignment]  # a seeded bug
 
 
 def skip_a_step() -> None:

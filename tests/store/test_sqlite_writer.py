@@ -46,7 +46,9 @@ def appended(store: Database, append: Append) -> "asyncio.Future[AppendResult]":
 
 
 async def sequences(store: Database, session_id: str) -> list[int]:
-    chunks = await store.read(rows_of("SELECT first, last FROM chunks WHERE session = ? ORDER BY last", session_id))
+    chunks = await store.read(
+        lambda: rows_of("SELECT first, last FROM chunks WHERE session = ? ORDER BY last", session_id)
+    )
     return [number for first, last in chunks for number in range(first, last + 1)]
 
 
@@ -56,7 +58,7 @@ async def test_positions_go_on_without_a_gap_however_many_bursts_are_committed_t
     positions = [place.position for place in placed]
     assert positions == list(range(1, 1000))
     assert await sequences(store, "ses_a") == positions
-    assert await store.read(last_position(SQLITE)) == 999
+    assert await store.read(lambda: last_position(SQLITE)) == 999
 
 
 async def test_a_job_that_fails_takes_no_positions_and_its_neighbours_keep_theirs(store: Database) -> None:
@@ -84,7 +86,7 @@ async def test_a_group_that_cannot_be_committed_leaves_nothing_and_the_next_goes
 
     lost = (appended(store, burst("ses_a", 2)), store.write(broken))
     assert all(isinstance(error, StoreUnavailable) for error in await asyncio.gather(*lost, return_exceptions=True))
-    assert await store.read(last_position(SQLITE)) == 1
+    assert await store.read(lambda: last_position(SQLITE)) == 1
     with pytest.raises(StoreUnavailable):
         await appended(store, burst("ses_a", 3))
     assert (await appended(store, burst("ses_a", 2))).position == 2

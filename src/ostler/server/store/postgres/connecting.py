@@ -74,7 +74,7 @@ async def connect_alone(address: Address) -> asyncpg.Connection:
     return connection
 
 
-async def pool(address: Address, size: int) -> asyncpg.Pool:
+async def new_pool(address: Address, size: int) -> asyncpg.Pool:
     """Connections for reading, made when they are needed."""
     return await asyncpg.create_pool(
         address.url,

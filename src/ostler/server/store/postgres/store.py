@@ -2,10 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import asyncpg
 
@@ -15,15 +14,15 @@ from ostler.base.undo import undone_by
 from ostler.server.store.lock import StateLock
 from ostler.server.store.postgres import statements
 from ostler.server.store.postgres.address import Address
-from ostler.server.store.postgres.connecting import FAILURES, passes, pool, prepare
+from ostler.server.store.postgres.connecting import FAILURES, new_pool, passes, prepare
 from ostler.server.store.postgres.dialect import POSTGRES, run
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.postgres.writer import Writer
 from ostler.server.store.protocol import Logs
 from ostler.server.store.records import Append, AppendResult
-from ostler.server.store.sql import log_queries, queries
 from ostler.server.store.sql.reading import Query
 from ostler.server.store.sql.schema import SCHEMA_VERSION
+from ostler.server.store.sql.verbs import SqlLogs, SqlReads
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,8 +34,8 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.05, 1.0
 class _Reader:
     """Runs queries on a few connections; it sees everything that was committed before."""
 
-    def __init__(self, connections: asyncpg.Pool) -> None:
-        self.connections = connections
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self.pool = pool
         self.bytes_read = 0
         self._away_since: float | None = None
 
@@ -45,7 +44,7 @@ class _Reader:
         waits = delays(_FIRST_DELAY, _LONGEST_DELAY)
         while True:
             try:
-                async with self.connections.acquire(timeout=_READ_PATIENCE) as connection:
+                async with self.pool.acquire(timeout=_READ_PATIENCE) as connection:
                     result, size = await run(connection, query())
             except FAILURES as error:
                 self._away_since = self._away_since or time.monotonic()
@@ -58,63 +57,25 @@ class _Reader:
                 return result
 
 
-class _Verbs:
-    """Has the connections that its verbs are done on."""
-
-    def __init__(self, reader: _Reader, writer: Writer) -> None:
-        self._reader = reader
-        self._writer = writer
-
-
-def _reads(query: Callable[P, Query[T]]) -> Callable[Concatenate[_Verbs, P], Coroutine[Any, Any, T]]:
-    async def verb(self: _Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._reader.read(lambda: query(*args, **kwargs))
-
-    return verb
-
-
 def _writes(
     work: Callable[Concatenate[Transaction, P], Awaitable[T]],
-) -> Callable[Concatenate[_Verbs, P], "asyncio.Future[T]"]:
-    def verb(self: _Verbs, /, *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
+) -> Callable[Concatenate["PostgresStore", P], "asyncio.Future[T]"]:
+    def verb(self: "PostgresStore", /, *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         return self._writer.submit(lambda transaction: work(transaction, *args, **kwargs))
 
     return verb
 
 
-class PostgresLogs(_Verbs):
-    """The logs of the sessions in one database."""
-
-    events = _reads(log_queries.session_events)
-    project_events = _reads(partial(log_queries.project_events, POSTGRES))
-    last_position = _reads(partial(log_queries.last_position, POSTGRES))
-    settled_position = _reads(partial(log_queries.settled_position, POSTGRES))
-    size = _reads(log_queries.log_size)
-    last_step = _reads(log_queries.last_step)
-    items_after = _reads(log_queries.items_after)
-    items_before = _reads(log_queries.items_before)
-    items_since = _reads(log_queries.items_since)
-    messages_after = _reads(log_queries.messages_after)
-    lines = _reads(log_queries.newest_lines)
-    artifacts = _reads(log_queries.newest_artifacts)
-    snapshots = _reads(log_queries.session_snapshots)
-    turns = _reads(log_queries.session_turns)
-    find_turn = _reads(partial(log_queries.find_turn, POSTGRES))
-    turn_around = _reads(partial(log_queries.turn_around, POSTGRES))
-    branching_turns = _reads(partial(log_queries.branching_turns, POSTGRES))
-    turns_within = _reads(log_queries.turns_within)
-    find_ask = _reads(log_queries.find_ask)
-    asks = _reads(log_queries.list_asks)
-
-
-class PostgresStore(_Verbs):
+class PostgresStore(SqlReads):
     """One database of a PostgreSQL server."""
 
     schema_version = SCHEMA_VERSION
 
     def __init__(self, reader: _Reader, writer: Writer, lock: StateLock) -> None:
-        super().__init__(reader, writer)
-        self.logs: Logs = PostgresLogs(reader, writer)
+        super().__init__(reader, POSTGRES)
+        self.logs: Logs = SqlLogs(reader, POSTGRES)
+        self._connections = reader
+        self._writer = writer
         self.was_cut = lock.was_cut
         self._lock = lock
 
@@ -128,27 +89,14 @@ class PostgresStore(_Verbs):
         lock = StateLock.take(folder / "ostler.lock", boot)
         with undone_by(lock.drop):
             await prepare(address)
-            reader = _Reader(await pool(address, _READERS))
+            reader = _Reader(await new_pool(address, _READERS))
         return cls(reader, Writer(address, _WRITE_PATIENCE), lock)
 
     create_session = _writes(statements.create_session)
     update_spec = _writes(statements.update_spec)
     delete_session = _writes(statements.delete_session)
     clear_some_events = _writes(statements.clear_some_events)
-    deleted_with_events = _reads(queries.deleted_with_events)
-    was_deleted = _reads(queries.was_deleted)
-    find_session = _reads(queries.find_session)
-    find_branches = _reads(partial(queries.find_branches, POSTGRES))
-    page_sessions = _reads(partial(queries.page_sessions, POSTGRES))
-    unfinished_sessions = _reads(queries.unfinished_sessions)
-    ended_with_workspace = _reads(queries.ended_with_workspace)
-    session_ids = _reads(queries.session_ids)
-    workspaces_in_use = _reads(queries.workspaces_in_use)
-    count_by_status = _reads(queries.count_by_status)
-    count_by_project = _reads(partial(queries.count_by_project, POSTGRES))
-    uncalled_webhooks = _reads(queries.uncalled_webhooks)
     forget_webhook = _writes(statements.forget_webhook)
-    find_response = _reads(queries.find_response)
     remember_response = _writes(statements.remember_response)
     settled = _writes(statements.nothing)
 
@@ -163,7 +111,7 @@ class PostgresStore(_Verbs):
     @property
     def bytes_read(self) -> int:
         """How much queries took out of the database so far."""
-        return self._reader.bytes_read
+        return self._connections.bytes_read
 
     async def problem(self) -> str | None:
         """Why nothing can be written, if the last write failed and the next would too."""
@@ -178,5 +126,5 @@ class PostgresStore(_Verbs):
     async def close(self) -> None:
         """Write what is pending and let go of the database."""
         await self._writer.close()
-        self._reader.connections.terminate()
+        self._connections.pool.terminate()
         self._lock.release()

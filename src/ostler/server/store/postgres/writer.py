@@ -17,6 +17,7 @@ from ostler.server.store.postgres.connecting import FAILURES, connect_alone, pas
 from ostler.server.store.postgres.dialect import EVENT_BITS
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.records import Append
+from ostler.server.store.sql.outcomes import Outcome, settle
 
 log = Log(__name__)
 T = TypeVar("T")
@@ -32,9 +33,6 @@ class Job(NamedTuple):
     work: Work[Any]
     append: Append | None
     future: "asyncio.Future[Any]"
-
-
-Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
 
 class Writer:
@@ -85,7 +83,7 @@ class Writer:
             self._wake.clear()
             while self._jobs:
                 self._is_writing = True
-                _settle(await self._written(self._next_group()))
+                settle(await self._written(self._next_group()))
                 self._is_writing = False
             if self._closing.is_set():
                 return
@@ -174,13 +172,3 @@ async def _outcome(job: Job, transaction: Transaction) -> Outcome:
         return job.future, await job.work(transaction), None
     except (OstlerError, Refused) as error:  # decided before it wrote anything
         return job.future, None, error
-
-
-def _settle(outcomes: list[Outcome]) -> None:
-    for future, result, error in outcomes:
-        if future.cancelled():
-            continue
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)

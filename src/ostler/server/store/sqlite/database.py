@@ -68,9 +68,9 @@ class Database:
         """Queue a statement; order of calls is order of commits."""
         return self._writer.submit(lambda ledger: work(ledger, *args, **kwargs))
 
-    async def read(self, query: Query[T]) -> T:
+    async def read(self, query: Callable[[], Query[T]]) -> T:
         """Run a query on a reading thread; it sees everything that was committed before."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._run, query)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._run, query())
 
     def _run(self, query: Query[T]) -> T:
         connection = getattr(self._local, "connection", None)

@@ -11,13 +11,13 @@ from ostler.base.errors import OstlerError, StoreUnavailable
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.server.store.errors import Refused
+from ostler.server.store.sql.outcomes import Outcome, settle
 from ostler.server.store.sqlite.ledger import Ledger
 
 log = Log(__name__)
 T = TypeVar("T")
 Work = Callable[[Ledger], Any]
 Job = tuple[Work, "asyncio.Future[Any]"]
-Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
 
 class Writer:
@@ -66,7 +66,7 @@ class Writer:
         if first is None:
             return False
         group, ended = self._gather(first)
-        self._loop.call_soon_threadsafe(_settle, self._commit(group))
+        self._loop.call_soon_threadsafe(settle, self._commit(group))
         return not ended
 
     def _gather(self, group: list[Job]) -> tuple[list[Job], bool]:
@@ -113,13 +113,3 @@ class Writer:
             if self._ledger.in_transaction:
                 self._ledger.execute("RELEASE job")
         return future, result, None
-
-
-def _settle(outcomes: list[Outcome]) -> None:
-    for future, result, error in outcomes:
-        if future.cancelled():
-            continue
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
