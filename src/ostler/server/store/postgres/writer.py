@@ -102,21 +102,17 @@ class Writer:
 
     async def _written(self, group: list[Job]) -> list[Outcome]:
         waits = delays(_FIRST_DELAY, _LONGEST_DELAY, within=self._patience)
+        self._is_unsure = False
         while True:
             try:
                 outcomes = await self._attempt(group)
-            except FAILURES as error:
+            except Exception as error:  # noqa: BLE001 - the edge of a background task: all others would wait for ever
                 self._drop()
                 self._note(error, group)
                 if not passes(error) and len(group) > 1:  # it is about one of them, and the others must not suffer
                     return [outcome for job in group for outcome in await self._written([job])]
                 if not passes(error) or self._closing.is_set() or not await self._has_waited(waits):
                     return self._refused(group)
-            except Exception as error:  # a mistake of ours in one job; the writer goes on for all others
-                log.error("store.job_failed", exc_info=error)
-                self._drop()
-                self._note(error, group)
-                return self._refused(group)
             else:
                 self.problem = None
                 return outcomes
@@ -130,10 +126,12 @@ class Writer:
             await asyncio.wait_for(self._closing.wait(), wait)
         return True
 
-    def _note(self, error: BaseException, group: list[Job]) -> None:
+    def _note(self, error: Exception, group: list[Job]) -> None:
+        """Say once what is wrong; with a trace if that is no failure of the database."""
         reason = str(error) or type(error).__name__
         if self.problem is None:
-            log.error("store.commit_failed", reason=reason, jobs=len(group))
+            trace = not isinstance(error, FAILURES) and error
+            log.error("store.commit_failed", reason=reason, jobs=len(group), exc_info=trace)
         self.problem = reason
 
     def _refused(self, group: list[Job]) -> list[Outcome]:
