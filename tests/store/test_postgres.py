@@ -11,9 +11,9 @@ import pytest
 from ostler.base.errors import DatabaseInUse, SettingsError, StoreUnavailable
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.store import PostgresStore
-from ostler.server.store.records import StoredResponse
+from ostler.server.store.records import NewSession, StoredResponse
 from tests.databases import Cluster, running_cluster
-from tests.store.writing import Writing, change, created, made, notice, sequences
+from tests.store.writing import NOW, SPEC, Writing, change, created, made, notice, sequences
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +88,19 @@ async def test_what_one_writer_cannot_write_does_not_hinder_the_others(store: Po
         return_exceptions=True,
     )
     assert [type(outcome).__name__ for outcome in outcomes] == ["AppendResult", "StoreUnavailable", "AppendResult"]
+
+
+async def test_a_mistake_of_ours_in_one_job_does_not_end_the_writer(store: PostgresStore) -> None:
+    one, wrong = await created(store, "ses_a"), Writing(store, "ses_b")
+    new = NewSession(id="ses_b", project="default", key="b", agent="mock", created_at=NOW, spec=SPEC)
+    outcomes = await asyncio.gather(
+        one.append(notice("fine")),
+        store.create_session(new, wrong.burst(notice("without a state")), "server"),
+        one.append(notice("fine")),
+        return_exceptions=True,
+    )
+    assert [type(outcome).__name__ for outcome in outcomes] == ["AppendResult", "StoreUnavailable", "AppendResult"]
+    assert await sequences(store, "ses_a") == [1, 2, 3]
 
 
 async def test_texts_with_a_nul_are_stored_too(store: PostgresStore) -> None:
