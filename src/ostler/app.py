@@ -30,6 +30,7 @@ from ostler.base.private import close_state
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.runner.execution.limits import Limits
+from ostler.runner.identity import this_machine
 from ostler.runner.installs.installer import Installer
 from ostler.runner.installs.platforms import this_platform
 from ostler.runner.local import LocalRunner
@@ -236,7 +237,7 @@ async def _assemble(
         default_instructions=settings.default_instructions,
         admission=Admission(allowed_env=settings.allowed_env, addresses=addresses),
     )
-    await (runners := Runners()).add("local", runner)
+    await (runners := Runners(clock)).linked(this_machine(settings.state_dir, "local"), runner, workspaces)
     return Services(
         settings=settings,
         sessions=sessions,

@@ -159,7 +159,7 @@ MAX_FUNCTION_LINES = 60
 MAX_MEDIAN_FUNCTION_LINES = 9
 
 LONG_FILES: dict[str, int] = {
-    "src/ostler/base/errors.py": 480,
+    "src/ostler/base/errors/__init__.py": 470,
     "src/ostler/wire/events.py": 540,
 }
 """Files of the package that may be longer, and how long; this list only shrinks."""

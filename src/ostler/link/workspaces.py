@@ -77,7 +77,7 @@ class Files(Protocol):
 
 
 class Workspaces(Protocol):
-    """All workspaces of one runner. Errors are classes of base/errors.py."""
+    """All workspaces of one runner. Errors are classes of base/errors/."""
 
     @property
     def files(self) -> Files:

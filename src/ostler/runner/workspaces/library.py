@@ -11,7 +11,7 @@
     await library.destroy(workspace.id)                     # returns at once; removal goes on behind
     await library.close()
 
-Everything blocking runs in threads of its own. Errors are classes of base/errors.py. What a killed runner left is put
+Everything blocking runs in threads of its own. Errors are classes of base/errors/. What a killed runner left is put
 right by `open`; workspaces and snapshots are still there, half-made ones are removed.
 """
 

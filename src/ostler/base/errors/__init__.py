@@ -1,20 +1,7 @@
 """Every error Ostler raises on purpose: a stable code, an HTTP status, and a sentence with the next step."""
 
-from typing import Any, ClassVar
-
-
-class OstlerError(Exception):
-    """Base of our own errors; subclasses are the table that the API, the CLI and the docs are made from."""
-
-    code: ClassVar[str]
-    status: ClassVar[int]
-    title: ClassVar[str]
-    template: ClassVar[str]
-
-    def __init__(self, *, errors: dict[str, list[str]] | None = None, **fields: Any) -> None:
-        self.fields = fields
-        self.errors = errors
-        super().__init__(self.template.format(**fields))
+from ostler.base.errors import runners  # noqa: F401  part of the table
+from ostler.base.errors.error import OstlerError as OstlerError
 
 
 class InvalidRequest(OstlerError):
