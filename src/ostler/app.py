@@ -227,7 +227,7 @@ async def _assemble(
     sessions = Sessions(
         store=store,
         owner=(owner := new_id("srv")),
-        epoch=await store.claim(owner),
+        epoch=await store.owners.claim(owner),
         runner=runner,
         work=Pipeline(workspaces, redeemed=uploads.redeemed, ended=(webhooks.tell, retention.wake)),
         clock=clock,

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from ostler.base.errors import StoreUnavailable
@@ -9,7 +10,7 @@ from ostler.server.store.errors import KeyTaken, StaleOwner
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import DONE, AppendResult, Done, StoredResponse
 from tests.store.conftest import Opener
-from tests.store.writing import Writing, created, notice, sequences
+from tests.store.writing import NOW, SPEC, TASK, Writing, created, notice, sequences
 
 
 async def test_what_is_queued_together_is_written_in_the_order_of_the_calls(store: Store) -> None:
@@ -53,9 +54,9 @@ async def test_a_key_is_taken_in_its_project_only(store: Store) -> None:
 
 
 async def test_who_lost_a_session_can_append_nothing_to_it(store: Store) -> None:
-    session = Writing(store, "ses_a", await store.claim("first"))
+    session = Writing(store, "ses_a", await store.owners.claim("first"))
     await session.create()
-    newer = await store.claim("second")
+    newer = await store.owners.claim("second")
     assert newer > session.epoch
     with pytest.raises(StaleOwner):
         await session.append(notice("late"), done=Done("claim", b"done"))
@@ -67,12 +68,44 @@ async def test_who_lost_a_session_can_append_nothing_to_it(store: Store) -> None
 
 
 async def test_a_claim_of_some_sessions_leaves_the_others_to_their_owner(store: Store) -> None:
-    epoch = await store.claim("first")
+    epoch = await store.owners.claim("first")
     one, two = Writing(store, "ses_a", epoch), Writing(store, "ses_b", epoch)
     await asyncio.gather(one.create(), two.create())
-    one.epoch = await store.claim("second", ["ses_a"])
+    one.epoch = await store.owners.claim("second", ["ses_a"])
     await asyncio.gather(one.append(notice("moved")), two.append(notice("stayed")))
     assert one.epoch != two.epoch
+
+
+async def test_of_two_who_take_a_session_from_the_same_owner_one_has_it(store: Store) -> None:
+    session = Writing(store, "ses_a", await store.owners.claim("first"))
+    await session.create()
+    taken = await asyncio.gather(*(store.owners.take(name, "ses_a", session.epoch) for name in ("one", "two")))
+    record = await store.find_session("default", "ses_a")
+    assert record is not None
+    assert sorted(epoch is None for epoch in taken) == [False, True]
+    assert (record.owner, record.epoch) == next(
+        (name, epoch) for name, epoch in zip(("one", "two"), taken, strict=True) if epoch is not None
+    )
+    assert record.epoch > session.epoch
+    session.epoch = record.epoch
+    await session.append(notice("ours"))
+    assert await store.owners.take("three", "ses_none", record.epoch) is None
+
+
+async def test_who_lost_a_session_changes_nothing_about_it(store: Store) -> None:
+    session = Writing(store, "ses_a", await store.owners.claim("first"))
+    await session.create(task=TASK)
+    assert await store.owners.take("second", "ses_a", session.epoch) is not None
+    with pytest.raises(StaleOwner):
+        await store.update_spec("ses_a", session.epoch, msgspec.structs.replace(SPEC, model="large"))
+    with pytest.raises(StaleOwner):
+        await store.delete_session("ses_a", session.epoch, NOW)
+    await store.forget_webhook("ses_a", session.epoch, 0)
+    found = await store.find_session("default", "ses_a")
+    assert found is not None
+    assert found.spec == msgspec.structs.replace(SPEC, task=TASK)
+    assert await store.uncalled_webhooks(["running"]) == [(found, frozenset({0, 1}))]
+    assert not await store.was_deleted("default", "ses_a")
 
 
 async def test_an_epoch_from_the_future_or_of_nobody_is_refused_too(store: Store) -> None:
@@ -86,10 +119,10 @@ async def test_an_epoch_from_the_future_or_of_nobody_is_refused_too(store: Store
 
 
 async def test_what_was_queued_before_a_claim_is_written_and_what_comes_after_is_not(store: Store) -> None:
-    session = Writing(store, "ses_a", await store.claim("server"))
+    session = Writing(store, "ses_a", await store.owners.claim("server"))
     await session.create()
     before = session.append(notice("before"))
-    claimed = asyncio.ensure_future(store.claim("other"))
+    claimed = asyncio.ensure_future(store.owners.claim("other"))
     await asyncio.sleep(0)
     after = session.append(notice("after"))
     outcomes = await asyncio.gather(before, claimed, after, return_exceptions=True)
@@ -99,7 +132,7 @@ async def test_what_was_queued_before_a_claim_is_written_and_what_comes_after_is
 
 async def test_everything_that_was_acknowledged_is_there_when_it_is_opened_again(opener: Opener) -> None:
     store = await opener()
-    epoch = await store.claim("server")
+    epoch = await store.owners.claim("server")
     session = Writing(store, "ses_a", epoch)
     await session.create("a")
     await asyncio.gather(*(session.append(notice(f"{number}")) for number in range(20)))
@@ -110,7 +143,7 @@ async def test_everything_that_was_acknowledged_is_there_when_it_is_opened_again
     assert await again.find_session("default", "a") == record
     assert await sequences(again, "ses_a") == list(range(1, 22))
     assert await again.logs.last_position() == position
-    assert await again.claim("server") > epoch
+    assert await again.owners.claim("server") > epoch
     with pytest.raises(StoreUnavailable):
         await Writing(again, "ses_a", epoch).append(notice("of the earlier server"))
     await again.close()

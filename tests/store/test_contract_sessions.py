@@ -7,18 +7,7 @@ from ostler.server.store.errors import StaleOwner
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import SessionFilter, SessionRecord
 from ostler.wire.sessions import Ask, Turn
-from ostler.wire.tasks import TaskSpec, TaskWebhook
-from tests.store.writing import NOW, SPEC, change, created, notice, sequences
-
-TASK = TaskSpec(
-    prompt="do it",
-    project_id="website",
-    tenant_id="acme",
-    webhooks=(
-        TaskWebhook(event="session.ended", url="https://a.example"),
-        TaskWebhook(event="session.ended", url="https://b.example"),
-    ),
-)
+from tests.store.writing import NOW, SPEC, TASK, change, created, notice, sequences
 
 
 async def ids(store: Store, **wanted: object) -> list[str]:
@@ -46,6 +35,8 @@ async def test_a_session_is_found_by_id_and_key_as_it_was_written(store: Store) 
         spec=SPEC,
         state=b'{"s":1}',
         last_sequence=2,
+        owner="server",
+        epoch=1,
     )
     assert await store.find_session("default", "ses_a") == expected
     assert await store.find_session("default", "mine") == expected
@@ -63,7 +54,7 @@ async def test_an_id_comes_before_a_key_that_looks_like_it(store: Store) -> None
 async def test_a_spec_can_be_changed(store: Store) -> None:
     await created(store, "ses_a")
     spec = msgspec.structs.replace(SPEC, model="large", env={"A": "b"})
-    await store.update_spec("ses_a", spec)
+    await store.update_spec("ses_a", 1, spec)
     found = await store.find_session("default", "ses_a")
     assert found is not None
     assert found.spec == spec
@@ -130,7 +121,7 @@ async def test_webhooks_are_there_until_they_are_forgotten(store: Store) -> None
     await session.append(notice("over"), change=change("stopped"))
     record = await store.find_session("default", "ses_a")
     assert await store.uncalled_webhooks(["stopped"]) == [(record, frozenset({0, 1}))]
-    await store.forget_webhook("ses_a", 0)
+    await store.forget_webhook("ses_a", 1, 0)
     assert await store.uncalled_webhooks(["stopped"]) == [(record, frozenset({1}))]
 
 
@@ -140,7 +131,7 @@ async def test_of_a_deleted_session_nothing_is_left_but_that_it_was_there(store:
     ask = Ask(ask_id="ask_1", kind="permission", session_id="ses_a", agent="mock", status="requested", requested_at=NOW)
     await session.append(notice("x"), turns=(turn,), asks=(ask,), change=change("stopped"))
     await created(store, "ses_b")
-    await store.delete_session("ses_a", NOW)
+    await store.delete_session("ses_a", 1, NOW)
 
     assert await store.find_session("default", "mine") is None
     assert (await store.was_deleted("default", "mine"), await store.was_deleted("default", "ses_a")) == (True, True)

@@ -18,11 +18,20 @@ from ostler.wire.events import (
 )
 from ostler.wire.items import Item, ItemStatus
 from ostler.wire.parts import TextPart
-from ostler.wire.tasks import TaskSpec
+from ostler.wire.tasks import TaskSpec, TaskWebhook
 from ostler.wire.workspace_events import SessionRewoundData
 
 NOW = "2026-11-16T12:00:00.000Z"
 SPEC = SessionSpec(cwd="/", env={}, permission_mode="default")
+TASK = TaskSpec(
+    prompt="do it",
+    project_id="website",
+    tenant_id="acme",
+    webhooks=(
+        TaskWebhook(event="session.ended", url="https://a.example"),
+        TaskWebhook(event="session.ended", url="https://b.example"),
+    ),
+)
 Happened = tuple[str, Any]
 """The type of an event, and its data."""
 

@@ -122,7 +122,7 @@ class Directory(Reading):
         live = LiveSession(
             record=record,
             session_log=self.log_of(
-                record.id, record.project, record.agent, state, record.last_sequence, record.updated_at
+                record.id, record.project, record.agent, record.epoch, state, record.last_sequence, record.updated_at
             ),
             runner=self._runner,
             work=self._work,
@@ -138,12 +138,12 @@ class Directory(Reading):
         return live
 
     def log_of(
-        self, session_id: str, project: str, agent: str, state: SessionState, last: int, updated_at: str
+        self, session_id: str, project: str, agent: str, epoch: int, state: SessionState, last: int, updated_at: str
     ) -> SessionLog:
-        """The log of a session from here on."""
+        """The log of a session from here on, which is had in this epoch."""
         return SessionLog(
             session_id=session_id,
-            epoch=self._epoch,
+            epoch=epoch,
             agent=agent,
             state=state,
             last=last,
@@ -191,7 +191,7 @@ class Directory(Reading):
     async def forget(self, live: LiveSession) -> None:
         """Remove a session from the store; from now on it is not there."""
         async with self._steady():  # or a row that was read before would bring it back
-            await self.store.delete_session(live.id, self._clock.now())
+            await self.store.delete_session(live.id, live.record.epoch, self._clock.now())
             self._live.pop(live.id, None)
 
     def at_work(self) -> dict[str, str]:

@@ -121,7 +121,7 @@ class Sessions(Directory):
         return await self.live(known.project, known.id)
 
     async def _insert(self, new: NewSession, wanted: CreateSession, claim: str | None) -> tuple[LiveSession, bool]:
-        session_log = self.log_of(new.id, new.project, new.agent, SessionState(), 0, new.created_at)
+        session_log = self.log_of(new.id, new.project, new.agent, self._epoch, SessionState(), 0, new.created_at)
         first = session_log.prepare(
             deed(*first_events(new, wanted)), done=Done(claim, new.id.encode()) if claim is not None else None
         )
@@ -154,7 +154,7 @@ class Sessions(Directory):
 
     async def insert(self, new: NewSession, begun: list[Draft]) -> LiveSession:
         """Store a session that begins with these events; raises if its key was taken meanwhile."""
-        session_log = self.log_of(new.id, new.project, new.agent, SessionState(), 0, new.created_at)
+        session_log = self.log_of(new.id, new.project, new.agent, self._epoch, SessionState(), 0, new.created_at)
         first = session_log.prepare(begun)
         try:
             await session_log.commit(first, self.store.create_session(new, first, self._owner))
@@ -208,7 +208,7 @@ class Sessions(Directory):
         await self._runner.validate(agent_spec(live.id, live.record.agent, spec))
         await self._admission.check_addresses(spec)
         await live.agent.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
-        await self.store.update_spec(live.id, spec)
+        await self.store.update_spec(live.id, live.record.epoch, spec)
         live.record = msgspec.structs.replace(live.record, spec=spec)
         await live.log.append(deed(drafts.settings(wanted)))
 

@@ -108,20 +108,29 @@ class Logs(Protocol):
         ...
 
 
-class Store(Protocol):
-    """One open store; it raises StoreUnavailable when nothing can be written."""
-
-    logs: Logs
-    schema_version: int
-    was_cut: bool
-    """Whether the machine stopped while a server had this store: files beside it may be gone."""
+class Owners(Protocol):
+    """Which server has a session, and in which epoch."""
 
     async def claim(self, owner: str, session_ids: Sequence[str] | None = None) -> int:
-        """Have these sessions from now on, or all there are; returns the epoch to append with.
+        """Have these sessions from now on, or all that no other server has; returns the epoch to append with.
 
         It is above every earlier one, and what comes with an earlier one is refused from now on.
         """
         ...
+
+    async def take(self, owner: str, session_id: str, epoch: int) -> int | None:
+        """Have a session that somebody had in this epoch; the new epoch, or None if nobody has it in the old one."""
+        ...
+
+
+class Store(Protocol):
+    """One open store; it raises StoreUnavailable when nothing can be written."""
+
+    logs: Logs
+    owners: Owners
+    schema_version: int
+    was_cut: bool
+    """Whether the machine stopped while a server had this store: files beside it may be gone."""
 
     def create_session(self, new: NewSession, first: Append, owner: str) -> "asyncio.Future[AppendResult]":
         """A session with its first events, which its owner has in their epoch; KeyTaken if its project has the key."""
@@ -134,12 +143,15 @@ class Store(Protocol):
         """
         ...
 
-    def update_spec(self, session_id: str, spec: SessionSpec) -> "asyncio.Future[None]":
-        """Change what the agent of a session is started with."""
+    def update_spec(self, session_id: str, epoch: int, spec: SessionSpec) -> "asyncio.Future[None]":
+        """Change what the agent of a session is started with; refused like an append."""
         ...
 
-    def delete_session(self, session_id: str, deleted_at: str) -> "asyncio.Future[None]":
-        """Only that it was there is remembered. Its events are out of sight, and cleared little by little."""
+    def delete_session(self, session_id: str, epoch: int, deleted_at: str) -> "asyncio.Future[None]":
+        """Only that it was there is remembered. Its events are out of sight, and cleared little by little.
+
+        Refused like an append; one that is deleted already stays so.
+        """
         ...
 
     def clear_some_events(self, session_id: str) -> "asyncio.Future[bool]":
@@ -199,8 +211,8 @@ class Store(Protocol):
         """The sessions with one of these statuses whose webhooks were not all called, and which those are."""
         ...
 
-    def forget_webhook(self, session_id: str, number: int) -> "asyncio.Future[None]":
-        """A webhook was called, or never will be."""
+    def forget_webhook(self, session_id: str, epoch: int, number: int) -> "asyncio.Future[None]":
+        """A webhook was called, or never will be; whoever has the session in another epoch calls it once more."""
         ...
 
     async def find_response(self, scope: str, key: str) -> StoredResponse | None:

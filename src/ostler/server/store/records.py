@@ -51,6 +51,10 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     spec: SessionSpec
     state: bytes
     last_sequence: int
+    owner: str
+    """The server that has it."""
+    epoch: int
+    """Of the claim that it has it with."""
 
     @property
     def cwd(self) -> str:

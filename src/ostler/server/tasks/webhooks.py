@@ -75,7 +75,7 @@ class Webhooks:
             secret = signing.key(webhook.secret or self._secret)
             await _call(webhook, body, self._rules, secret)
         try:
-            await self._store.forget_webhook(record.id, number)
+            await self._store.forget_webhook(record.id, record.epoch, number)
         except OstlerError as error:  # it is called once more by the next server
             log.warning("webhook.not_forgotten", session_id=record.id, reason=str(error))
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ostler.base.clock import steady_seconds
-from ostler.server.store.errors import KeyTaken
+from ostler.server.store.errors import KeyTaken, StaleOwner
 from ostler.server.store.postgres.dialect import sendable
 from ostler.server.store.postgres.transaction import Transaction, labels_of
 from ostler.server.store.records import Append, AppendResult, NewSession, SessionSpec, StoredResponse, encode
@@ -26,12 +26,21 @@ async def claim(transaction: Transaction, owner: str, session_ids: Sequence[str]
     connection = transaction.connection
     epoch: int = await connection.fetchval("SELECT nextval('epochs')")
     if session_ids is None:
-        await connection.execute("UPDATE owners SET owner = $1, epoch = $2", owner, epoch)
+        update = "UPDATE owners SET owner = $1, epoch = $2"
+        await connection.execute(update, owner, epoch)
     else:
         update = "UPDATE owners SET owner = $1, epoch = $2 WHERE session = ANY($3)"
         await connection.execute(update, owner, epoch, list(session_ids))
     await transaction.look_at(transaction.epochs)
     return epoch
+
+
+async def take(transaction: Transaction, owner: str, session_id: str, epoch: int) -> int | None:
+    """Give a session to an owner if it is had in this epoch; of two who try at once one does."""
+    update = "UPDATE owners SET owner = $1, epoch = nextval('epochs') WHERE session = $2 AND epoch = $3 RETURNING epoch"
+    taken: int | None = await transaction.connection.fetchval(update, owner, session_id, epoch)
+    await transaction.look_at(transaction.epochs)
+    return taken
 
 
 async def create_session(transaction: Transaction, new: NewSession, first: Append, owner: str) -> AppendResult:
@@ -72,13 +81,17 @@ async def create_session(transaction: Transaction, new: NewSession, first: Appen
     return await transaction.append(first)
 
 
-async def forget_webhook(transaction: Transaction, session_id: str, number: int) -> None:
+async def forget_webhook(transaction: Transaction, session_id: str, epoch: int, number: int) -> None:
     """A webhook was called, or never will be."""
-    await transaction.connection.execute("DELETE FROM webhooks WHERE session = $1 AND number = $2", session_id, number)
+    delete = "DELETE FROM webhooks USING owners WHERE webhooks.session = $1 AND number = $2 AND epoch = $3"
+    await transaction.connection.execute(f"{delete} AND owners.session = $1", session_id, number, epoch)
 
 
-async def update_spec(transaction: Transaction, session_id: str, spec: SessionSpec) -> None:
+async def update_spec(transaction: Transaction, session_id: str, epoch: int, spec: SessionSpec) -> None:
     """Change what the agent of a session is started with."""
+    await transaction.look_at([session_id])
+    if transaction.epochs.get(session_id) != epoch:
+        raise StaleOwner(session_id)
     await transaction.connection.execute("UPDATE sessions SET spec = $1 WHERE id = $2", encode(spec), session_id)
 
 
@@ -91,8 +104,11 @@ async def touch(transaction: Transaction) -> None:
     await transaction.connection.execute("UPDATE counters SET value = value WHERE name = 'transactions'")
 
 
-async def delete_session(transaction: Transaction, session_id: str, deleted_at: str) -> None:
+async def delete_session(transaction: Transaction, session_id: str, epoch: int, deleted_at: str) -> None:
     """Remove a session; only its id is remembered. Its events are out of sight, and cleared little by little."""
+    await transaction.look_at([session_id])
+    if transaction.epochs.get(session_id, epoch) != epoch:
+        raise StaleOwner(session_id)
     await transaction.flush()
     connection = transaction.connection
     await connection.execute(

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -16,9 +16,10 @@ from ostler.server.store.postgres import statements
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.connecting import FAILURES, new_pool, passes, prepare
 from ostler.server.store.postgres.dialect import POSTGRES, run
+from ostler.server.store.postgres.owners import PostgresOwners
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.postgres.writer import Writer
-from ostler.server.store.protocol import Logs
+from ostler.server.store.protocol import Logs, Owners
 from ostler.server.store.records import Append, AppendResult
 from ostler.server.store.sql.reading import Query
 from ostler.server.store.sql.schema import SCHEMA_VERSION
@@ -76,6 +77,7 @@ class PostgresStore(SqlReads):
         self.logs: Logs = SqlLogs(reader, POSTGRES)
         self._connections = reader
         self._writer = writer
+        self.owners: Owners = PostgresOwners(writer)
         self.was_cut = lock.was_cut
         self._lock = lock
 
@@ -103,10 +105,6 @@ class PostgresStore(SqlReads):
     def append(self, append: Append) -> "asyncio.Future[AppendResult]":
         """Append a burst and everything that belongs to it."""
         return self._writer.submit(lambda transaction: transaction.append(append), append)
-
-    async def claim(self, owner: str, session_ids: Sequence[str] | None = None) -> int:
-        """Have these sessions, or all, from now on."""
-        return await self._writer.submit(lambda transaction: statements.claim(transaction, owner, session_ids))
 
     @property
     def bytes_read(self) -> int:

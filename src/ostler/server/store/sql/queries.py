@@ -11,8 +11,9 @@ from ostler.server.store.sql.reading import Dialect, Query, Row, row_of, rows_of
 
 _COLUMNS = (
     "id, project, key, agent, status, title, labels, created_at, updated_at, spec, state, "
-    "(SELECT MAX(last) FROM chunks WHERE session = sessions.id)"
+    "(SELECT MAX(last) FROM chunks WHERE session = sessions.id), owner, epoch"
 )
+_SESSIONS = "sessions JOIN owners ON owners.session = sessions.id"
 _PAGE_ROWS = 256
 _spec = msgspec.json.Decoder(SessionSpec)
 _labels = msgspec.json.Decoder(dict[str, str])
@@ -20,7 +21,7 @@ _labels = msgspec.json.Decoder(dict[str, str])
 
 def find_session(project: str, id_or_key: str) -> Query[SessionRecord | None]:
     """A session by id or, failing that, by key; never one of another project."""
-    query = f"SELECT {_COLUMNS} FROM sessions WHERE project = ? AND (id = ? OR key = ?) ORDER BY id = ? DESC LIMIT 1"  # noqa: S608  fixed columns
+    query = f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE project = ? AND (id = ? OR key = ?) ORDER BY id = ? DESC LIMIT 1"  # noqa: S608  fixed columns
     row = yield from row_of(query, project, id_or_key, id_or_key, id_or_key)
     return _record(row) if row else None
 
@@ -30,9 +31,9 @@ def find_branches(
 ) -> Query[tuple[list[SessionRecord], int]]:
     """The newest sessions with the label `forked_from` of that parent whose keys lie between two, and how many
     sessions have such keys."""
-    between = "FROM sessions WHERE project = ? AND key > ? AND key < ?"
-    (taken,) = yield from values_of(f"SELECT COUNT(*) {between}", project, *keys)
-    query = f"SELECT {_COLUMNS} {between} AND {dialect.has_label} ORDER BY id DESC LIMIT ?"
+    between = "project = ? AND key > ? AND key < ?"
+    (taken,) = yield from values_of(f"SELECT COUNT(*) FROM sessions WHERE {between}", project, *keys)  # noqa: S608  fixed words
+    query = f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE {between} AND {dialect.has_label} ORDER BY id DESC LIMIT ?"  # noqa: S608  fixed words
     rows = yield from rows_of(query, project, *keys, "forked_from", parent, limit)
     return [_record(row) for row in rows], int(taken)
 
@@ -49,7 +50,7 @@ def page_sessions(dialect: Dialect, wanted: SessionFilter) -> Query[tuple[list[S
     (total,) = yield from values_of(f"SELECT COUNT(*) FROM sessions WHERE {where}", *values)  # noqa: S608  fixed words
     page = f"SELECT id FROM sessions WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?"  # noqa: S608  fixed words
     rows = yield from rows_of(  # ids are sorted first, so that only the rows of the page are read
-        f"SELECT {_COLUMNS} FROM sessions WHERE id IN ({page}) ORDER BY id DESC",  # noqa: S608  fixed words
+        f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE id IN ({page}) ORDER BY id DESC",  # noqa: S608  fixed words
         *values,
         wanted.per_page,
         (wanted.page - 1) * wanted.per_page,
@@ -91,7 +92,7 @@ def unfinished_sessions(terminal: Iterable[str], wanted: Callable[[str, bytes], 
     """The sessions that are not over and are wanted, by id and state; those that sleep are passed by in pages."""
     over = tuple(terminal)
     page = f"SELECT id, state FROM sessions WHERE status NOT IN {_marks(over)} AND id > ? ORDER BY id LIMIT ?"  # noqa: S608  only marks
-    one = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608  fixed columns
+    one = f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE id = ?"  # noqa: S608  fixed columns
     found: list[SessionRecord] = []
     last = ""
     while rows := (yield from rows_of(page, *over, last, _PAGE_ROWS)):
@@ -137,7 +138,7 @@ def workspaces_in_use() -> Query[set[str]]:
 def ended_with_workspace(statuses: Iterable[str]) -> Query[list[SessionRecord]]:
     """The sessions with one of these statuses whose workspaces are there."""
     wanted = tuple(statuses)
-    query = f"SELECT {_COLUMNS} FROM sessions WHERE workspace IS NOT NULL AND status IN {_marks(wanted)}"  # noqa: S608  fixed columns
+    query = f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE workspace IS NOT NULL AND status IN {_marks(wanted)}"  # noqa: S608  fixed columns
     rows = yield from rows_of(query, *wanted)
     return [_record(row) for row in rows]
 
@@ -148,7 +149,7 @@ def uncalled_webhooks(statuses: Iterable[str]) -> Query[list[tuple[SessionRecord
     for session, number in (yield from rows_of("SELECT session, number FROM webhooks")):
         numbers[session].add(number)
     wanted = set(statuses)
-    query = f"SELECT {_COLUMNS} FROM sessions WHERE id IN (SELECT session FROM webhooks) ORDER BY id"  # noqa: S608  fixed columns
+    query = f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE id IN (SELECT session FROM webhooks) ORDER BY id"  # noqa: S608  fixed columns
     records = [_record(row) for row in (yield from rows_of(query))]
     return [(record, frozenset(numbers[record.id])) for record in records if record.status in wanted]
 
@@ -177,4 +178,6 @@ def _record(row: Row) -> SessionRecord:
         spec=_spec.decode(row[9]),
         state=row[10],
         last_sequence=row[11] or 0,
+        owner=row[12],
+        epoch=row[13],
     )

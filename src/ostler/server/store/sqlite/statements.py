@@ -72,14 +72,22 @@ def create_session(ledger: Ledger, new: NewSession, first: Append, owner: str) -
     return append_burst(ledger, first)
 
 
-def forget_webhook(connection: sqlite3.Connection, session_id: str, number: int) -> None:
+def take(ledger: Ledger, owner: str, session_id: str, epoch: int) -> int | None:
+    """Give a session to an owner if it is had in this epoch."""
+    return claim(ledger, owner, [session_id]) if ledger.epoch_of(session_id) == epoch else None
+
+
+def forget_webhook(ledger: Ledger, session_id: str, epoch: int, number: int) -> None:
     """A webhook was called, or never will be."""
-    connection.execute("DELETE FROM webhooks WHERE session = ? AND number = ?", (session_id, number))
+    if ledger.epoch_of(session_id) == epoch:
+        ledger.execute("DELETE FROM webhooks WHERE session = ? AND number = ?", (session_id, number))
 
 
-def update_spec(connection: sqlite3.Connection, session_id: str, spec: SessionSpec) -> None:
+def update_spec(ledger: Ledger, session_id: str, epoch: int, spec: SessionSpec) -> None:
     """Change what the agent of a session is started with."""
-    connection.execute("UPDATE sessions SET spec = ? WHERE id = ?", (encode(spec), session_id))
+    if ledger.epoch_of(session_id) != epoch:
+        raise StaleOwner(session_id)
+    ledger.execute("UPDATE sessions SET spec = ? WHERE id = ?", (encode(spec), session_id))
 
 
 def nothing(_: sqlite3.Connection) -> None:
@@ -147,8 +155,10 @@ def _insert_done(connection: sqlite3.Connection, done: Done) -> None:
     remember_response(connection, DONE, done.claim, response)
 
 
-def delete_session(ledger: Ledger, session_id: str, deleted_at: str) -> None:
+def delete_session(ledger: Ledger, session_id: str, epoch: int, deleted_at: str) -> None:
     """Remove a session; only its id is remembered. Its events are out of sight, and cleared little by little."""
+    if ledger.epoch_of(session_id) not in {epoch, None}:
+        raise StaleOwner(session_id)
     ledger.execute(
         "INSERT OR IGNORE INTO deleted_sessions SELECT id, project, key, ? FROM sessions WHERE id = ?",
         (deleted_at, session_id),

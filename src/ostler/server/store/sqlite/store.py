@@ -1,19 +1,18 @@
 """The verbs of the store, each with the statement or query that does it; `store/protocol.py` says what they mean."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
-from ostler.base.errors import StoreUnavailable
-from ostler.server.store.protocol import Logs
-from ostler.server.store.sql.reading import values_of
+from ostler.server.store.protocol import Logs, Owners
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
 from ostler.server.store.sqlite import statements
 from ostler.server.store.sqlite.database import Database
 from ostler.server.store.sqlite.dialect import SQLITE
 from ostler.server.store.sqlite.ledger import Ledger
+from ostler.server.store.sqlite.owners import SqliteOwners
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,6 +36,7 @@ class SqliteStore(SqlReads):
         super().__init__(database, SQLITE)
         self._database = database
         self.logs: Logs = SqlLogs(database, SQLITE)
+        self.owners: Owners = SqliteOwners(database)
         self.was_cut = database.was_cut
 
     @classmethod
@@ -55,14 +55,6 @@ class SqliteStore(SqlReads):
     forget_webhook = _writes(statements.forget_webhook)
     remember_response = _writes(statements.remember_response)
     settled = _writes(statements.nothing)
-
-    async def claim(self, owner: str, session_ids: Sequence[str] | None = None) -> int:
-        """Have these sessions, or all; on a full disk in the epoch there is, for with our lock nobody makes another."""
-        try:
-            return await self._database.write(statements.claim, owner, session_ids)
-        except StoreUnavailable:
-            (epoch,) = await self._database.read(lambda: values_of("SELECT value FROM counters WHERE name = 'epoch'"))
-            return int(epoch)
 
     @property
     def bytes_read(self) -> int:
