@@ -27,7 +27,7 @@ from ostler.wire.agents import Model
 from ostler.wire.events import PermissionData, QuestionData
 from ostler.wire.parts import ImagePart, TextPart
 from ostler.wire.running import Accepted, AgentSpec, PermissionAnswer, ProcessRef, Prompt, QuestionAnswer
-from tests.link.loopback import Loopback
+from tests.link.loopback import Loopback, over_socket
 from tests.runner.tools import HERE, PATIENCE, Desk, Leash, OfferingAdapter, Recorder, TinyAdapter, state_of, until
 
 LIMITS = Limits(
@@ -61,7 +61,13 @@ def local_runner(folder: Path, search: str = HERE, adapters: Sequence[Adapter] =
     return LocalRunner(adapters, folder=folder, environ=environ, search=[search], limits=LIMITS)
 
 
-@pytest.fixture(params=[in_memory, over_loopback], ids=["memory", "loopback"])
+@asynccontextmanager
+async def by_websocket(runner: Runner) -> AsyncIterator[Runner]:
+    async with over_socket(runner, None) as server:
+        yield server.runner
+
+
+@pytest.fixture(params=[in_memory, over_loopback, by_websocket], ids=["memory", "loopback", "websocket"])
 def linked(request: pytest.FixtureRequest) -> Linked:
     chosen: Linked = request.param
     return chosen

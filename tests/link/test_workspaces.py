@@ -21,7 +21,6 @@ from ostler.base.errors import (
     TooLarge,
     WorkspaceLost,
 )
-from ostler.link.remote_workspaces import RemoteWorkspaces, WorkspacesService
 from ostler.link.workspaces import Workspaces
 from ostler.runner.local_workspaces import LocalWorkspaces
 from ostler.runner.runtimes.local import LocalRuntime
@@ -34,7 +33,7 @@ from ostler.runner.workspaces.options import Options
 from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.wire.provisioning import DeliveryOrder, FileQuery
 from ostler.wire.workspaces import Deliver, Repo, Resources, Runtime, Workspace, WorkspaceOrder
-from tests.link.loopback import void
+from tests.link.loopback import over_socket, workspaces_over_loopback
 from tests.runner.tools import until
 from tests.workspaces.places import git, make_repository
 
@@ -46,19 +45,20 @@ async def in_memory(workspaces: Workspaces) -> AsyncIterator[Workspaces]:
     yield workspaces
 
 
+class NoAgents:
+    """A runner that is asked for nothing but its workspaces."""
+
+    async def detach(self) -> None:
+        return
+
+
 @asynccontextmanager
-async def over_loopback(workspaces: Workspaces) -> AsyncIterator[Workspaces]:
-    loop = asyncio.get_running_loop()
-    service = WorkspacesService(workspaces, lambda data: void(loop.call_soon(remote.peer.receive, data)))
-    remote = RemoteWorkspaces(lambda data: void(loop.call_soon(service.peer.receive, data)))
-    try:
-        yield remote
-    finally:
-        await service.peer.close()
-        await remote.peer.close()
+async def by_websocket(workspaces: Workspaces) -> AsyncIterator[Workspaces]:
+    async with over_socket(NoAgents(), workspaces) as server:  # type: ignore[arg-type]  # all that is asked of it
+        yield server.workspaces
 
 
-@pytest.fixture(params=[in_memory, over_loopback], ids=["memory", "loopback"])
+@pytest.fixture(params=[in_memory, workspaces_over_loopback, by_websocket], ids=["memory", "loopback", "websocket"])
 def linked(request: pytest.FixtureRequest) -> Linked:
     chosen: Linked = request.param
     return chosen

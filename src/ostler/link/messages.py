@@ -6,7 +6,7 @@ from typing import Any, Literal, get_type_hints
 
 import msgspec
 
-from ostler.base.errors import OstlerError
+from ostler.base.errors import InternalError, OstlerError
 from ostler.wire.running import ProcessRef
 
 Part = Literal["runner", "registry", "connection", "sink", "workspaces"]
@@ -81,8 +81,11 @@ def failure(call: int, error: OstlerError) -> Failure:
 
 
 def error_of(message: Failure) -> OstlerError:
-    """The error that was sent."""
-    return _errors()[message.code](errors=message.errors, **message.fields)
+    """The error that was sent; one that only another version knows is a bug of ours to whoever asked."""
+    kind = _errors().get(message.code)
+    if kind is None:
+        return InternalError(reference=message.code)
+    return kind(errors=message.errors, **message.fields)
 
 
 def _errors() -> dict[str, type[OstlerError]]:

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from itertools import count
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
 from ostler.base.errors import InternalError, OstlerError
+from ostler.base.errors.runners import LinkLost
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.link.messages import Answer, Call, Cancel, Message, Part, Verb, error_of, failure
@@ -15,47 +17,69 @@ from ostler.wire.running import ProcessRef
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Send = Callable[[bytes, str], Awaitable[None]]
+"""Sends a message behind those of its lane; returns when it is on its way, and raises LinkLost if it never will be."""
 log = Log(__name__)
 _UNDO_SECONDS = 10.0
+_FINISH_SECONDS = 120.0
+_MOST_CALLS = 50_000
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 _messages = msgspec.msgpack.Decoder(Message)
 
 
-class Peer:
-    """Calls go out in the order in which they were made, and are begun in the order in which they come in."""
+def _lane(process: ProcessRef | None) -> str:
+    return process.session_id if process is not None else ""
 
-    def __init__(self, send: Callable[[bytes], None], serve: Callable[[Call], Awaitable[Any]]) -> None:
-        """`send` must keep the order; `serve` does a call and returns its result."""
+
+class Peer:
+    """Calls about one session go out in the order in which they were made, and are begun as they come in.
+
+    A caller waits until its message is on its way: so what waits to be sent is never more than one for each caller.
+    """
+
+    def __init__(self, send: Send, serve: Callable[[Call], Awaitable[Any]]) -> None:
+        """`send` must keep the order of a lane; `serve` does a call and returns its result."""
         self._send = send
         self._serve = serve
         self._ids = count(1)
         self._waiting: dict[int, asyncio.Future[msgspec.Raw]] = {}
         self._serving: dict[int, asyncio.Task[None]] = {}
+        self._lost: LinkLost | None = None
 
     async def call(self, to: Part, verb: Verb, process: ProcessRef | None = None, **arguments: Any) -> Any:
         """Have a verb done by the other end; raises what it raised. Cancelled here, it is broken off there."""
-        number = next(self._ids)
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        number, lane = next(self._ids), _lane(process)
         packed = msgspec.Raw(_encode(verb.arguments(**arguments)))
-        self._send(_encode(Call(id=number, to=to, verb=verb.name, arguments=packed, process=process)))
+        answer = self._expect(number)
         try:
+            await self._send(_encode(Call(id=number, to=to, verb=verb.name, arguments=packed, process=process)), lane)
             return msgspec.msgpack.decode(await answer, type=verb.result)
         except asyncio.CancelledError:
-            await self._break_off(number)
+            await self._break_off(number, lane)
             raise
         finally:
             self._waiting.pop(number, None)
 
-    async def _break_off(self, number: int) -> None:
+    def _expect(self, number: int) -> "asyncio.Future[msgspec.Raw]":
+        if self._lost is not None:
+            raise self._lost
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        return answer
+
+    async def _break_off(self, number: int, lane: str) -> None:
         """Wait until the other end has undone what it had begun, but not for ever."""
-        undone = self._waiting[number] = asyncio.get_running_loop().create_future()
-        self._send(_encode(Cancel(id=number)))
-        await asyncio.wait([undone], timeout=_UNDO_SECONDS)
+        with suppress(LinkLost, TimeoutError):
+            async with asyncio.timeout(_UNDO_SECONDS):
+                undone = self._expect(number)
+                await self._send(_encode(Cancel(id=number)), lane)
+                await asyncio.wait([undone])
 
     def receive(self, data: bytes) -> None:
-        """Take one message of the other end."""
+        """Take one message of the other end; raises LinkLost if it asks for more than anybody would."""
         match _messages.decode(data):
             case Call() as call:
+                if len(self._serving) >= _MOST_CALLS:
+                    raise LinkLost(reason=f"the other end wants more than {_MOST_CALLS} things at once")
                 self._serving[call.id] = asyncio.create_task(self._answer(call), name=f"link {call.verb}")
             case Answer(id=number, result=result):
                 if (waiting := self._waiting.get(number)) is not None and not waiting.done():
@@ -79,7 +103,22 @@ class Peer:
             message = failure(call.id, InternalError(reference=reference))
         finally:
             self._serving.pop(call.id, None)
-            self._send(_encode(message))
+            with suppress(LinkLost):
+                await self._send(_encode(message), _lane(call.process))
+
+    def lose(self, why: LinkLost) -> None:
+        """The other end is gone: whoever waits for it hears that, and so does whoever calls it from now on."""
+        self._lost = self._lost or why
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(why)
+                answer.exception()  # whoever waited may be gone too
+
+    async def finish(self) -> None:
+        """Wait until everything that is being served has ended by itself; what hangs is broken off."""
+        if self._serving:
+            await asyncio.wait(self._serving.values(), timeout=_FINISH_SECONDS)
+        await self.close()
 
     async def close(self) -> None:
         """Break off what is being served."""

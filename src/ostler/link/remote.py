@@ -10,7 +10,7 @@ import msgspec
 from ostler.base.errors import AgentExited
 from ostler.base.undo import undone_by
 from ostler.link.messages import Call, Part, verbs_of
-from ostler.link.peer import Peer, Remote, remote
+from ostler.link.peer import Peer, Remote, Send, remote
 from ostler.link.protocol import Connection, Registry, Runner, Sink
 from ostler.wire.running import (
     AgentExit,
@@ -42,7 +42,7 @@ class RemoteRunner(Remote):
     close = remote(Runner.close)
     stats = remote(Runner.stats)
 
-    def __init__(self, send: Callable[[bytes], None]) -> None:
+    def __init__(self, send: Send) -> None:
         super().__init__(Peer(send, self._serve), "runner", RUNNER)
         self._registry: Registry | None = None
         self._sinks: dict[ProcessRef, Sink] = {}
@@ -95,7 +95,7 @@ class RemoteConnection(Remote):
 class RunnerService:
     """Serves the calls of a server; the runner's end."""
 
-    def __init__(self, runner: Runner, send: Callable[[bytes], None]) -> None:
+    def __init__(self, runner: Runner, send: Send) -> None:
         self.peer = Peer(send, self._serve)
         self._runner = runner
         self._connections: dict[ProcessRef, Connection] = {}

@@ -4,17 +4,22 @@ Whoever wants bytes asks for the next piece, so nobody sends more than the other
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
 import msgspec
 
+from ostler.base.errors.runners import LinkLost
 from ostler.link.messages import Call, Verb, verbs_of
-from ostler.link.peer import Peer, Remote, remote
+from ostler.link.peer import Peer, Remote, Send, remote
 from ostler.link.workspaces import Download, Files, Progress, Workspaces
 from ostler.wire.provisioning import CreatedWorkspace
 from ostler.wire.workspaces import ArchiveForm, Upload, WorkspaceOrder
+
+_MOST_LINES = 1000
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,14 +44,14 @@ _VERBS = {
     "rest": _verb("rest", None, workspace=str),
     "piece": _verb("piece", bytes | None, stream=int),
     "drop": _verb("drop", None, stream=int),
-    "line": _verb("line", None, stream=int, text=str),
+    "lines": _verb("lines", None, stream=int, texts=tuple[str, ...]),
 }
 
 
 class _End(Remote):
     """One end: calls verbs of the other one, and hands out the streams that it has offered."""
 
-    def __init__(self, send: Callable[[bytes], None]) -> None:
+    def __init__(self, send: Send) -> None:
         super().__init__(Peer(send, self._serve), "workspaces", _VERBS)
         self._ids = count(1)
         self._offered: dict[int, AsyncIterator[bytes]] = {}
@@ -62,7 +67,8 @@ class _End(Remote):
             while (piece := await self.call("piece", stream)) is not None:
                 yield piece
         finally:
-            await self.call("drop", stream)
+            with suppress(LinkLost):
+                await self.call("drop", stream)
 
     async def piece(self, stream: int) -> bytes | None:
         return await anext(self._offered[stream], None)
@@ -71,6 +77,13 @@ class _End(Remote):
         pieces = self._offered.pop(stream, None)
         if (close := getattr(pieces, "aclose", None)) is not None:
             await close()
+
+    async def close(self) -> None:
+        """The link is gone: break off what is being served, and let go of what was offered."""
+        await self.peer.close()
+        for stream in list(self._offered):
+            with suppress(Exception):  # whatever its source has to say, nobody hears it
+                await self.drop(stream)
 
     async def _serve(self, call: Call) -> Any:
         given = msgspec.msgpack.decode(call.arguments, type=_VERBS[call.verb].arguments)
@@ -124,7 +137,7 @@ class RemoteWorkspaces(RemoteFiles):
     providers = remote(Workspaces.providers)
     runtimes = remote(Workspaces.runtimes)
 
-    def __init__(self, send: Callable[[bytes], None]) -> None:
+    def __init__(self, send: Send) -> None:
         super().__init__(send)
         self._progress: dict[int, Progress] = {}
         self._resting: set[asyncio.Task[None]] = set()
@@ -144,10 +157,11 @@ class RemoteWorkspaces(RemoteFiles):
             del self._progress[stream]
         return made
 
-    async def line(self, stream: int, text: str) -> None:
-        """A line of progress from there."""
+    async def lines(self, stream: int, texts: tuple[str, ...]) -> None:
+        """Lines of progress from there."""
         if (progress := self._progress.get(stream)) is not None:
-            progress(text)
+            for text in texts:
+                progress(text)
 
     async def upload(self, chunks: AsyncIterable[bytes]) -> Upload:
         """Send an archive."""
@@ -165,13 +179,42 @@ class RemoteWorkspaces(RemoteFiles):
         task.add_done_callback(self._resting.discard)
 
 
+class _Lines:
+    """Lines on their way, in order: what piles up while some are sent goes along next, the oldest give way."""
+
+    def __init__(self, send: Callable[[tuple[str, ...]], Awaitable[Any]]) -> None:
+        self._send = send
+        self._lines: deque[str] = deque(maxlen=_MOST_LINES)
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, line: str) -> None:
+        self._lines.append(line)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        with suppress(LinkLost):
+            while self._lines:
+                texts = tuple(self._lines)
+                self._lines.clear()
+                await self._send(texts)
+        self._task = None
+
+    async def sent(self) -> None:
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+
 class WorkspacesService(_End):
     """Serves the calls of a server; the runner's end."""
 
-    def __init__(self, workspaces: Workspaces, send: Callable[[bytes], None]) -> None:
+    def __init__(self, workspaces: Workspaces, send: Send) -> None:
         super().__init__(send)
         self._workspaces = workspaces
-        self._lines: set[asyncio.Task[Any]] = set()
 
     async def done(self, verb: str, **given: Any) -> Any:
         """One call."""
@@ -187,14 +230,12 @@ class WorkspacesService(_End):
 
     async def create(self, order: WorkspaceOrder, stream: int) -> CreatedWorkspace:
         """Make a workspace; all lines are there before the answer."""
-
-        def tell(line: str) -> None:
-            task = asyncio.create_task(self.call("line", stream, line))
-            self._lines.add(task)
-            task.add_done_callback(self._lines.discard)
-
-        made = await self._workspaces.create(order, tell)
-        await asyncio.gather(*self._lines)
+        lines = _Lines(lambda texts: self.call("lines", stream, texts))
+        try:
+            made = await self._workspaces.create(order, lines.add)
+            await lines.sent()
+        finally:
+            lines.close()
         return made
 
     async def upload(self, stream: int) -> Upload:

@@ -22,3 +22,10 @@ class LinkLost(RunnerUnavailable):
 
     code, title = "link_lost", "Link to the runner lost"
     template = "The link between server and runner is cut: {reason}. Try again when the runner is linked."
+
+
+class RunnerRefused(OstlerError):
+    """A server does not take a runner, or not any more: its token or key, what it claims, or its version."""
+
+    code, status, title = "runner_refused", 401, "Runner refused"
+    template = "{reason}"

@@ -2,8 +2,10 @@
 
 import asyncio
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
+from ostler.base.errors.runners import LinkLost
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.link.protocol import Sink
@@ -91,6 +93,8 @@ class Life:
     async def _live(self, process: Process) -> None:
         try:
             await self._read(process)
+        except LinkLost:
+            self.leaving = True  # the agent works on; whoever is linked next goes on with it
         except Exception as error:
             log.error("connection.failed", session_id=self._spec.session_id, exc_info=error)
             await process.stop(grace=0, force=True)
@@ -131,8 +135,9 @@ class Life:
     async def _leave(self, process: Process) -> None:
         self.turns.clock.stop()
         try:
-            await self._deliveries.hand_over()
-            await self._deliveries.settled()
+            with suppress(LinkLost):
+                await self._deliveries.hand_over()
+                await self._deliveries.settled()
         finally:
             self.release(process)
 
@@ -167,6 +172,9 @@ class Life:
         try:
             await self._deliveries.hand_over()
             await self._deliveries.settled()
+        except LinkLost:
+            self.release(process)  # its files stay: whoever is linked next hears of its end
+            return
         except Exception as error:
             log.error("connection.failed", session_id=self._spec.session_id, exc_info=error)
         failpoint("bury.before")
@@ -179,5 +187,7 @@ class Life:
                 await self._sink.closed(end)
             await self.forget()
             failpoint("bury.after")
+        except LinkLost:
+            log.info("connection.unheard", session_id=self._spec.session_id)
         finally:
             self.release(process)

@@ -1,0 +1,95 @@
+"""How a runner reaches a server: a WebSocket that it dials."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+
+from ostler.base.errors.runners import LinkLost, RunnerRefused
+from ostler.link.channel import REFUSED, Goodbye, Hello, Welcome, decode, encode
+
+LINK_PATH = "/api/v1/runners/link"
+MOST_FRAME_BYTES = 16 * 2**20
+_OPEN_SECONDS = 15.0
+_CLOSE_SECONDS = 2.0
+_FINAL = frozenset({400, 401, 403, 404, 426})
+"""Statuses of an upgrade that will not become better by waiting."""
+
+
+class ClientSocket:
+    """Implements link.channel.Socket with the client of `websockets`."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    async def send(self, data: bytes) -> None:
+        """Send one message."""
+        try:
+            await self._connection.send(data)
+        except ConnectionClosed as error:
+            raise _closed(error) from error
+
+    async def receive(self) -> bytes | None:
+        """The next message."""
+        try:
+            data = await self._connection.recv(decode=False)
+        except ConnectionClosed as error:
+            raise _closed(error) from error
+        return data if isinstance(data, bytes) else bytes(data, "utf-8")
+
+
+def _closed(error: ConnectionClosed) -> Exception:
+    if error.rcvd is not None and error.rcvd.code == REFUSED:
+        return RunnerRefused(reason=error.rcvd.reason)
+    return LinkLost(reason=(error.rcvd.reason if error.rcvd else "") or "the connection broke")
+
+
+@asynccontextmanager
+async def dialled(server: str, key: str, tls: ssl.SSLContext | None) -> AsyncIterator[ClientSocket]:
+    """A socket to a server; raises RunnerRefused if it does not want us, LinkLost if it is not there."""
+    address = "ws" + server.removeprefix("http").rstrip("/") + LINK_PATH
+    headers = {"Authorization": f"Bearer {key}"}
+    try:
+        connection = await connect(
+            address,
+            additional_headers=headers,
+            compression=None,
+            max_size=MOST_FRAME_BYTES,
+            open_timeout=_OPEN_SECONDS,
+            close_timeout=_CLOSE_SECONDS,
+            ping_interval=None,  # beats go both ways
+            ssl=tls,
+            user_agent_header=None,
+        )
+    except InvalidStatus as error:
+        raise _refusal(error.response.status_code, bytes(error.response.body or b"")) from error
+    except (OSError, EOFError, InvalidHandshake, TimeoutError) as error:  # DNS among them
+        raise LinkLost(reason=str(error) or type(error).__name__) from error
+    try:
+        yield ClientSocket(connection)
+    finally:
+        with suppress(Exception):  # whatever is wrong with it, it is given up
+            await connection.close()
+
+
+def _refusal(status: int, body: bytes) -> Exception:
+    reason = f"it answered with {status}"
+    with suppress(msgspec.MsgspecError, KeyError, TypeError):
+        reason = str(msgspec.json.decode(body)["detail"])
+    return RunnerRefused(reason=reason) if status in _FINAL else LinkLost(reason=reason)
+
+
+async def greet(socket: ClientSocket, hello: Hello) -> Welcome:
+    """Say who we are and hear who we are to the server."""
+    await socket.send(encode(hello))
+    async with asyncio.timeout(_OPEN_SECONDS):
+        answer = decode(await socket.receive() or b"")
+    if isinstance(answer, Goodbye):
+        raise RunnerRefused(reason=answer.reason) if answer.final else LinkLost(reason=answer.reason)
+    if not isinstance(answer, Welcome):
+        raise LinkLost(reason="the server did not say welcome")
+    return answer
