@@ -1,10 +1,11 @@
 """What can run on this machine: looked up when somebody asks, and reported when something changes."""
 
 import asyncio
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ostler.agents.adapter import Adapter, Ready
+from ostler.agents.adapter import Adapter, Installation, Ready
 from ostler.agents.coverage import coverage_of
 from ostler.base.casing import camel
 from ostler.base.logs import Log
@@ -15,7 +16,7 @@ from ostler.runner.installs.finder import Finder
 from ostler.runner.installs.tested_versions import tested_version, version_hint
 from ostler.runner.installs.versions import Versions
 from ostler.runner.runtimes.credentials import Found, find_credentials
-from ostler.wire.agents import Agent
+from ostler.wire.agents import Agent, Coverage
 
 log = Log(__name__)
 _LAST_REPORT_SECONDS = 5.0
@@ -57,7 +58,7 @@ class Catalogue:
 
     def _reported(self, adapter: Adapter) -> Agent:
         found = self._finder.find(adapter)
-        return self._description(adapter, found.version if found else None, ())
+        return self._description(adapter, found, found.version if found else None, ())
 
     def heard(self, adapter: Adapter, ready: Ready | None) -> None:
         """Take what an agent said when it was ready, such as the models it offers."""
@@ -80,10 +81,12 @@ class Catalogue:
         """One agent."""
         found = self._finder.find(adapter)
         version = await self._versions.of(found) if found else None
-        return self._description(adapter, version, await asyncio.to_thread(self.credentials, adapter))
+        return self._description(adapter, found, version, await asyncio.to_thread(self.credentials, adapter))
 
-    def _description(self, adapter: Adapter, version: str | None, credentials: Sequence[Found]) -> Agent:
-        info, found = adapter.info, self._finder.find(adapter)
+    def _description(
+        self, adapter: Adapter, found: Installation | None, version: str | None, credentials: Sequence[Found]
+    ) -> Agent:
+        info = adapter.info
         offer = self._offers.get(info.id, Ready())
         tested = tested_version(adapter.sources)
         return Agent(
@@ -94,7 +97,7 @@ class Catalogue:
             installed=found is not None,
             versions=_distinct(version, *self._finder.versions(adapter)),
             capabilities=info.capabilities,
-            coverage={camel(name): how for name, how in coverage_of(info.id).items()},
+            coverage=_coverage(info.id),
             modes=offer.modes or info.modes,
             models=offer.models or info.models,
             settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",
@@ -113,6 +116,11 @@ class Catalogue:
         """What the host can log in to an agent with."""
         home = self._environ.get("HOME")
         return find_credentials(adapter.credentials, environ=self._environ, home=Path(home) if home else None)
+
+
+@functools.cache
+def _coverage(agent: str) -> dict[str, Coverage]:
+    return {camel(name): how for name, how in coverage_of(agent).items()}
 
 
 def _distinct(*versions: str | None) -> tuple[str, ...]:

@@ -63,7 +63,8 @@ def _project(actor: Actor) -> str:
     return actor.project
 
 
-def _authorised(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+async def _authorised(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Awaits nothing: Litestar would run a plain function in a thread."""
     is_question = connection.scope.get("method") == "OPTIONS"  # answered by Litestar, which names no role
     authorise(connection.scope, "viewer" if is_question else handler.opt["role"])
 

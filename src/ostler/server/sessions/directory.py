@@ -22,7 +22,7 @@ from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.tail import Tail
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import SessionFilter, SessionRecord
+from ostler.server.store.records import Append, NewSession, SessionFilter, SessionRecord
 from ostler.wire.events import TurnEnded
 from ostler.wire.sessions import ProcessInfo
 
@@ -136,6 +136,13 @@ class Directory(Reading):
             live.lifecycle.leave()
         self._live[record.id] = live
         return live
+
+    def begin(self, new: NewSession, first: Append) -> LiveSession:
+        """The live object of a session whose first events are stored this moment; another client may use it already.
+
+        Nothing is read for it: whoever found its row meanwhile has it in use, or has changed nothing yet.
+        """
+        return Leases.current().hold(self._live.get(new.id) or self.load(new.stored(first, self._owner)))
 
     def log_of(
         self, session_id: str, project: str, agent: str, epoch: int, state: SessionState, last: int, updated_at: str

@@ -133,7 +133,7 @@ class Sessions(Directory):
         except StoreUnavailable:
             await self._work.forget(new.id)
             raise
-        live = await self.live(new.project, new.id)  # another client may have it in use already
+        live = self.begin(new, first)
         await live.turns.go_on()
         return live, True
 
@@ -160,7 +160,7 @@ class Sessions(Directory):
             await session_log.commit(first, self.store.create_session(new, first, self._owner))
         except KeyTaken:
             raise SessionAlreadyExists(key=new.key, agent=new.agent) from None
-        return await self.live(new.project, new.id)
+        return self.begin(new, first)
 
     async def update(self, project: str, id_or_key: str, wanted: UpdateSession) -> LiveSession:
         """Change title or labels."""

@@ -150,6 +150,27 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
     spec: SessionSpec
 
+    def stored(self, first: Append, owner: str) -> SessionRecord:
+        """Its row when its owner has stored it with these events, which say how it is."""
+        if (change := first.change) is None:
+            raise ValueError("the first events of a session must say how it is")
+        return SessionRecord(
+            id=self.id,
+            project=self.project,
+            key=self.key,
+            agent=self.agent,
+            status=change.status,
+            title=change.title,
+            labels=change.labels,
+            created_at=self.created_at,
+            updated_at=change.updated_at,
+            spec=self.spec,
+            state=change.state,
+            last_sequence=first.last,
+            owner=owner,
+            epoch=first.epoch,
+        )
+
 
 class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which sessions to list."""
