@@ -13,6 +13,8 @@ from ostler.server.store.records import (
     Append,
     AppendResult,
     NewSession,
+    RunnerKey,
+    RunnerToken,
     SessionFilter,
     SessionRecord,
     SessionSpec,
@@ -123,11 +125,43 @@ class Owners(Protocol):
         ...
 
 
+class RunnerKeys(Protocol):
+    """The runners that may dial in, and the tokens that more of them can register with."""
+
+    def add_token(self, token: RunnerToken) -> "asyncio.Future[None]":
+        """There is a new token."""
+        ...
+
+    def register(self, token_hash: str, new: RunnerKey) -> "asyncio.Future[RunnerKey]":
+        """Add a runner with the labels of its token, and use the token; the same again gives the same runner.
+
+        Raises RunnerRefused if there is no such token, or it is used up or expired when the runner is made.
+        """
+        ...
+
+    async def find(self, key_hash: str) -> RunnerKey | None:
+        """The runner that has a key, revoked or not."""
+        ...
+
+    async def all(self) -> list[RunnerKey]:
+        """Every runner whose key is not revoked, the oldest first."""
+        ...
+
+    def set_draining(self, runner: str, draining: bool) -> "asyncio.Future[None]":
+        """Remember whether more sessions are placed there."""
+        ...
+
+    def revoke(self, runner: str, at: str) -> "asyncio.Future[None]":
+        """Its key is worth nothing any more."""
+        ...
+
+
 class Store(Protocol):
     """One open store; it raises StoreUnavailable when nothing can be written."""
 
     logs: Logs
     owners: Owners
+    runner_keys: RunnerKeys
     schema_version: int
     was_cut: bool
     """Whether the machine stopped while a server had this store: files beside it may be gone."""

@@ -223,3 +223,29 @@ class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
 def encode(value: Any) -> bytes:
     """JSON of anything that is stored."""
     return msgspec.json.encode(value)
+
+
+class RunnerToken(msgspec.Struct, frozen=True, kw_only=True):
+    """What a new runner may register with; the token itself is not stored, only its hash."""
+
+    id: str
+    hash: str
+    labels: dict[str, str]
+    """What every runner that registers with it is labelled with, whatever it says itself."""
+    uses: int | None
+    """How many more runners may register with it; None for any number."""
+    expires_at: str | None
+    created_at: str
+
+
+class RunnerKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A runner that has registered; its key is known by its hash."""
+
+    runner: str
+    hash: str
+    name: str
+    labels: dict[str, str]
+    """Those that its token fixed."""
+    created_at: str
+    revoked_at: str | None = None
+    draining: bool = False

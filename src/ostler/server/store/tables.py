@@ -55,6 +55,12 @@ TABLES = (
         ("scope", "key"),
         ("scope", "key", "fingerprint", "status", "headers", "body", "created"),
     ),
+    Table("runner_tokens", ("id",), ("id", "hash", "fixed_labels", "uses", "expires_at", "created_at")),
+    Table(
+        "runner_keys",
+        ("runner",),
+        ("runner", "hash", "name", "fixed_labels", "created_at", "revoked_at", "is_draining", "token"),
+    ),
 )
 
 

@@ -17,9 +17,10 @@ from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.connecting import FAILURES, new_pool, passes, prepare
 from ostler.server.store.postgres.dialect import POSTGRES, run
 from ostler.server.store.postgres.owners import PostgresOwners
+from ostler.server.store.postgres.runner_keys import PostgresRunnerKeys
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.postgres.writer import Writer
-from ostler.server.store.protocol import Logs, Owners
+from ostler.server.store.protocol import Logs, Owners, RunnerKeys
 from ostler.server.store.records import Append, AppendResult
 from ostler.server.store.sql.reading import Query
 from ostler.server.store.sql.schema import SCHEMA_VERSION
@@ -78,6 +79,7 @@ class PostgresStore(SqlReads):
         self._connections = reader
         self._writer = writer
         self.owners: Owners = PostgresOwners(writer)
+        self.runner_keys: RunnerKeys = PostgresRunnerKeys(reader, writer)
         self.was_cut = lock.was_cut
         self._lock = lock
 

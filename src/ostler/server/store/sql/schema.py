@@ -255,6 +255,28 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_age ON idempotency (created);
 """
 
+# Runners that may dial in, and what more of them can register with: known by hashes of what they show.
+_RUNNER_KEYS = """
+CREATE TABLE runner_tokens (
+    id TEXT PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    fixed_labels TEXT NOT NULL,
+    uses BIGINT,
+    expires_at TEXT,
+    created_at TEXT NOT NULL
+);
+CREATE TABLE runner_keys (
+    runner TEXT PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    fixed_labels TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    revoked_at TEXT,
+    is_draining BOOLEAN NOT NULL,
+    token TEXT NOT NULL
+);
+"""
+
 
 class Migration(NamedTuple):
     """One step of the schema, as each database is told it; an empty one has nothing to do there."""
@@ -271,6 +293,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(_OUTLINE),
     Migration(_PACKING),
     Migration(_OWNERS, _POSTGRES),
+    Migration(_RUNNER_KEYS, _RUNNER_KEYS),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
-from ostler.server.store.protocol import Logs, Owners
+from ostler.server.store.protocol import Logs, Owners, RunnerKeys
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
 from ostler.server.store.sqlite import statements
@@ -13,6 +13,7 @@ from ostler.server.store.sqlite.database import Database
 from ostler.server.store.sqlite.dialect import SQLITE
 from ostler.server.store.sqlite.ledger import Ledger
 from ostler.server.store.sqlite.owners import SqliteOwners
+from ostler.server.store.sqlite.runner_keys import SqliteRunnerKeys
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class SqliteStore(SqlReads):
         self._database = database
         self.logs: Logs = SqlLogs(database, SQLITE)
         self.owners: Owners = SqliteOwners(database)
+        self.runner_keys: RunnerKeys = SqliteRunnerKeys(database)
         self.was_cut = database.was_cut
 
     @classmethod

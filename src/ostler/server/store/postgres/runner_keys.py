@@ -1,0 +1,66 @@
+"""Runners and their tokens in PostgreSQL; `store/protocol.py` says what the verbs mean."""
+
+import asyncio
+
+from ostler.server.store.postgres.dialect import sendable
+from ostler.server.store.postgres.transaction import Transaction
+from ostler.server.store.postgres.writer import Writer
+from ostler.server.store.records import RunnerKey, RunnerToken
+from ostler.server.store.sql import runner_keys
+from ostler.server.store.sql.verbs import Reader
+
+
+class PostgresRunnerKeys:
+    """Implements RunnerKeys."""
+
+    def __init__(self, reader: Reader, writer: Writer) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def add_token(self, token: RunnerToken) -> "asyncio.Future[None]":
+        """Add a row."""
+        return self._writer.submit(lambda transaction: _add_token(transaction, token))
+
+    def register(self, token_hash: str, new: RunnerKey) -> "asyncio.Future[RunnerKey]":
+        """Add a row and use its token."""
+        return self._writer.submit(lambda transaction: _register(transaction, token_hash, new))
+
+    async def find(self, key_hash: str) -> RunnerKey | None:
+        """By hash."""
+        return await self._reader.read(lambda: runner_keys.find(key_hash))
+
+    async def all(self) -> list[RunnerKey]:
+        """Those that are not revoked."""
+        return await self._reader.read(runner_keys.every)
+
+    def set_draining(self, runner: str, draining: bool) -> "asyncio.Future[None]":
+        """Change a row."""
+        return self._writer.submit(lambda transaction: _change(transaction, "is_draining", draining, runner))
+
+    def revoke(self, runner: str, at: str) -> "asyncio.Future[None]":
+        """Change a row."""
+        return self._writer.submit(lambda transaction: _change(transaction, "revoked_at", at, runner))
+
+
+async def _add_token(transaction: Transaction, token: RunnerToken) -> None:
+    insert = "INSERT INTO runner_tokens VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
+    await transaction.connection.execute(insert, *map(sendable, runner_keys.token_row(token)))
+
+
+async def _register(transaction: Transaction, token_hash: str, new: RunnerKey) -> RunnerKey:
+    connection = transaction.connection
+    query = "SELECT id, fixed_labels, uses, expires_at FROM runner_tokens WHERE hash = $1 FOR UPDATE"
+    token = await connection.fetchrow(query, token_hash)
+    query = f"SELECT {runner_keys.KEY_COLUMNS}, token FROM runner_keys WHERE hash = $1"  # noqa: S608  fixed columns
+    if (row := await connection.fetchrow(query, new.hash)) is not None:
+        return runner_keys.known_again(tuple(row), runner_keys.some(token)[0])
+    token_id, labels = runner_keys.check(token and tuple(token), new.created_at)
+    await connection.execute("UPDATE runner_tokens SET uses = uses - 1 WHERE id = $1", token_id)
+    values = runner_keys.key_row(new, labels, token_id)
+    await connection.execute("INSERT INTO runner_keys VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", *map(sendable, values))
+    return runner_keys.with_labels(new, labels)
+
+
+async def _change(transaction: Transaction, column: str, value: str | bool, runner: str) -> None:
+    update = f"UPDATE runner_keys SET {column} = $1 WHERE runner = $2"  # noqa: S608  fixed names
+    await transaction.connection.execute(update, value, runner)
