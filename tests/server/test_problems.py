@@ -294,6 +294,11 @@ def test_an_unknown_query_parameter_is_refused_under_its_name_with_the_known_one
     assert all(name in reason for name in operation.query())
 
 
+def test_an_unknown_query_parameter_hides_no_other_mistake(api: httpx.Client) -> None:
+    answer = api.get("/sessions", params={"teaColour": "red", "perPage": "many"})
+    assert set(assert_problem(answer, "invalid_request")["errors"]) == {"teaColour", "perPage"}
+
+
 def test_workflow_executions_refuse_an_unknown_filter(server: RunningServer) -> None:
     answer = httpx.get(f"{server.url}/api/orgs/acme/workflow-executions?status=RUNNING")
     assert set(assert_problem(answer, "invalid_request")["errors"]) == {"status"}

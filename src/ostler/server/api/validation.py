@@ -52,9 +52,10 @@ def _refuse_unknown_query(request: Request[Any, Any, Any], known: list[str]) -> 
     if request.method != "GET" or request.route_handler.opt.get(ANY_QUERY):
         return
     reason = f"is not known here; known are: {', '.join(sorted(known)) or 'none'}"
-    errors = {name: [reason] for name in request.query_params if name not in known}
-    if errors:
-        listed = "; ".join(f"{name} {reason}" for name in errors)
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        listed = "; ".join(f"{name} {reason}" for name in unknown)
+        errors = {name: [reason] for name in unknown} | {name: [fault] for name, fault in _query_faults(request)}
         raise InvalidRequest(reason=f"The query parameter {listed}.", errors=errors)
 
 
