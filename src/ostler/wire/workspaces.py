@@ -40,7 +40,7 @@ class Repo(Request, frozen=True, kw_only=True):
     upload: str | None = None
     """The token or the id of an upload."""
     path: str | None = None
-    """A folder of the server's machine; it is copied and stays untouched."""
+    """A folder of the runner's machine; it is copied and stays untouched."""
     credential: RepoCredential | None = None
     submodules: bool = True
     """Whether submodules of a git repository are fetched too."""

@@ -53,7 +53,7 @@ def get(target: Target, agent: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def install(target: Target, agent: str, version: str | None, as_json: bool) -> None:
-    """Install an agent on the server's machine; what happens is told on standard error."""
+    """Install an agent on the runner's machine; what happens is told on standard error."""
     with ThreadPoolExecutor(1) as beside, connect(target) as client, connect(target) as watcher:
         request = beside.submit(client.agents.install, agent, version=version)
         _watch(watcher, agent, request)

@@ -128,8 +128,8 @@ def interrupt(target: Target, session: str, as_json: bool) -> None:
 @command.command()
 @click.argument("session")
 @click.argument("message")
-@click.option("--image", "images", multiple=True, metavar="PATH", help="An image on the server's machine.")
-@click.option("--file", "files", multiple=True, metavar="PATH", help="A file on the server's machine.")
+@click.option("--image", "images", multiple=True, metavar="PATH", help="An image on the runner's machine.")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="A file on the runner's machine.")
 @click.option(
     "--when-busy",
     type=click.Choice(["queue", "steer", "interrupt", "reject"]),

@@ -30,7 +30,7 @@ from ostler.wire.workspaces import Repo, RepoCredential
 @click.option("--repo", metavar="URL", help="The git repository to work on.")
 @click.option("--branch", help="Where to begin: a branch or a tag.")
 @click.option("--commit", help="Where to begin: a commit.")
-@click.option("--folder", metavar="PATH", help="A folder of the server's machine, of which a copy is made.")
+@click.option("--folder", metavar="PATH", help="A folder of the runner's machine, of which a copy is made.")
 @click.option("--archive", type=click.File("rb"), help="A tar or zip file to work on.")
 @click.option("--repo-token", envvar="OSTLER_REPO_TOKEN", metavar="TOKEN", help="Token for the repository.")
 @click.option("--runtime", type=click.Choice(["local", "devcontainer", "disabled"]), default="local", show_default=True)

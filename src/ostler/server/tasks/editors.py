@@ -7,7 +7,7 @@ from ostler.wire.workspaces import Devcontainer, Ide, IdeCommands, Workspace
 
 _PROGRAMS: dict[Ide, str] = {"vscode": "code", "cursor": "cursor", "windsurf": "windsurf"}
 _HERE = "Run locally on a machine with access to the workspace mount."
-_INSIDE = "The workspace is mounted for its own processes only; run this on the server's machine, it enters first."
+_INSIDE = "The workspace is mounted for its own processes only; run this on the runner's machine, it enters first."
 
 
 def open_commands(

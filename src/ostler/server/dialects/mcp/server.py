@@ -80,7 +80,7 @@ def _add_working(server: MCPServer, tools: Tools) -> None:
         mode: str | None = None,
         permission_mode: Literal["default", "plan", "bypass"] = "default",
     ) -> Json:
-        """Start a session with an agent, in a folder of the server's machine or a new empty one, and give it a task."""
+        """Start a session with an agent, in a folder of the runner's machine or a new empty one, and give it a task."""
         wanted = CreateSession(
             agent=agent or tools.default_agent,
             cwd=cwd,
