@@ -49,8 +49,11 @@ from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.options import options_from
 from ostler.server.api.app import build_app
 from ostler.server.api.edge.http_protocol import limited
+from ostler.server.api.edge.listening import listen
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
+from ostler.server.engine.embedded import EmbeddedEngine
+from ostler.server.engine.protocol import Engine
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.attachments import Attachments
@@ -59,9 +62,9 @@ from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.opening import open_store
 from ostler.server.store.protocol import Store
+from ostler.server.tasks import webhooks
 from ostler.server.tasks.retention import Keep, Retention
 from ostler.server.tasks.uploads import Uploads
-from ostler.server.tasks.webhooks import Webhooks
 
 log = Log(__name__)
 # Together less than five seconds; an agent that is still there then is stopped when its keeper's patience ends.
@@ -96,23 +99,24 @@ def _arm_failpoint(text: str | None) -> None:
 
 
 async def _serve(settings: Settings) -> None:
-    listener = _listen(settings)
+    listener = listen(settings)
     _close_state(settings.state_dir)
     minder = Minder(os.environ)
     store = await open_store(settings, boot())
     workspaces = await _workspaces(settings)
     runner = _runner(settings, workspaces)
-    webhooks = Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
+    engine = EmbeddedEngine(store.jobs, new_id("srv"))
+    calls = webhooks.Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
     retention = Retention(workspaces, Keep.reading(settings), SystemClock())
     try:
-        services = await _assemble(settings, store, runner, workspaces, webhooks, retention)
-        await webhooks.resume(services.sessions)
+        services = await _assemble(settings, store, runner, workspaces, engine, retention)
         await services.sessions.recover()
+        await engine.start({webhooks.KIND: calls.work})
         retention.start(services.sessions)
         await _answer_requests(services, listener)
     finally:
         await retention.close()
-        await webhooks.close()
+        await engine.close()
         await _bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner")
         await _bounded(workspaces.close(), _STOP_WORKSPACES_SECONDS, "workspaces")
         await store.close()
@@ -218,7 +222,7 @@ async def _assemble(
     store: Store,
     runner: LocalRunner,
     workspaces: LocalWorkspaces,
-    webhooks: Webhooks,
+    engine: Engine,
     retention: Retention,
 ) -> Services:
     clock = SystemClock()
@@ -229,7 +233,9 @@ async def _assemble(
         owner=(owner := new_id("srv")),
         epoch=await store.owners.claim(owner),
         runner=runner,
-        work=Pipeline(workspaces, redeemed=uploads.redeemed, ended=(webhooks.tell, retention.wake)),
+        work=Pipeline(
+            workspaces, redeemed=uploads.redeemed, jobs_at_end=webhooks.jobs_at_end, ended=(engine.wake, retention.wake)
+        ),
         clock=clock,
         attachments=Attachments(settings.state_dir / "attachments"),
         last_position=await store.logs.last_position(),
@@ -249,20 +255,6 @@ async def _assemble(
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client)),
         background=Background(log, "request.task_failed"),
     )
-
-
-def _listen(settings: Settings) -> socket.socket:
-    try:
-        family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(2048)
-    except OSError as error:
-        reason = f"cannot listen on {settings.host} ({error.strerror or error}). Choose another with --port or --host."
-        raise SettingsError(name="port", value=settings.port, reason=reason) from error
-    listener.setblocking(False)
-    return listener
 
 
 class _Server(uvicorn.Server):

@@ -35,9 +35,10 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.server.auth": (),
     "ostler.server.store": (),
     "ostler.server.runners": (),
+    "ostler.server.engine": ("ostler.server.store",),
     "ostler.server.sessions": ("ostler.server.store",),
     "ostler.server.dialects": ("ostler.server.sessions", "ostler.server.store"),
-    "ostler.server.tasks": ("ostler.server.sessions", "ostler.server.store"),
+    "ostler.server.tasks": ("ostler.server.engine", "ostler.server.sessions", "ostler.server.store"),
     "ostler.server.api": (
         "ostler.server.auth",
         "ostler.server.dialects",

@@ -8,7 +8,7 @@ import pytest
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store.errors import KeyTaken, StaleOwner
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import DONE, AppendResult, Done, StoredResponse
+from ostler.server.store.records import DONE, AppendResult, Done, NewJob, StoredResponse
 from tests.store.conftest import Opener
 from tests.store.writing import NOW, SPEC, TASK, Writing, created, notice, sequences
 
@@ -99,12 +99,11 @@ async def test_who_lost_a_session_changes_nothing_about_it(store: Store) -> None
     with pytest.raises(StaleOwner):
         await store.update_spec("ses_a", session.epoch, msgspec.structs.replace(SPEC, model="large"))
     with pytest.raises(StaleOwner):
-        await store.delete_session("ses_a", session.epoch, NOW)
-    await store.forget_webhook("ses_a", session.epoch, 0)
+        await store.delete_session("ses_a", session.epoch, NOW, [NewJob(key="say-so", kind="webhook")])
     found = await store.find_session("default", "ses_a")
     assert found is not None
     assert found.spec == msgspec.structs.replace(SPEC, task=TASK)
-    assert await store.uncalled_webhooks(["running"]) == [(found, frozenset({0, 1}))]
+    assert await store.jobs.find("say-so") is None
     assert not await store.was_deleted("default", "ses_a")
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import SessionFilter, SessionRecord
+from ostler.server.store.records import NewJob, SessionFilter, SessionRecord
 from ostler.wire.sessions import Ask, Turn
 from tests.store.writing import NOW, SPEC, TASK, change, created, notice, sequences
 
@@ -115,30 +115,20 @@ async def test_branches_are_found_by_their_parent_and_their_keys(store: Store) -
     assert ([record.id for record in records], taken) == (["ses_4", "ses_3"], 4)
 
 
-async def test_webhooks_are_there_until_they_are_forgotten(store: Store) -> None:
-    session = await created(store, "ses_a", task=TASK)
-    assert await store.uncalled_webhooks(["stopped"]) == []
-    await session.append(notice("over"), change=change("stopped"))
-    record = await store.find_session("default", "ses_a")
-    assert await store.uncalled_webhooks(["stopped"]) == [(record, frozenset({0, 1}))]
-    await store.forget_webhook("ses_a", 1, 0)
-    assert await store.uncalled_webhooks(["stopped"]) == [(record, frozenset({1}))]
-
-
 async def test_of_a_deleted_session_nothing_is_left_but_that_it_was_there(store: Store) -> None:
     session = await created(store, "ses_a", key="mine", task=TASK)
     turn = Turn(turn_id="trn_1", number=1, started_at=NOW, first_sequence=2)
     ask = Ask(ask_id="ask_1", kind="permission", session_id="ses_a", agent="mock", status="requested", requested_at=NOW)
     await session.append(notice("x"), turns=(turn,), asks=(ask,), change=change("stopped"))
     await created(store, "ses_b")
-    await store.delete_session("ses_a", 1, NOW)
+    await store.delete_session("ses_a", 1, NOW, [NewJob(key="say-so", kind="webhook")])
 
     assert await store.find_session("default", "mine") is None
     assert (await store.was_deleted("default", "mine"), await store.was_deleted("default", "ses_a")) == (True, True)
     assert (await store.was_deleted("other", "mine"), await store.was_deleted("default", "ses_b")) == (False, False)
     assert await store.logs.turns("ses_a") == []
     assert await store.logs.asks("default", None, only_open=False) == []
-    assert await store.uncalled_webhooks(["stopped"]) == []
+    assert await store.jobs.find("say-so") is not None
     page = await store.logs.project_events("default", 0, 100, 2**20)
     assert {msgspec.json.decode(event.body)["session_id"] for event in page} == {"ses_b"}
     with pytest.raises(StaleOwner):

@@ -119,9 +119,31 @@ def test_what_a_stopped_server_did_not_tell_is_told_by_the_next(
     ]
 
 
+def test_what_an_earlier_version_owed_is_told(repository: Path, state_dir: Path) -> None:
+    with _deaf(200) as (url, calls, listen):
+        wanted = [{"event": event, "url": url} for event in ("session.failed", "session.ended")]
+        with task_server(state_dir, repository.parent) as (_, api):
+            session = order(api, task("mock: say hi", repository, webhooks=wanted))
+            finished(api, session)
+        with closing(sqlite3.connect(state_dir / "ostler.db")) as connection:  # as the seventh version left it
+            connection.executescript(
+                "DROP TABLE jobs;"
+                "CREATE TABLE webhooks (session TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (session, number));"
+                f"INSERT INTO webhooks VALUES ('{session}', 0), ('{session}', 1);"
+                "DROP TABLE runner_tokens; DROP TABLE runner_keys;"
+                "PRAGMA user_version = 7"
+            )
+        listen()
+        with task_server(state_dir, repository.parent) as (_, api):
+            wait_until(lambda: _waiting(state_dir) == 0, what="it was told")
+    assert [(event, body["id"], body["session"]["status"]) for event, body in calls] == [
+        ("session.ended", f"{session}-1", "completed")
+    ]
+
+
 def _waiting(state_dir: Path) -> int:
     with closing(sqlite3.connect(state_dir / "ostler.db")) as connection:
-        return int(connection.execute("SELECT COUNT(*) FROM webhooks").fetchone()[0])
+        return int(connection.execute("SELECT COUNT(*) FROM jobs").fetchone()[0])
 
 
 def test_an_address_that_is_none_is_refused(api: httpx.Client, repository: Path) -> None:
@@ -139,5 +161,5 @@ def test_the_address_of_a_webhook_is_in_no_log(form: str, repository: Path, stat
         finished(api, session)
         wait_until(lambda: len(calls) == 2, what="it was told")
         written = server.stderr.read_text() + server.stdout.read_text()
-    assert "webhook.failed" in written
+    assert "job.failed" in written
     assert "sekret" not in written

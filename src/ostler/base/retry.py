@@ -30,4 +30,9 @@ def delays(
     for failed in count(1) if tries is None else range(1, tries):
         if within is not None and monotonic() - began >= within:
             return
-        yield chance() * min(longest, first * 2 ** min(failed - 1, _MOST_DOUBLINGS))
+        yield delay_after(failed, first, longest, chance=chance)
+
+
+def delay_after(failed: int, first: float, longest: float, *, chance: Callable[[], float] = _chance) -> float:
+    """Seconds to wait after so many tries that failed."""
+    return chance() * min(longest, first * 2.0 ** min(failed - 1, _MOST_DOUBLINGS))

@@ -198,7 +198,7 @@ class Directory(Reading):
     async def forget(self, live: LiveSession) -> None:
         """Remove a session from the store; from now on it is not there."""
         async with self._steady():  # or a row that was read before would bring it back
-            await self.store.delete_session(live.id, live.record.epoch, self._clock.now())
+            await self.store.delete_session(live.id, live.record.epoch, self._clock.now(), live.jobs_of_deletion())
             self._live.pop(live.id, None)
 
     def at_work(self) -> dict[str, str]:

@@ -49,6 +49,7 @@ class LiveSession(SessionCore):
             reading=reading,
             attachments=attachments,
             ended=work.ended,
+            jobs_at_end=work.jobs_at_end,
             unused=unused,
         )
         self.agent = SessionAgent(self, runner, self.delivered, idle_seconds)

@@ -4,6 +4,8 @@ import asyncio
 import functools
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from ostler.base.errors import SessionEndedError, StoreUnavailable
 from ostler.base.logs import Log
 from ostler.base.retry import delays
@@ -15,13 +17,15 @@ from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.tail import Tail
 from ostler.server.sessions.settings import settings_now
-from ostler.server.store.records import Done, Progress, SessionRecord, SessionSpec
+from ostler.server.store.records import Done, NewJob, Progress, SessionRecord, SessionSpec
 from ostler.wire.events import PermissionMode
 from ostler.wire.running import Draft
 from ostler.wire.sessions import Ask
 
 log = Log(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 2.0
+JobsAtEnd = Callable[[SessionRecord, SessionState, int, str], Sequence[NewJob]]
+"""What is to be done at the end of a session, by its state, the number of its last event, and the time of it."""
 
 
 class SessionCore:
@@ -35,16 +39,19 @@ class SessionCore:
         reading: Reading,
         attachments: SessionAttachments,
         ended: Callable[["SessionCore"], object],
+        jobs_at_end: JobsAtEnd,
         unused: Callable[[], object],
     ) -> None:
         """`ended` hears that the session is over, `unused` that nobody needs it in memory."""
         self.record = record
         self.log = session_log
         self.log.settled = self.drop_if_unused
+        self.log.jobs_at_end = self._jobs_at_end
         self.attachments = attachments
         self.tail = Tail(session_log.feed, functools.partial(reading.events, record.id))
         self.background = Background(log, "session.task_failed", over=self.drop_if_unused, session_id=record.id)
         self._ended = ended
+        self._find_jobs = jobs_at_end
         self._unused = unused
         self._users = 0
         self.ending: asyncio.Task[None] | None = None
@@ -116,6 +123,17 @@ class SessionCore:
     def open_ask(self, ask_id: str) -> Ask | None:
         """An ask that waits for its answer."""
         return next((ask for ask in self.log.state.asks if ask.ask_id == ask_id), None)
+
+    def _jobs_at_end(self, state: SessionState, last: int, time: str) -> Sequence[NewJob]:
+        return self._find_jobs(self.record, state, last, time)
+
+    def jobs_of_deletion(self) -> Sequence[NewJob]:
+        """What is to be done because it is deleted: whoever wished to hear of its end hears that it is over."""
+        if self.state.ended:
+            return ()
+        now = self.now()
+        state = msgspec.structs.replace(self.state, status="cancelled", ended_at=now)
+        return self._jobs_at_end(state, self.last, now)
 
     @property
     def may_sleep(self) -> bool:

@@ -12,6 +12,8 @@ from typing import Protocol
 from ostler.server.store.records import (
     Append,
     AppendResult,
+    Job,
+    NewJob,
     NewSession,
     RunnerKey,
     RunnerToken,
@@ -110,6 +112,50 @@ class Logs(Protocol):
         ...
 
 
+class Jobs(Protocol):
+    """Durable work: each piece is there until it is done. All times are seconds from now, by the store's own clock.
+
+    Whoever takes a piece has it for a while, and nobody else takes it meanwhile.
+    """
+
+    def add(self, new: NewJob) -> "asyncio.Future[None]":
+        """There is something to do, unless a job with this key is there already."""
+        ...
+
+    async def find(self, key: str) -> Job | None:
+        """One job, whoever has it."""
+        ...
+
+    async def next_due(self, kinds: Sequence[str], *, ahead: bool = False) -> float | None:
+        """When one of these kinds can be taken, at once if that is not above zero; None if there is none."""
+        ...
+
+    def take(
+        self, owner: str, kinds: Sequence[str], limit: int, *, seconds: float, ahead: bool = False
+    ) -> "asyncio.Future[list[Job]]":
+        """Have some that are due and that nobody has, the oldest first; or also those that are not due yet (`ahead`).
+
+        For these the time that they are had begins when they are due.
+        """
+        ...
+
+    def renew(self, owner: str, *, seconds: float) -> "asyncio.Future[None]":
+        """Have all that this owner has for so long from now on."""
+        ...
+
+    def release(self, owner: str) -> "asyncio.Future[None]":
+        """What this owner has can be taken by others."""
+        ...
+
+    def retry(self, key: str, owner: str, *, after: float) -> "asyncio.Future[None]":
+        """A job was tried in vain and is due again, if this owner still has it."""
+        ...
+
+    def finish(self, key: str) -> "asyncio.Future[None]":
+        """A job is done, or never will be."""
+        ...
+
+
 class Owners(Protocol):
     """Which server has a session, and in which epoch."""
 
@@ -160,6 +206,7 @@ class Store(Protocol):
     """One open store; it raises StoreUnavailable when nothing can be written."""
 
     logs: Logs
+    jobs: Jobs
     owners: Owners
     runner_keys: RunnerKeys
     schema_version: int
@@ -181,10 +228,13 @@ class Store(Protocol):
         """Change what the agent of a session is started with; refused like an append."""
         ...
 
-    def delete_session(self, session_id: str, epoch: int, deleted_at: str) -> "asyncio.Future[None]":
-        """Only that it was there is remembered. Its events are out of sight, and cleared little by little.
+    def delete_session(
+        self, session_id: str, epoch: int, deleted_at: str, jobs: Sequence[NewJob] = ()
+    ) -> "asyncio.Future[None]":
+        """Only that it was there is remembered, and what is to be done because of that.
 
-        Refused like an append; one that is deleted already stays so.
+        Its events are out of sight, and cleared little by little. Refused like an append; one that is deleted already
+        stays so.
         """
         ...
 
@@ -239,14 +289,6 @@ class Store(Protocol):
 
     async def count_by_project(self, project: str) -> dict[str, int]:
         """How many sessions there are by what their tasks call their project."""
-        ...
-
-    async def uncalled_webhooks(self, statuses: Iterable[str]) -> list[tuple[SessionRecord, frozenset[int]]]:
-        """The sessions with one of these statuses whose webhooks were not all called, and which those are."""
-        ...
-
-    def forget_webhook(self, session_id: str, epoch: int, number: int) -> "asyncio.Future[None]":
-        """A webhook was called, or never will be; whoever has the session in another epoch calls it once more."""
         ...
 
     async def find_response(self, scope: str, key: str) -> StoredResponse | None:

@@ -107,6 +107,29 @@ class Done(msgspec.Struct, frozen=True):
     result: bytes
 
 
+class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+    """Durable work to be done; a second one with the same key is none."""
+
+    key: str
+    kind: str
+    body: bytes = b""
+    """What it has to know; it stays in the store."""
+    after: float = 0.0
+    """Seconds from now."""
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Durable work that is not done yet."""
+
+    key: str
+    kind: str
+    body: bytes
+    tries: int
+    """How often it was tried in vain."""
+    age: float
+    """Seconds since it was due for the first time; below zero if it is not yet."""
+
+
 class Append(msgspec.Struct, frozen=True, kw_only=True):
     """A burst of encoded events of one session with everything that must change together with them."""
 
@@ -126,6 +149,8 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[Mark, ...] = ()
     progress: Progress | None = None
     done: Done | None = None
+    jobs: tuple[NewJob, ...] = ()
+    """What is to be done because of these events."""
 
     @property
     def last(self) -> int:

@@ -42,7 +42,7 @@ TABLES = (
     Table("turns", ("session", "number"), ("session", "number", "turn")),
     Table("asks", ("session", "ask_id"), ("session", "ask_id", "is_open", "requested_at", "ask")),
     Table("snapshots", ("session", "sequence"), ("session", "sequence", "snapshot")),
-    Table("webhooks", ("session", "number"), ("session", "number")),
+    Table("jobs", ("key",), ("key", "kind", "body", "due", "since", "tries", "owner", "until")),
     Table(
         "items",
         ("session", "first"),

@@ -88,7 +88,7 @@ class Retention:
         """Begin; after the sessions of an earlier server were taken over."""
         self._background.spawn(self._run(sessions))
 
-    def wake(self, *_: object) -> None:
+    def wake(self) -> None:
         """A session has ended."""
         self._woken.set()
 

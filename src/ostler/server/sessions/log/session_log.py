@@ -17,7 +17,7 @@ from ostler.server.store.errors import StaleOwner
 from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.packing import pack
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import Append, AppendResult, Done, Progress, StateChange
+from ostler.server.store.records import Append, AppendResult, Done, NewJob, Progress, StateChange
 from ostler.wire.events import EVENTS, Event
 from ostler.wire.running import Draft, Prompt
 from ostler.wire.sessions import Ask, Turn
@@ -94,6 +94,8 @@ class SessionLog:
         """How many appends are on their way to the disk."""
         self.settled: Callable[[], object] | None = None
         """Called when none is any more."""
+        self.jobs_at_end: Callable[[SessionState, int, str], Sequence[NewJob]] | None = None
+        """What is to be done once the session is over, by its last event and the time of that; it is stored with it."""
         self.feed = Feed(last=last, limit_bytes=buffer_bytes)
         self._epoch = epoch
         self._agent = agent
@@ -186,7 +188,13 @@ class SessionLog:
             marks=tuple(marks),
             progress=progress,
             done=done,
+            jobs=self._jobs(before, time),
         )
+
+    def _jobs(self, before: SessionState, time: str) -> tuple[NewJob, ...]:
+        if self.jobs_at_end is None or before.ended or not self.state.ended:
+            return ()
+        return tuple(self.jobs_at_end(self.state, self._last, time))
 
     async def commit(self, append: Append, written: "asyncio.Future[AppendResult]") -> None:
         """Wait until an append is durable; it is shown to clients even if the caller gives up waiting."""

@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-import msgspec
-
 from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed, WorkspaceBusy
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
@@ -18,12 +16,10 @@ from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
-from ostler.server.sessions.log.state import SessionState
-from ostler.server.sessions.session import SessionCore
+from ostler.server.sessions.session import JobsAtEnd, SessionCore
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order
 from ostler.server.sessions.work.large_files import large_file_notices
 from ostler.server.sessions.work.progress import ProgressLog
-from ostler.server.store.records import SessionRecord
 from ostler.wire.provisioning import CreatedWorkspace, FrozenState, SetupOutcome
 from ostler.wire.running import Draft
 from ostler.wire.tasks import TaskSpec
@@ -46,11 +42,13 @@ class Pipeline:
         workspaces: Workspaces,
         *,
         redeemed: Callable[[WorkspaceOrder], WorkspaceOrder],
-        ended: Sequence[Callable[[SessionRecord, SessionState], object]],
+        jobs_at_end: JobsAtEnd,
+        ended: Sequence[Callable[[], object]],
     ) -> None:
         """`redeemed` finds the upload of an order; those in `ended` hear of every end, and must not wait."""
         self._workspaces = workspaces
         self._redeemed = redeemed
+        self.jobs_at_end = jobs_at_end
         self._ended = ended
 
     async def checked(self, order: WorkspaceOrder, task: TaskSpec | None) -> WorkspaceOrder:
@@ -77,22 +75,20 @@ class Pipeline:
 
     def ended(self, session: SessionCore) -> None:
         """Tell those who wished to hear it; the files are there when somebody wants them, but nothing runs for that."""
-        self._tell_end(session.record, session.state)
+        self._tell_end()
         if (workspace := session.state.workspace_id) is not None:
             self._workspaces.rest(workspace)
 
     async def dispose(self, session: SessionCore) -> None:
-        """Remove the files of a session; whoever wished to hear of its end hears that it is over."""
-        state = session.state
-        if not state.ended:
-            self._tell_end(session.record, msgspec.structs.replace(state, status="cancelled", ended_at=session.now()))
+        """Remove the files of a session."""
+        self._tell_end()
         if (workspace := session.state.workspace_id) is not None:
             await self._workspaces.destroy(workspace)
         await self._workspaces.forget(session.record.id)
 
-    def _tell_end(self, record: SessionRecord, state: SessionState) -> None:
+    def _tell_end(self) -> None:
         for hear in self._ended:
-            hear(record, state)
+            hear()
 
     # Before the first turn
 

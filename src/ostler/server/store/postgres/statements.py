@@ -8,7 +8,7 @@ from ostler.base.clock import steady_seconds
 from ostler.server.store.errors import KeyTaken, StaleOwner
 from ostler.server.store.postgres.dialect import sendable
 from ostler.server.store.postgres.transaction import Transaction, labels_of
-from ostler.server.store.records import Append, AppendResult, NewSession, SessionSpec, StoredResponse, encode
+from ostler.server.store.records import Append, AppendResult, NewJob, NewSession, SessionSpec, StoredResponse, encode
 
 _SESSION = """
 INSERT INTO sessions VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
@@ -75,16 +75,7 @@ async def create_session(transaction: Transaction, new: NewSession, first: Appen
         return await transaction.append(first)
     await connection.execute("INSERT INTO owners VALUES ($1, $2, $3)", new.id, owner, first.epoch)
     transaction.begin_log(new.id, first.epoch)
-    webhooks = [(new.id, number) for number in range(len(task.webhooks) if task is not None else 0)]
-    if webhooks:
-        await connection.executemany("INSERT INTO webhooks VALUES ($1, $2)", webhooks)
     return await transaction.append(first)
-
-
-async def forget_webhook(transaction: Transaction, session_id: str, epoch: int, number: int) -> None:
-    """A webhook was called, or never will be."""
-    delete = "DELETE FROM webhooks USING owners WHERE webhooks.session = $1 AND number = $2 AND epoch = $3"
-    await transaction.connection.execute(f"{delete} AND owners.session = $1", session_id, number, epoch)
 
 
 async def update_spec(transaction: Transaction, session_id: str, epoch: int, spec: SessionSpec) -> None:
@@ -104,7 +95,9 @@ async def touch(transaction: Transaction) -> None:
     await transaction.connection.execute("UPDATE counters SET value = value WHERE name = 'transactions'")
 
 
-async def delete_session(transaction: Transaction, session_id: str, epoch: int, deleted_at: str) -> None:
+async def delete_session(
+    transaction: Transaction, session_id: str, epoch: int, deleted_at: str, jobs: Sequence[NewJob] = ()
+) -> None:
     """Remove a session; only its id is remembered. Its events are out of sight, and cleared little by little."""
     await transaction.look_at([session_id])
     if transaction.epochs.get(session_id, epoch) != epoch:
@@ -116,10 +109,11 @@ async def delete_session(transaction: Transaction, session_id: str, epoch: int, 
         deleted_at,
         session_id,
     )
-    for table in ("owners", "turns", "asks", "snapshots", "webhooks"):
+    for table in ("owners", "turns", "asks", "snapshots"):
         await connection.execute(f"DELETE FROM {table} WHERE session = $1", session_id)  # noqa: S608  fixed names
     await connection.execute("DELETE FROM sessions WHERE id = $1", session_id)
     transaction.epochs.pop(session_id, None)
+    await transaction.add_jobs(jobs)
 
 
 async def clear_some_events(transaction: Transaction, session_id: str) -> bool:

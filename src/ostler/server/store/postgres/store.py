@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -12,7 +12,7 @@ from ostler.base.errors import StoreUnavailable
 from ostler.base.retry import delays
 from ostler.base.undo import undone_by
 from ostler.server.store.lock import StateLock
-from ostler.server.store.postgres import statements
+from ostler.server.store.postgres import jobs, statements
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.connecting import FAILURES, new_pool, passes, prepare
 from ostler.server.store.postgres.dialect import POSTGRES, run
@@ -20,8 +20,8 @@ from ostler.server.store.postgres.owners import PostgresOwners
 from ostler.server.store.postgres.runner_keys import PostgresRunnerKeys
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.postgres.writer import Writer
-from ostler.server.store.protocol import Logs, Owners, RunnerKeys
-from ostler.server.store.records import Append, AppendResult
+from ostler.server.store.protocol import Jobs, Logs, Owners, RunnerKeys
+from ostler.server.store.records import Append, AppendResult, Job
 from ostler.server.store.sql.reading import Query
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
@@ -59,16 +59,45 @@ class _Reader:
                 return result
 
 
+class _Writing:
+    """Has the writer of the database that its verbs write to."""
+
+    _writer: Writer
+
+
 def _writes(
     work: Callable[Concatenate[Transaction, P], Awaitable[T]],
-) -> Callable[Concatenate["PostgresStore", P], "asyncio.Future[T]"]:
-    def verb(self: "PostgresStore", /, *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
+) -> Callable[Concatenate[_Writing, P], "asyncio.Future[T]"]:
+    def verb(self: _Writing, /, *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         return self._writer.submit(lambda transaction: work(transaction, *args, **kwargs))
 
     return verb
 
 
-class PostgresStore(SqlReads):
+class PostgresJobs(_Writing):
+    """The durable work in one database."""
+
+    def __init__(self, reader: _Reader, writer: Writer) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    add = _writes(jobs.add)
+    take = _writes(jobs.take)
+    renew = _writes(jobs.renew)
+    release = _writes(jobs.release)
+    retry = _writes(jobs.retry)
+    finish = _writes(jobs.finish)
+
+    async def find(self, key: str) -> Job | None:
+        """One job."""
+        return await self._reader.read(lambda: jobs.find(key))
+
+    async def next_due(self, kinds: Sequence[str], *, ahead: bool = False) -> float | None:
+        """Seconds until one can be taken."""
+        return await self._reader.read(lambda: jobs.next_due(kinds, ahead=ahead))
+
+
+class PostgresStore(_Writing, SqlReads):
     """One database of a PostgreSQL server."""
 
     schema_version = SCHEMA_VERSION
@@ -76,6 +105,7 @@ class PostgresStore(SqlReads):
     def __init__(self, reader: _Reader, writer: Writer, lock: StateLock) -> None:
         super().__init__(reader, POSTGRES)
         self.logs: Logs = SqlLogs(reader, POSTGRES)
+        self.jobs: Jobs = PostgresJobs(reader, writer)
         self._connections = reader
         self._writer = writer
         self.owners: Owners = PostgresOwners(writer)
@@ -100,7 +130,6 @@ class PostgresStore(SqlReads):
     update_spec = _writes(statements.update_spec)
     delete_session = _writes(statements.delete_session)
     clear_some_events = _writes(statements.clear_some_events)
-    forget_webhook = _writes(statements.forget_webhook)
     remember_response = _writes(statements.remember_response)
     settled = _writes(statements.nothing)
 

@@ -11,7 +11,7 @@ from ostler.server.store.errors import StaleOwner
 from ostler.server.store.outline import ITEMS, Mark, stored_body
 from ostler.server.store.packing import PACKING, pack
 from ostler.server.store.postgres.dialect import FIRST_OF_TRANSACTION, sendable
-from ostler.server.store.records import DONE, Append, AppendResult, encode
+from ostler.server.store.records import DONE, Append, AppendResult, NewJob, encode
 
 _OWNERS = "SELECT session, epoch FROM owners WHERE session = ANY($1) ORDER BY session FOR SHARE"
 _LASTS = """
@@ -56,6 +56,8 @@ UPDATE artifacts SET is_newest = TRUE WHERE session = $1 AND NOT is_newest
 AND sequence = (SELECT max(sequence) FROM artifacts AS same WHERE same.session = $1 AND same.path = artifacts.path)
 """
 _RESPONSE = "INSERT INTO idempotency VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"
+NOW = "extract(epoch FROM clock_timestamp())::double precision"
+_JOB = f"INSERT INTO jobs VALUES ($1, $2, $3, {NOW} + $4, {NOW} + $4, 0, '', 0) ON CONFLICT DO NOTHING"  # noqa: S608  fixed words
 _Rows = list[tuple[Any, ...]]
 
 
@@ -148,6 +150,11 @@ class Transaction:
             [(session, ask.ask_id, ask.status == "requested", ask.requested_at, encode(ask)) for ask in append.asks],
         )
         await self._many(_SNAPSHOT, [(session, taken.sequence, encode(taken)) for taken in append.snapshots])
+        await self.add_jobs(append.jobs)
+
+    async def add_jobs(self, jobs: Iterable[NewJob]) -> None:
+        """What is to be done, as far as no job with the same key is there."""
+        await self._many(_JOB, [(job.key, job.kind, job.body, job.after) for job in jobs])
 
     async def _outline(self, appends: list[tuple[Append, int, bytes]]) -> None:
         rows: Mapping[str, _Rows] = {_ITEM: [], _ARTIFACT: [], _LINE: []}

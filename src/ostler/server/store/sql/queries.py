@@ -1,6 +1,5 @@
 """Everything that is read of sessions, and of the store itself."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -141,17 +140,6 @@ def ended_with_workspace(statuses: Iterable[str]) -> Query[list[SessionRecord]]:
     query = f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE workspace IS NOT NULL AND status IN {_marks(wanted)}"  # noqa: S608  fixed columns
     rows = yield from rows_of(query, *wanted)
     return [_record(row) for row in rows]
-
-
-def uncalled_webhooks(statuses: Iterable[str]) -> Query[list[tuple[SessionRecord, frozenset[int]]]]:
-    """The sessions with one of these statuses whose webhooks were not all called, and which those are."""
-    numbers: defaultdict[str, set[int]] = defaultdict(set)
-    for session, number in (yield from rows_of("SELECT session, number FROM webhooks")):
-        numbers[session].add(number)
-    wanted = set(statuses)
-    query = f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE id IN (SELECT session FROM webhooks) ORDER BY id"  # noqa: S608  fixed columns
-    records = [_record(row) for row in (yield from rows_of(query))]
-    return [(record, frozenset(numbers[record.id])) for record in records if record.status in wanted]
 
 
 def find_response(scope: str, key: str) -> Query[StoredResponse | None]:

@@ -140,6 +140,45 @@ INSERT INTO owners SELECT id, '', 0 FROM sessions;
 INSERT INTO counters VALUES ('epoch', 0);
 """
 
+# Durable work: a row until it is done. Webhooks that nobody called yet become such work; those of sessions that are not
+# over need no row before their end.
+_JOBS = """
+CREATE TABLE jobs (
+    key TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    body BLOB NOT NULL,
+    due REAL NOT NULL,
+    since REAL NOT NULL,
+    tries INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    until REAL NOT NULL
+) WITHOUT ROWID;
+INSERT INTO jobs SELECT
+    'webhook-' || id || '-' || number, 'webhook',
+    CAST(json_object('project', project, 'session', id) AS BLOB),
+    0, CAST(strftime('%s', 'now') AS REAL), 0, '', 0
+FROM webhooks JOIN sessions ON id = session WHERE status IN ('stopped', 'completed', 'failed', 'cancelled');
+DROP TABLE webhooks;
+"""
+_JOBS_POSTGRES = """
+CREATE TABLE jobs (
+    key TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    body BYTEA NOT NULL,
+    due DOUBLE PRECISION NOT NULL,
+    since DOUBLE PRECISION NOT NULL,
+    tries BIGINT NOT NULL,
+    owner TEXT NOT NULL,
+    until DOUBLE PRECISION NOT NULL
+);
+INSERT INTO jobs SELECT
+    'webhook-' || id || '-' || number, 'webhook',
+    convert_to(json_build_object('project', project, 'session', id)::text, 'UTF8'),
+    0, extract(epoch FROM clock_timestamp()), 0, '', 0
+FROM webhooks JOIN sessions ON id = session WHERE status IN ('stopped', 'completed', 'failed', 'cancelled');
+DROP TABLE webhooks;
+"""
+
 # PostgreSQL begins with the seventh: what six migrations made of the first, and columns for what SQLite takes out of
 # JSON. A position is the number of a transaction and the place of an event in it (postgres/dialect.py): there is no
 # counter that every append would have to wait for.
@@ -294,6 +333,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(_PACKING),
     Migration(_OWNERS, _POSTGRES),
     Migration(_RUNNER_KEYS, _RUNNER_KEYS),
+    Migration(_JOBS, _JOBS_POSTGRES),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

@@ -81,5 +81,4 @@ class SqlReads(_Verbs):
     workspaces_in_use = _reads(queries.workspaces_in_use)
     count_by_status = _reads(queries.count_by_status)
     count_by_project = _reads_in_dialect(queries.count_by_project)
-    uncalled_webhooks = _reads(queries.uncalled_webhooks)
     find_response = _reads(queries.find_response)

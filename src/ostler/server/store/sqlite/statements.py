@@ -15,12 +15,13 @@ from ostler.server.store.records import (
     Append,
     AppendResult,
     Done,
+    NewJob,
     NewSession,
     SessionSpec,
     StoredResponse,
     encode,
 )
-from ostler.server.store.sqlite import outline
+from ostler.server.store.sqlite import jobs, outline
 from ostler.server.store.sqlite.ledger import Ledger
 
 _CLEARED_ROWS = 32
@@ -66,21 +67,12 @@ def create_session(ledger: Ledger, new: NewSession, first: Append, owner: str) -
     except sqlite3.IntegrityError:
         raise KeyTaken(new.key) from None
     ledger.execute("INSERT INTO owners VALUES (?, ?, ?)", (new.id, owner, first.epoch))
-    webhooks = new.spec.task.webhooks if new.spec.task is not None else ()
-    rows = [(new.id, number) for number in range(len(webhooks))]
-    ledger.executemany("INSERT INTO webhooks VALUES (?, ?)", rows)
     return append_burst(ledger, first)
 
 
 def take(ledger: Ledger, owner: str, session_id: str, epoch: int) -> int | None:
     """Give a session to an owner if it is had in this epoch."""
     return claim(ledger, owner, [session_id]) if ledger.epoch_of(session_id) == epoch else None
-
-
-def forget_webhook(ledger: Ledger, session_id: str, epoch: int, number: int) -> None:
-    """A webhook was called, or never will be."""
-    if ledger.epoch_of(session_id) == epoch:
-        ledger.execute("DELETE FROM webhooks WHERE session = ? AND number = ?", (session_id, number))
 
 
 def update_spec(ledger: Ledger, session_id: str, epoch: int, spec: SessionSpec) -> None:
@@ -111,6 +103,7 @@ def append_burst(ledger: Ledger, append: Append) -> AppendResult:
     _upsert_projections(ledger, append)
     if append.done is not None:
         _insert_done(ledger, append.done)
+    jobs.add(ledger, *append.jobs)
     return AppendResult(position, size + sum(len(stored_body(mark)) for mark in append.marks))
 
 
@@ -155,7 +148,9 @@ def _insert_done(connection: sqlite3.Connection, done: Done) -> None:
     remember_response(connection, DONE, done.claim, response)
 
 
-def delete_session(ledger: Ledger, session_id: str, epoch: int, deleted_at: str) -> None:
+def delete_session(
+    ledger: Ledger, session_id: str, epoch: int, deleted_at: str, new_jobs: Sequence[NewJob] = ()
+) -> None:
     """Remove a session; only its id is remembered. Its events are out of sight, and cleared little by little."""
     if ledger.epoch_of(session_id) not in {epoch, None}:
         raise StaleOwner(session_id)
@@ -164,9 +159,10 @@ def delete_session(ledger: Ledger, session_id: str, epoch: int, deleted_at: str)
         (deleted_at, session_id),
     )
     ledger.forget_epochs()
-    for table in ("owners", "turns", "asks", "snapshots", "webhooks"):
+    for table in ("owners", "turns", "asks", "snapshots"):
         ledger.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))  # noqa: S608  fixed names
     ledger.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+    jobs.add(ledger, *new_jobs)
 
 
 def clear_some_events(connection: sqlite3.Connection, session_id: str) -> bool:

@@ -1,14 +1,15 @@
 """The verbs of the store, each with the statement or query that does it; `store/protocol.py` says what they mean."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
-from ostler.server.store.protocol import Logs, Owners, RunnerKeys
+from ostler.server.store.protocol import Jobs, Logs, Owners, RunnerKeys
+from ostler.server.store.records import Job
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
-from ostler.server.store.sqlite import statements
+from ostler.server.store.sqlite import jobs, statements
 from ostler.server.store.sqlite.database import Database
 from ostler.server.store.sqlite.dialect import SQLITE
 from ostler.server.store.sqlite.ledger import Ledger
@@ -19,16 +20,44 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class _Writing:
+    """Has the database that its verbs write to."""
+
+    _database: Database
+
+
 def _writes(
     work: Callable[Concatenate[Ledger, P], T],
-) -> Callable[Concatenate["SqliteStore", P], "asyncio.Future[T]"]:
-    def verb(self: "SqliteStore", /, *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
+) -> Callable[Concatenate[_Writing, P], "asyncio.Future[T]"]:
+    def verb(self: _Writing, /, *args: P.args, **kwargs: P.kwargs) -> "asyncio.Future[T]":
         return self._database.write(work, *args, **kwargs)
 
     return verb
 
 
-class SqliteStore(SqlReads):
+class SqliteJobs(_Writing):
+    """The durable work in one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    add = _writes(jobs.add)
+    take = _writes(jobs.take)
+    renew = _writes(jobs.renew)
+    release = _writes(jobs.release)
+    retry = _writes(jobs.retry)
+    finish = _writes(jobs.finish)
+
+    async def find(self, key: str) -> Job | None:
+        """One job."""
+        return await self._database.read(lambda: jobs.find(key))
+
+    async def next_due(self, kinds: Sequence[str], *, ahead: bool = False) -> float | None:
+        """Seconds until one can be taken."""
+        return await self._database.read(lambda: jobs.next_due(kinds, ahead=ahead))
+
+
+class SqliteStore(_Writing, SqlReads):
     """One open database."""
 
     schema_version = SCHEMA_VERSION
@@ -39,6 +68,7 @@ class SqliteStore(SqlReads):
         self.logs: Logs = SqlLogs(database, SQLITE)
         self.owners: Owners = SqliteOwners(database)
         self.runner_keys: RunnerKeys = SqliteRunnerKeys(database)
+        self.jobs: Jobs = SqliteJobs(database)
         self.was_cut = database.was_cut
 
     @classmethod
@@ -54,7 +84,6 @@ class SqliteStore(SqlReads):
     update_spec = _writes(statements.update_spec)
     delete_session = _writes(statements.delete_session)
     clear_some_events = _writes(statements.clear_some_events)
-    forget_webhook = _writes(statements.forget_webhook)
     remember_response = _writes(statements.remember_response)
     settled = _writes(statements.nothing)
 
