@@ -30,7 +30,7 @@ from ostler.base.private import close_state
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.runner.execution.limits import Limits
-from ostler.runner.identity import this_machine
+from ostler.runner.identity import durable_id, this_machine
 from ostler.runner.installs.installer import Installer
 from ostler.runner.installs.platforms import this_platform
 from ostler.runner.local import LocalRunner
@@ -60,7 +60,8 @@ from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.directory import SessionLimits
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.pipeline import Pipeline
-from ostler.server.store.opening import open_store
+from ostler.server.store.opening import join_servers, open_store
+from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import Store
 from ostler.server.tasks import webhooks
 from ostler.server.tasks.retention import Keep, Retention
@@ -108,8 +109,10 @@ async def _serve(settings: Settings) -> None:
     engine = EmbeddedEngine(store.jobs, new_id("srv"))
     calls = webhooks.Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
     retention = Retention(workspaces, Keep.reading(settings), SystemClock())
+    peers: Peers | None = None
     try:
-        services = await _assemble(settings, store, runner, workspaces, engine, retention)
+        peers = await join_servers(store, settings, durable_id(settings.state_dir), listener.getsockname()[1])
+        services = await _assemble(settings, store, peers, runner, workspaces, engine, retention)
         await services.sessions.recover()
         await engine.start({webhooks.KIND: calls.work})
         retention.start(services.sessions)
@@ -119,6 +122,8 @@ async def _serve(settings: Settings) -> None:
         await engine.close()
         await _bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner")
         await _bounded(workspaces.close(), _STOP_WORKSPACES_SECONDS, "workspaces")
+        if peers is not None:
+            await peers.close()
         await store.close()
         minder.close()
 
@@ -220,6 +225,7 @@ def host_credentials(environ: Mapping[str, str], home: Path | None) -> dict[str,
 async def _assemble(
     settings: Settings,
     store: Store,
+    peers: Peers | None,
     runner: LocalRunner,
     workspaces: LocalWorkspaces,
     engine: Engine,
@@ -230,7 +236,7 @@ async def _assemble(
     addresses = AddressRules.reading(settings.allowed_addresses)
     sessions = Sessions(
         store=store,
-        owner=(owner := new_id("srv")),
+        owner=(owner := new_id("srv") if peers is None else peers.id),
         epoch=await store.owners.claim(owner),
         runner=runner,
         work=Pipeline(
@@ -242,11 +248,13 @@ async def _assemble(
         limits=SessionLimits.reading(settings),
         default_instructions=settings.default_instructions,
         admission=Admission(allowed_env=settings.allowed_env, addresses=addresses),
+        peers=peers,
     )
     await (runners := Runners(clock)).linked(this_machine(settings.state_dir, "local"), runner, workspaces)
     return Services(
         settings=settings,
         sessions=sessions,
+        peers=peers,
         runner=runner,
         runners=runners,
         workspaces=workspaces,

@@ -5,6 +5,7 @@ import pytest
 from ostler.server.sessions.log.feed import Feed
 from ostler.server.sessions.log.session_log import ProjectFeed
 from ostler.server.sessions.log.tail import frame
+from ostler.server.store.records import Append
 
 
 @pytest.fixture
@@ -51,11 +52,15 @@ def test_nothing_is_kept_for_nobody() -> None:
     assert feed.last == 1
 
 
+def burst(*events: bytes) -> Append:
+    return Append(session_id="ses_a", epoch=1, time="", first=1, events=events, raws=(None,) * len(events), change=None)
+
+
 def test_events_of_another_project_lie_between_those_of_this_one() -> None:
     project = ProjectFeed(Feed(last=10, limit_bytes=1000))
     project.feed.watch()
-    project.publish([b"11", b"12"], 12)
+    project.publish(burst(b"11", b"12"), 12)
     assert project.feed.after(10, 1000) == [frame(11, b"11"), frame(12, b"12")]
-    project.publish([b"15"], 15)
+    project.publish(burst(b"15"), 15)
     assert (project.feed.last, project.feed.after(14, 1000)) == (15, [frame(15, b"15")])
     assert project.feed.after(12, 1000) is None  # what lies between is for the store to say

@@ -2,17 +2,20 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import asyncpg
 import pytest
 
 from ostler.base.errors import DatabaseInUse, SettingsError, StoreUnavailable
+from ostler.server.store.peers import Bell, Member
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.store import PostgresStore
+from ostler.server.store.postgres.tables import PostgresTables
 from ostler.server.store.records import NewSession, StoredResponse
 from tests.databases import Cluster, running_cluster
+from tests.patience import stretched
 from tests.store.writing import NOW, SPEC, Writing, change, created, made, notice, sequences
 
 
@@ -160,6 +163,9 @@ def test_an_address_says_whether_a_pooler_is_between_and_its_secrets_are_not_sho
     assert Address.reading("postgresql://u:s3cret@h:5433/db?pgbouncer=true&sslmode=require&password=s3cret") == Address(
         "postgresql://u:s3cret@h:5433/db?sslmode=require&password=s3cret", "postgresql://u@h:5433/db", True
     )
+    pooled = Address.reading("postgresql://u:s3cret@h:6432/db?pgbouncer=true&direct=h:5432")
+    assert (pooled.for_listening.url, pooled.can_listen) == ("postgresql://u:s3cret@h:5432/db", True)
+    assert not Address.reading("postgresql://h/db?pgbouncer=true").can_listen
     assert Address.reading("postgresql://h/db") == Address("postgresql://h/db", "postgresql://h/db", False)
     assert Address.reading("postgresql://a:1,b:2/db").shown == "postgresql://a:1,b:2/db"
     assert Address.reading("postgresql:///db?host=/run").url == "postgresql:///db?host=%2Frun"
@@ -169,16 +175,88 @@ def test_an_address_says_whether_a_pooler_is_between_and_its_secrets_are_not_sho
         assert "s3cret" not in str(caught.value)
 
 
-async def test_a_database_has_one_server_at_a_time(own_cluster: Cluster, tmp_path: Path) -> None:
+def member(name: str, timeout: float = 60.0) -> Member:
+    return Member(name, f"http://{name}:2468", "1.0", timeout)
+
+
+async def test_servers_share_a_database_and_none_takes_what_another_has(own_cluster: Cluster, tmp_path: Path) -> None:
     url = own_cluster.new_database()
-    store = await PostgresStore.open(url, tmp_path, boot="now")
-    await created(store, "ses_a")
-    other = tmp_path / "other"
-    other.mkdir()
+    stores = [await opened_in(tmp_path / name, url) for name in ("one", "two")]
+    lines = [await store.owners.join(member(name)) for store, name in zip(stores, ("one", "two"), strict=True)]
+    epochs = [await store.owners.claim(name) for store, name in zip(stores, ("one", "two"), strict=True)]
+    session = Writing(stores[0], "ses_a", epochs[0])
+    await session.create()
+    await stores[0].owners.claim("one", ["ses_a"])
+    record = await stores[1].find_session("default", "ses_a")
+    assert record is not None
+    await stores[1].owners.claim("two")
+    assert await stores[1].find_session("default", "ses_a") == record
+    assert record.owner == "one"
     with pytest.raises(DatabaseInUse):
-        await PostgresStore.open(url, other, boot="now")
-    await store.close()
-    await (await PostgresStore.open(url, other, boot="now")).close()
+        await PostgresTables.open(url)
+    for line, store in zip(lines, stores, strict=True):
+        assert line is not None
+        await line.close()
+        await store.close()
+    await (await PostgresTables.open(url)).close()
+
+
+async def test_what_a_server_had_that_nobody_knows_is_claimed_by_the_next(store: PostgresStore) -> None:
+    await created(store, "ses_a")
+    line = await store.owners.join(member("next"))
+    epoch = await store.owners.claim("next")
+    record = await store.find_session("default", "ses_a")
+    assert record is not None
+    assert (record.owner, record.epoch) == ("next", epoch)
+    assert line is not None
+    await line.close()
+
+
+async def test_a_server_is_lost_when_its_beat_stands_still_while_it_is_watched(
+    own_cluster: Cluster, tmp_path: Path
+) -> None:
+    url = own_cluster.new_database()
+    stores = [await opened_in(tmp_path / name, url) for name in ("one", "two")]
+    one = await stores[0].owners.join(member("one", 1.0))
+    two = await stores[1].owners.join(member("two", 1.0))
+    assert one is not None
+    assert two is not None
+    assert one.secret == two.secret
+    await eventually(lambda: one.address_of("two") == "http://two:2468")
+    assert not one.is_lost("two")
+    await asyncio.to_thread(own_cluster.stop)  # nobody can be seen, and nobody is lost
+    await asyncio.sleep(2.0)
+    assert not one.is_lost("two")
+    await asyncio.to_thread(own_cluster.start)
+    heard: list[Bell | None] = []
+    two.listen(heard.append)
+    bell = Bell("ses_a", 3, 7, 1, "default")
+
+    def arrived() -> bool:
+        one.ring(bell)
+        return bell in heard
+
+    await eventually(arrived)
+    assert None in heard
+    assert not one.is_lost("two")
+    two._task.cancel()  # type: ignore[attr-defined]  # as if it hung
+    await eventually(lambda: one.is_lost("two"))
+    assert one.is_lost("never was")
+    await two.close()
+    await one.close()
+    for store in stores:
+        await store.close()
+
+
+async def opened_in(folder: Path, url: str) -> PostgresStore:
+    folder.mkdir()
+    return await PostgresStore.open(url, folder, boot="now")
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(stretched(60)):
+        while not condition():
+            await asyncio.sleep(0.05)
 
 
 async def test_connections_that_are_cut_all_the_time_lose_and_double_nothing(

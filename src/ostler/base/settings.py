@@ -17,6 +17,7 @@ from ostler.wire.sessions import MOST_INSTRUCTIONS
 from ostler.wire.workspaces import SnapshotProvider
 
 ENV_PREFIX = "OSTLER_"
+_ADVERTISED = re.compile(r"https?://[^/?#@\s]+/?")
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -125,6 +126,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "PostgreSQL database to use instead of a file in the state folder: postgresql://user:password@host/name."
         ),
     ] = None
+    advertise: Annotated[
+        str | None,
+        _about(
+            "Where other servers of the same PostgreSQL database reach this one, such as http://10.0.0.1:2468; "
+            "by default the address it listens on."
+        ),
+    ] = None
+    server_timeout_seconds: Annotated[
+        float,
+        Meta(ge=1, description="Another server of the same database counts as lost after this time without a beat."),
+    ] = 15.0
     database_sync: Annotated[
         Literal["full", "normal"], _about("`full` survives a power cut; `normal` may lose the last moments.")
     ] = "full"
@@ -342,6 +354,9 @@ def _check_addresses(settings: Settings) -> None:
     if settings.database is not None and not settings.database.startswith(("postgresql://", "postgres://")):
         reason = "must be the address of a PostgreSQL database: postgresql://user:password@host/name."
         raise SettingsError(name="database", value="***", reason=reason)
+    if settings.advertise is not None and not _ADVERTISED.fullmatch(settings.advertise):
+        reason = "must be where other servers reach this one: http://host:port, without a path."
+        raise SettingsError(name="advertise", value=settings.advertise, reason=reason)
     AddressRules.reading(settings.allowed_addresses)
     try:
         signing.key(settings.webhook_secret)

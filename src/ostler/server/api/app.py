@@ -19,6 +19,7 @@ from ostler.server.api import openapi, problems
 from ostler.server.api.edge.asgi import App
 from ostler.server.api.edge.gate import Gate
 from ostler.server.api.edge.idempotency import Idempotency
+from ostler.server.api.edge.relay import Relay
 from ostler.server.api.requests import TolerantRequest
 from ostler.server.api.routes import (
     acp,
@@ -82,9 +83,11 @@ def build_openapi() -> dict[str, Any]:
 
 def build_app(services: Services) -> App:
     """The application for a running server."""
-    inner = Streams(cast(App, _litestar(services)), services)
+    inner: App = Streams(cast(App, _litestar(services)), services)
+    if services.peers is not None:
+        inner = Relay(inner, services.peers)
     posts = Idempotency(inner, services.sessions.store)
-    return Gate(Ui(inner), posts, services.settings, services.counters)
+    return Gate(Ui(inner), posts, services.settings, services.counters, services.peers)
 
 
 class _Application(Litestar):

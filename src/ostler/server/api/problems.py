@@ -18,16 +18,20 @@ from ostler.base.errors import (
     OstlerError,
     StoreUnavailable,
 )
+from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.api.edge.asgi import Receive, Scope, Send
 from ostler.server.api.validation import faults_of, spelled
 from ostler.server.auth.actor import refusal_of
 from ostler.server.dialects.ai_sdk.bodies import Status, TurnResponse
+from ostler.server.store.errors import StaleOwner
 from ostler.wire.problems import Problem
 
 log = Log(__name__)
 _LINGER_SECONDS = 2.0
+LEFT = "ostler.elsewhere"
+"""Where in the scope it is left that another server has the session, if somebody looks there."""
 PROBLEM_JSON = "application/problem+json"
 _DETAIL_FIELDS = ("exit_code", "signal", "stderr", "outcome")
 _BODY = "data"
@@ -100,8 +104,26 @@ async def _read_to_end(receive: Receive) -> None:
         pass
 
 
+class _Left(Response[bytes]):
+    """No answer: what was found is left for whoever passes the request on."""
+
+    def __init__(self, error: OstlerError) -> None:
+        super().__init__(b"")
+        self._error = error
+
+    def to_asgi_response(self, *_: Any, **__: Any) -> Any:
+        """Litestar asks for the ASGI application of a response."""
+        return self._leave_in_scope
+
+    async def _leave_in_scope(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del receive, send
+        scope[LEFT] = self._error
+
+
 def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Litestar's one exception handler."""
+    if LEFT in request.scope and isinstance(error, OwnedElsewhere | StaleOwner):
+        return _Left(error)
     ours = _ours(request, error)
     media_type, body = error_body(ours, request.url.path)
     headers = problem_headers(ours)

@@ -10,6 +10,7 @@ from ostler.link.workspaces import Workspaces
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.service import Sessions
+from ostler.server.store.peers import Peers
 from ostler.server.tasks.uploads import Uploads
 
 
@@ -24,6 +25,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     uploads: Uploads
     clock: Clock
     counters: "Counters"
+    peers: Peers | None = None
+    """The other servers of the same store, if there can be any."""
     background: Background
     """What requests began and nobody waits for."""
 

@@ -10,17 +10,20 @@ import msgspec
 
 from ostler.base.clock import Clock
 from ostler.base.errors import SessionNotFound
+from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.logs import Log
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.link.protocol import Runner
 from ostler.server.sessions.attachments import Attachments
+from ostler.server.sessions.elsewhere import Elsewhere, Following
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.reading import Reading
 from ostler.server.sessions.log.session_log import ProjectFeeds, SessionLog
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.tail import Tail
 from ostler.server.sessions.work.pipeline import Pipeline
+from ostler.server.store.peers import Bell, Peers
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import Append, NewSession, SessionFilter, SessionRecord
 from ostler.wire.events import TurnEnded
@@ -64,11 +67,13 @@ class Directory(Reading):
         attachments: Attachments,
         limits: SessionLimits,
         last_position: int,
+        peers: Peers | None = None,
     ) -> None:
         super().__init__(store)
         self.attachments = attachments
         self.background = Background(log, "sessions.task_failed")
-        self._project_feeds = ProjectFeeds(last=last_position, limit_bytes=limits.buffer_bytes)
+        ring = peers.ring if peers is not None else None
+        self._project_feeds = ProjectFeeds(last=last_position, limit_bytes=limits.buffer_bytes, ring=ring)
         self._owner = owner
         self._epoch = epoch
         self._runner = runner
@@ -79,6 +84,27 @@ class Directory(Reading):
         self._live: dict[str, LiveSession] = {}
         self._unused: set[str] = set()
         self._is_leaving = False
+        self._peers = peers
+        self._elsewhere = Elsewhere(self, self._project_feeds, self.background)
+        if peers is not None:
+            self._elsewhere.start()
+            peers.listen(self._heard)
+
+    def is_ours(self, record: SessionRecord) -> bool:
+        """Whether this server has a session; one that is alone has all."""
+        return self._peers is None or record.owner == self._owner
+
+    def _heard(self, bell: Bell | None) -> None:
+        if bell is not None and (live := self._live.get(bell.session)) is not None and bell.epoch > live.record.epoch:
+            self._lose(bell.session)
+        self._elsewhere.heard(bell)
+
+    def _lose(self, session_id: str) -> None:
+        """Another server has a session since; what is under way here ends, and readers begin anew."""
+        if (live := self._live.pop(session_id, None)) is not None:
+            log.warning("session.lost", session_id=session_id)
+            live.lifecycle.leave()
+            live.log.feed.close()
 
     async def find(self, project: str, id_or_key: str) -> SessionRecord:
         """The row of a session, by id or key."""
@@ -94,7 +120,16 @@ class Directory(Reading):
             return leases.hold(known)
         async with self._steady():
             record = await self.find(project, id_or_key)
+            if not self.is_ours(record):
+                raise OwnedElsewhere(session=record.id, owner=record.owner)
             return leases.hold(self._live.get(record.id) or self.load(record))
+
+    async def followed(self, project: str, id_or_key: str) -> "LiveSession | Following":
+        """A session whose log is read along, whoever has it; it is there as long as the `Leases` of whoever asks."""
+        try:
+            return await self.live(project, id_or_key)
+        except OwnedElsewhere:
+            return Leases.current().hold(self._elsewhere.follow(await self.find(project, id_or_key)))
 
     @asynccontextmanager
     async def _steady(self) -> AsyncIterator[None]:
@@ -134,6 +169,7 @@ class Directory(Reading):
         )
         if self._is_leaving:
             live.lifecycle.leave()
+        live.log.lost = functools.partial(self._lose, record.id)
         self._live[record.id] = live
         return live
 
@@ -162,8 +198,10 @@ class Directory(Reading):
             most_bytes=self._limits.max_log_bytes,
         )
 
-    def project_tail(self, project: str) -> Tail:
+    async def project_tail(self, project: str) -> Tail:
         """The end of the log of all sessions of a project."""
+        if self._peers is not None:
+            self._project_feeds.notice_all(await self.store.logs.last_position())
         source = functools.partial(self.project_events, project)
         return Tail(self._project_feeds.of(project).feed, source, self.store.logs.settled_position)
 
@@ -200,6 +238,8 @@ class Directory(Reading):
         async with self._steady():  # or a row that was read before would bring it back
             await self.store.delete_session(live.id, live.record.epoch, self._clock.now(), live.jobs_of_deletion())
             self._live.pop(live.id, None)
+        if self._peers is not None:
+            self._peers.ring(Bell(live.id, 0, 0, live.record.epoch, live.record.project))
 
     def at_work(self) -> dict[str, str]:
         """What to call each session with a turn under way, by id."""
@@ -223,6 +263,7 @@ class Directory(Reading):
         for live in list(self._live.values()):
             live.log.feed.close()
         self._project_feeds.close()
+        self._elsewhere.close()
 
     async def aclose(self, *, seconds: float) -> None:
         """End what still runs in the background; another server goes on with it."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
@@ -96,13 +96,26 @@ class LiveSession(SessionCore):
             await self.agent.connection.interrupt()
 
 
+class Held(Protocol):
+    """What stays in memory while somebody uses it."""
+
+    def hold(self) -> None:
+        """Somebody uses it."""
+
+    def release(self) -> None:
+        """Somebody does not any longer."""
+
+
+H = TypeVar("H", bound=Held)
+
+
 class Leases:
     """The sessions that a request uses, or a piece of work beside requests: they stay in memory until its end."""
 
     __slots__ = ("_before", "_held", "_is_over")
 
     def __init__(self) -> None:
-        self._held: list[LiveSession] = []
+        self._held: list[Held] = []
         self._is_over = False
 
     def __enter__(self) -> Self:
@@ -124,7 +137,7 @@ class Leases:
             raise RuntimeError("Whoever asks for a session says with `Leases` for how long.")
         return leases
 
-    def hold(self, live: LiveSession) -> LiveSession:
+    def hold(self, live: H) -> H:
         """Use a session from now on."""
         if live not in self._held:
             live.hold()

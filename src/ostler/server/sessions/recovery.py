@@ -40,7 +40,8 @@ class Recovery:
         def is_wanted(session_id: str, state: bytes) -> bool:
             return session_id in surviving or _needs_recovery(_state.decode(state))
 
-        wanted = await self._directory.store.unfinished_sessions(TERMINAL, is_wanted)
+        unfinished = await self._directory.store.unfinished_sessions(TERMINAL, is_wanted)
+        wanted = [record for record in unfinished if self._directory.is_ours(record)]
         with Leases() as leases:
             lives = [leases.hold(self._directory.load(record)) for record in wanted]
             await asyncio.gather(*(self._recover(live, surviving.pop(live.id, None)) for live in lives))

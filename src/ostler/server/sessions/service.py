@@ -30,6 +30,7 @@ from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.claims import next_claim
 from ostler.server.store.errors import KeyTaken
+from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import DONE, Done, NewSession, SessionRecord
 from ostler.wire.parts import PromptPart
@@ -64,6 +65,7 @@ class Sessions(Directory):
         last_position: int,
         admission: Admission,
         default_instructions: str = "",
+        peers: Peers | None = None,
     ) -> None:
         super().__init__(
             store=store,
@@ -75,6 +77,7 @@ class Sessions(Directory):
             attachments=attachments,
             limits=limits,
             last_position=last_position,
+            peers=peers,
         )
         self._clearing = Clearing(store, self.background)
         self._default_instructions = default_instructions

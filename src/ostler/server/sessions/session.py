@@ -17,6 +17,7 @@ from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.tail import Tail
 from ostler.server.sessions.settings import settings_now
+from ostler.server.store.errors import StaleOwner
 from ostler.server.store.records import Done, NewJob, Progress, SessionRecord, SessionSpec
 from ostler.wire.events import PermissionMode
 from ostler.wire.running import Draft
@@ -164,6 +165,8 @@ class SessionCore:
         while True:
             try:
                 await self.log.append(events, progress, done)
+            except StaleOwner:  # whoever has it now goes on with it
+                raise
             except StoreUnavailable as error:
                 log.error("session.append_failed", session_id=self.id, reason=str(error))
                 await asyncio.sleep(next(pauses))

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from ostler.server.store.peers import Member, Peers
 from ostler.server.store.records import (
     Append,
     AppendResult,
@@ -45,6 +46,10 @@ class Logs(Protocol):
 
     async def settled_position(self) -> int:
         """The last position at or before which no event will be added any more; all others may still be written."""
+        ...
+
+    async def last_sequences(self, session_ids: Sequence[str]) -> dict[str, int]:
+        """The sequence of the newest event of each of these sessions that is there."""
         ...
 
     async def size(self, session_id: str) -> int:
@@ -158,6 +163,10 @@ class Jobs(Protocol):
 
 class Owners(Protocol):
     """Which server has a session, and in which epoch."""
+
+    async def join(self, member: Member) -> Peers | None:
+        """Be one of the servers of this store; None if it never has more than one."""
+        ...
 
     async def claim(self, owner: str, session_ids: Sequence[str] | None = None) -> int:
         """Have these sessions from now on, or all that no other server has; returns the epoch to append with.

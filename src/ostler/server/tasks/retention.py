@@ -110,7 +110,7 @@ class Retention:
     async def _sweep(self, sessions: Sessions) -> None:
         if self._keep == Keep():
             return
-        records = await sessions.store.ended_with_workspace(TERMINAL)
+        records = filter(sessions.is_ours, await sessions.store.ended_with_workspace(TERMINAL))
         found = []
         for record in records:
             state = sessions.state_of(record)[0]

@@ -19,6 +19,7 @@ from ostler.base.failpoints import failpoint
 from ostler.base.settings import Settings
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.edge.cors import Cors
+from ostler.server.api.edge.relay import admitted
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.edge.wrong_tokens import WrongTokens
 from ostler.server.api.problems import error_body, refuse
@@ -26,6 +27,7 @@ from ostler.server.api.services import Counters
 from ostler.server.api.ui import wanted_file
 from ostler.server.auth.actor import LOCAL, TOKEN, Actor, identify
 from ostler.server.sessions.acting import act_for
+from ostler.server.store.peers import Peers
 from ostler.server.store.traces import begin_trace
 
 _ONCE = frozenset({b"host", b"origin", b"authorization"})
@@ -45,11 +47,14 @@ _SLOWEST_UPLOAD = 64 * 1024
 class Gate:
     """ASGI application around the API; refuses early and in one shape."""
 
-    def __init__(self, app: App, posts: App, settings: Settings, counters: Counters) -> None:
+    def __init__(
+        self, app: App, posts: App, settings: Settings, counters: Counters, peers: Peers | None = None
+    ) -> None:
         self._app = app
         self._posts = posts
         self._settings = settings
         self._counters = counters
+        self._peers = peers
         self._cors = Cors(settings)
         self._token = (settings.effective_token() or "").encode()
         self._wrong_tokens = WrongTokens(settings.max_wrong_tokens)
@@ -88,6 +93,8 @@ class Gate:
     async def _refusal(self, scope: Scope) -> OstlerError | None:
         try:
             headers = _headers(scope)
+            if self._is_relayed(scope, headers):
+                return None
             self._check_sender(scope, headers)
             if not self._is_preflight(scope):
                 await self._identify(scope, headers)
@@ -95,6 +102,17 @@ class Gate:
         except OstlerError as error:
             return error
         return None
+
+    def _is_relayed(self, scope: Scope, headers: dict[bytes, str]) -> bool:
+        """Whether another server of ours has passed the request on, and has looked at it as we would."""
+        actor = admitted(scope, headers, self._peers.secret) if self._peers is not None else None
+        if actor is None:
+            return False
+        if self._counters.stopping:
+            raise Stopping
+        identify(scope, actor)
+        act_for(actor.id)
+        return True
 
     def _is_preflight(self, scope: Scope) -> bool:
         if scope["method"] != "OPTIONS" or not _header(scope, b"access-control-request-method"):

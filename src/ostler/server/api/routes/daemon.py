@@ -32,6 +32,7 @@ from ostler.server.dialects.daemon.bodies import (
 from ostler.server.dialects.daemon.projection import DaemonStream, daemon_page
 from ostler.server.dialects.following import Rendering
 from ostler.server.dialects.turns import PromptTurn
+from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.tail import Follower
 from ostler.server.store.records import SessionFilter
@@ -171,7 +172,7 @@ async def send_and_stream(
 
 def _stream(
     services: Services,
-    live: LiveSession,
+    live: LiveSession | Following,
     *,
     offset: int,
     raw: bool,
@@ -225,7 +226,7 @@ async def stream_events(
     include_raw: DaemonIncludeRaw = False,
 ) -> Response[Any]:
     """Every event after the offset, then live ones."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.followed(project, session)
     return _stream(services, live, offset=resume_from(request, offset), raw=include_raw)
 
 

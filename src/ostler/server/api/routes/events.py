@@ -20,6 +20,7 @@ from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.flat.projection import log_line_of
 from ostler.server.dialects.following import Rendering
 from ostler.server.dialects.turns import PromptTurn
+from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.tail import Follower, frame
 from ostler.server.store.records import StoredEvent
@@ -52,7 +53,7 @@ def resume_from(request: Request[Any, Any, Any], offset: int) -> int:
 
 def session_stream(
     services: Services,
-    live: LiveSession,
+    live: LiveSession | Following,
     *,
     offset: int,
     raw: bool = False,
@@ -113,7 +114,7 @@ async def list_events(
     keep = types_filter(types)
     projection = find_format(form, alone=not (keep or fold or include_raw))
     if stream or wants_stream(request):
-        live = await services.sessions.live(project, session)
+        live = await services.sessions.followed(project, session)
         start = resume_from(request, offset)
         if projection is not None:
             return await projected_stream(services, live, projection, offset=start)
@@ -166,7 +167,7 @@ async def stream_events(
     """Every event after the offset, then live ones as they become durable."""
     keep = types_filter(types)
     projection = find_format(form, alone=not (keep or include_raw))
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.followed(project, session)
     start = resume_from(request, offset)
     if projection is not None:
         return await projected_stream(services, live, projection, offset=start)
@@ -197,12 +198,12 @@ async def project_events(
     """Events of all sessions in the order they became durable; a stream without offset starts now."""
     keep = types_filter(types)
     is_flat = wants_flat(form, alone=keep is None)
-    tail = services.sessions.project_tail(project)
+    tail = await services.sessions.project_tail(project)
     if not stream and not wants_stream(request):
         found = await services.sessions.project_events(project, offset or 0, limit, max_bytes=PAGE_BYTES)
         shown = [line for event in found if (line := flat_line(event.body)) is not None] if is_flat else None
         return _page(found, tail.last, offset=offset or 0, keep=keep, shown=shown)
-    start = resume_from(request, tail.last if offset is None else offset)
+    start = resume_from(request, await tail.now() if offset is None else offset)
     heartbeat = services.settings.heartbeat_seconds
     show = flat_line if is_flat else only(keep)
     cursor = Cursor(tail, offset=start, heartbeat=heartbeat, show=show)

@@ -178,8 +178,8 @@ async def archive_files(
 @get("/sessions/{session:str}/artifacts", operation_id="files.artifacts", tags=_TAGS, role="viewer")
 async def list_artifacts(session: str, services: Services, project: str) -> ArtifactList:
     """The files that the agent wrote or edited with its tools."""
-    record = await services.sessions.find(project, session)
-    return await artifacts_of(services.sessions, services.workspaces, record)
+    live = await services.sessions.live(project, session)
+    return await artifacts_of(services.sessions, services.workspaces, live.record)
 
 
 HANDLERS = (

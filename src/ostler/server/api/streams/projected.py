@@ -20,6 +20,7 @@ from ostler.server.dialects import PROJECTIONS
 from ostler.server.dialects.conversation import LeftBehind, left_behind
 from ostler.server.dialects.following import Rendering, turn_boundary
 from ostler.server.dialects.formats import Format, Subject, subject_of
+from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.tail import Follower
 from ostler.server.store.records import SessionRecord, StoredEvent
@@ -77,7 +78,9 @@ class _ProjectedLog:
             yield b"id: %d\ndata: %b\n\n" % (stored.number, message)
 
 
-async def projected_stream(services: Services, live: LiveSession, found: Format, *, offset: int) -> EventStream:
+async def projected_stream(
+    services: Services, live: LiveSession | Following, found: Format, *, offset: int
+) -> EventStream:
     """A stream of what comes from the events after the offset."""
     log, start = await _opened(services, live.record, found, offset)
     follower = Follower(live.tail, offset=start)

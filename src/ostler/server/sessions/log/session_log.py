@@ -16,6 +16,7 @@ from ostler.server.sessions.log.tail import frame
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.packing import pack
+from ostler.server.store.peers import Bell
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import Append, AppendResult, Done, NewJob, Progress, StateChange
 from ostler.wire.events import EVENTS, Event
@@ -37,8 +38,9 @@ class ProjectFeed:
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
 
-    def publish(self, events: Sequence[bytes], last_position: int) -> None:
+    def publish(self, append: Append, last_position: int) -> None:
         """Add committed events of one session."""
+        events = append.events
         if not self.feed.watchers:
             self.feed.skip(last_position)
             return
@@ -48,19 +50,56 @@ class ProjectFeed:
         self.feed.publish([frame(number, event) for number, event in enumerate(events, first)])
 
 
-class ProjectFeeds:
-    """The live ends of all projects."""
+class SharedProjectFeed(ProjectFeed):
+    """The same where other servers write too: what they hold up is not passed by, so readers go by the store."""
 
-    def __init__(self, *, last: int, limit_bytes: int) -> None:
+    def __init__(self, feed: Feed, project: str, ring: Callable[[Bell], object]) -> None:
+        super().__init__(feed)
+        self._project = project
+        self._ring = ring
+
+    def publish(self, append: Append, last_position: int) -> None:
+        """Let everybody know, here and elsewhere."""
+        self.notice(last_position)
+        self._ring(Bell(append.session_id, append.last, last_position, append.epoch, self._project))
+
+    def notice(self, position: int) -> None:
+        """There may be events up to here."""
+        if position > self.feed.last:
+            self.feed.skip(position)
+
+
+class ProjectFeeds:
+    """The live ends of all projects; `ring` tells other servers of the same store, if there are any."""
+
+    def __init__(self, *, last: int, limit_bytes: int, ring: Callable[[Bell], object] | None = None) -> None:
         self._last = last
         self._limit = limit_bytes
+        self._ring = ring
         self._feeds: dict[str, ProjectFeed] = {}
 
     def of(self, project: str) -> ProjectFeed:
         """The one of this project; a log has it from its beginning, so nothing can come before it is there."""
         if project not in self._feeds:
-            self._feeds[project] = ProjectFeed(Feed(last=self._last, limit_bytes=self._limit))
+            feed = Feed(last=self._last, limit_bytes=self._limit)
+            self._feeds[project] = ProjectFeed(feed) if not self._ring else SharedProjectFeed(feed, project, self._ring)
         return self._feeds[project]
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody follows one of them."""
+        return any(project.feed.watchers for project in self._feeds.values())
+
+    def notice(self, project: str, position: int) -> None:
+        """Another server has written."""
+        if isinstance(found := self._feeds.get(project), SharedProjectFeed):
+            found.notice(position)
+
+    def notice_all(self, position: int) -> None:
+        """Another server may have written, in whatever project."""
+        self._last = max(self._last, position)
+        for project in self._feeds:
+            self.notice(project, position)
 
     def close(self) -> None:
         """Let every stream end."""
@@ -96,6 +135,8 @@ class SessionLog:
         """Called when none is any more."""
         self.jobs_at_end: Callable[[SessionState, int, str], Sequence[NewJob]] | None = None
         """What is to be done once the session is over, by its last event and the time of that; it is stored with it."""
+        self.lost: Callable[[], object] | None = None
+        """Called when another server has the session."""
         self.feed = Feed(last=last, limit_bytes=buffer_bytes)
         self._epoch = epoch
         self._agent = agent
@@ -153,6 +194,8 @@ class SessionLog:
         except StaleOwner:
             if self.is_deleted:
                 raise SessionNotFound(session=self.session_id) from None
+            if self.lost is not None:
+                self.lost()
             raise
         return append.first
 
@@ -229,7 +272,7 @@ class SessionLog:
             self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
         else:
             self.feed.skip(append.last)
-        self._project_feed.publish(append.events, result.position)
+        self._project_feed.publish(append, result.position)
         if self._size is not None:
             self._size += result.size
         failpoint("publish.after")

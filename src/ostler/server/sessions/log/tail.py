@@ -61,6 +61,10 @@ class Tail:
         """The events that follow the offset, as the store has them."""
         return await self._source(offset, _PAGE, raw=raw)
 
+    async def now(self) -> int:
+        """Where a reader begins who wants only what comes: nothing is committed before it any more."""
+        return self._feed.last if self._settled is None else min(self._feed.last, await self._settled())
+
     async def passed(self, offset: int) -> int:
         """Where a reader is who found nothing stored after the offset: those events are gone, or not to be seen yet."""
         if self._settled is None:

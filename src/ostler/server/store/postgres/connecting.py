@@ -1,6 +1,7 @@
 """Connections to PostgreSQL, and which of its errors pass by themselves."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import asyncpg
@@ -17,7 +18,9 @@ _READ_SECONDS = 20
 _TAKE_OVER_SECONDS = 5
 _OLDEST = 13
 _SERVING = 0x05731E5
-"""The lock of whoever writes to a database; any number of ours would do."""
+"""The lock of whoever writes to a database: servers share it, and who moves the database has it alone."""
+_MIGRATING = 0x05731E6
+"""The lock of whoever changes the schema; any number of ours would do."""
 # A PostgreSQL that a dump was restored into counts its transactions anew: ours go on above the positions there are.
 _GO_ON = f"""
 UPDATE counters SET value = value + ahead.transactions FROM (
@@ -31,7 +34,7 @@ class InUse(Exception):
     """Somebody else writes to the database."""
 
     def __str__(self) -> str:
-        return "another server uses the database"
+        return "somebody has the database alone"
 
 
 _LOST = (
@@ -62,13 +65,20 @@ async def connect(address: Address) -> asyncpg.Connection:
     )
 
 
-async def connect_alone(address: Address) -> asyncpg.Connection:
-    """A new connection, of which a database has one at a time; InUse while another is there.
+async def connect_serving(address: Address) -> asyncpg.Connection:
+    """A new connection of a server; InUse while somebody has the database alone."""
+    return await _locked(address, "SELECT pg_try_advisory_lock_shared($1)")
 
-    A pooler does not say whose connection it is, so behind one nobody can be told apart.
-    """
+
+async def connect_alone(address: Address) -> asyncpg.Connection:
+    """A new connection of somebody who needs the database alone; InUse while a server has it."""
+    return await _locked(address, "SELECT pg_try_advisory_lock($1)")
+
+
+async def _locked(address: Address, lock: str) -> asyncpg.Connection:
+    """A pooler does not say whose connection it is, so behind one nobody can be told apart."""
     connection = await connect(address)
-    if not address.is_pooled and not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _SERVING):
+    if not address.is_pooled and not await connection.fetchval(lock, _SERVING):
         connection.terminate()
         raise InUse
     return connection
@@ -93,10 +103,10 @@ def _options(address: Address) -> dict[str, object]:
     return {"server_settings": {"application_name": "ostler", **settings}}  # a host that is gone holds nothing for long
 
 
-async def prepare(address: Address) -> None:
-    """See that a database can be used and that no server does, and bring it to the newest schema."""
+async def prepare(address: Address, *, alone: bool = False) -> None:
+    """See that a database can be used, and bring it to the newest schema; `alone`: and that no server uses it."""
     try:
-        connection = await _sole_connection(address)
+        connection = await _free_connection(address, connect_alone if alone else connect_serving)
     except InUse:
         raise DatabaseInUse(path=address.shown, holder="") from None
     except (*FAILURES, ValueError) as error:
@@ -111,13 +121,15 @@ async def prepare(address: Address) -> None:
         await connection.close()
 
 
-async def _sole_connection(address: Address) -> asyncpg.Connection:
+async def _free_connection(
+    address: Address, connecting: Callable[[Address], Awaitable[asyncpg.Connection]]
+) -> asyncpg.Connection:
     """Whoever was killed a moment ago is not known to be gone yet, and is waited for."""
     for wait in delays(0.1, 1.0, within=_TAKE_OVER_SECONDS):
         with suppress(InUse):
-            return await connect_alone(address)
+            return await connecting(address)
         await asyncio.sleep(wait)
-    return await connect_alone(address)
+    return await connecting(address)
 
 
 async def _migrate(connection: asyncpg.Connection, name: str) -> None:
@@ -126,6 +138,7 @@ async def _migrate(connection: asyncpg.Connection, name: str) -> None:
         reason = f"is PostgreSQL {version.major}; Ostler needs {_OLDEST} or newer."
         raise SettingsError(name="database", value=name, reason=reason)
     async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATING)  # servers may start together
         await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
         found = await connection.fetchval("SELECT version FROM schema_version") or 0
         if found > SCHEMA_VERSION:

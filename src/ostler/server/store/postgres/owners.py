@@ -2,15 +2,25 @@
 
 from collections.abc import Sequence
 
+from ostler.server.store.peers import Member, Peers
 from ostler.server.store.postgres import statements
+from ostler.server.store.postgres.address import Address
+from ostler.server.store.postgres.line import Line
 from ostler.server.store.postgres.writer import Writer
 
 
 class PostgresOwners:
     """Implements Owners."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, address: Address) -> None:
         self._writer = writer
+        self._address = address
+
+    async def join(self, member: Member) -> Peers:
+        """Be one of the servers of this database."""
+        line = Line(self._address, member)
+        await line.open()
+        return line
 
     async def claim(self, owner: str, session_ids: Sequence[str] | None = None) -> int:
         """Have these sessions, or all that no other server has, from now on."""

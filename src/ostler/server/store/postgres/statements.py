@@ -26,7 +26,10 @@ async def claim(transaction: Transaction, owner: str, session_ids: Sequence[str]
     connection = transaction.connection
     epoch: int = await connection.fetchval("SELECT nextval('epochs')")
     if session_ids is None:
-        update = "UPDATE owners SET owner = $1, epoch = $2"
+        update = (
+            "UPDATE owners SET owner = $1, epoch = $2 "
+            "WHERE owner = $1 OR NOT EXISTS (SELECT 1 FROM servers WHERE id = owners.owner)"
+        )
         await connection.execute(update, owner, epoch)
     else:
         update = "UPDATE owners SET owner = $1, epoch = $2 WHERE session = ANY($3)"

@@ -102,13 +102,13 @@ class PostgresStore(_Writing, SqlReads):
 
     schema_version = SCHEMA_VERSION
 
-    def __init__(self, reader: _Reader, writer: Writer, lock: StateLock) -> None:
+    def __init__(self, reader: _Reader, writer: Writer, address: Address, lock: StateLock) -> None:
         super().__init__(reader, POSTGRES)
         self.logs: Logs = SqlLogs(reader, POSTGRES)
         self.jobs: Jobs = PostgresJobs(reader, writer)
         self._connections = reader
         self._writer = writer
-        self.owners: Owners = PostgresOwners(writer)
+        self.owners: Owners = PostgresOwners(writer, address)
         self.runner_keys: RunnerKeys = PostgresRunnerKeys(reader, writer)
         self.was_cut = lock.was_cut
         self._lock = lock
@@ -124,7 +124,7 @@ class PostgresStore(_Writing, SqlReads):
         with undone_by(lock.drop):
             await prepare(address)
             reader = _Reader(await new_pool(address, _READERS))
-        return cls(reader, Writer(address, _WRITE_PATIENCE), lock)
+        return cls(reader, Writer(address, _WRITE_PATIENCE), address, lock)
 
     create_session = _writes(statements.create_session)
     update_spec = _writes(statements.update_spec)

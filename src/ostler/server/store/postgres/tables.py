@@ -30,7 +30,7 @@ class PostgresTables:
     async def open(cls, url: str) -> "PostgresTables":
         """Open it and bring it to the newest schema."""
         address = Address.reading(url)
-        await prepare(address)
+        await prepare(address, alone=True)
         connection = await connect_alone(address)
         transaction = connection.transaction(isolation="repeatable_read")
         await transaction.start()

@@ -13,7 +13,7 @@ from ostler.base.logs import Log
 from ostler.base.retry import delays
 from ostler.server.store.errors import Refused
 from ostler.server.store.postgres.address import Address
-from ostler.server.store.postgres.connecting import FAILURES, connect_alone, passes
+from ostler.server.store.postgres.connecting import FAILURES, connect_serving, passes
 from ostler.server.store.postgres.dialect import EVENT_BITS
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.records import Append
@@ -140,7 +140,7 @@ class Writer:
     async def _attempt(self, group: list[Job]) -> list[Outcome]:
         """Write a group in one transaction; nothing of it is there if this fails, or all of it."""
         if self._connection is None:
-            self._connection = await connect_alone(self._address)
+            self._connection = await connect_serving(self._address)
         connection = self._connection
         whole = connection.transaction()
         await whole.start()

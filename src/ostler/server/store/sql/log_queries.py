@@ -89,6 +89,14 @@ def last_step(session_id: str, start: int) -> Query[int]:
     return row[0] if row else 0
 
 
+def last_sequences(session_ids: Sequence[str]) -> Query[dict[str, int]]:
+    """The sequence of the newest event of each of these sessions that is there."""
+    marks = ",".join("?" for _ in session_ids)
+    query = f"SELECT id, (SELECT MAX(last) FROM chunks WHERE session = sessions.id) FROM sessions WHERE id IN ({marks})"  # noqa: S608  only marks
+    rows = yield from rows_of(query, *session_ids)
+    return {session: last or 0 for session, last in rows}
+
+
 def log_size(session_id: str) -> Query[int]:
     """How many bytes the events of a session take, and what is made of them."""
     tables = ("chunks", "items", "lines", "artifacts")

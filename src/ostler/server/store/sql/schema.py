@@ -316,6 +316,19 @@ CREATE TABLE runner_keys (
 );
 """
 
+# Servers of one database, whose beats they count themselves, and what all of them share.
+_SERVERS = """
+CREATE TABLE servers (
+    id TEXT PRIMARY KEY,
+    address TEXT NOT NULL,
+    version TEXT NOT NULL,
+    beat BIGINT NOT NULL,
+    is_here BOOLEAN NOT NULL
+);
+CREATE TABLE shared (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE INDEX owners_by_owner ON owners (owner);
+"""
+
 
 class Migration(NamedTuple):
     """One step of the schema, as each database is told it; an empty one has nothing to do there."""
@@ -334,6 +347,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(_OWNERS, _POSTGRES),
     Migration(_RUNNER_KEYS, _RUNNER_KEYS),
     Migration(_JOBS, _JOBS_POSTGRES),
+    Migration("", _SERVERS),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

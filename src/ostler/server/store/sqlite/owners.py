@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ostler.base.errors import StoreUnavailable
+from ostler.server.store.peers import Member
 from ostler.server.store.sql.reading import values_of
 from ostler.server.store.sqlite import statements
 from ostler.server.store.sqlite.database import Database
@@ -13,6 +14,9 @@ class SqliteOwners:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def join(self, member: Member) -> None:
+        """There is one server, and nobody to join."""
 
     async def claim(self, owner: str, session_ids: Sequence[str] | None = None) -> int:
         """Have these sessions, or all; on a full disk in the epoch there is, for with our lock nobody makes another."""

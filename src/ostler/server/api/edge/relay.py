@@ -1,0 +1,226 @@
+"""Requests about sessions that another server has are passed on to it, whole, by one hop."""
+
+import asyncio
+import hmac
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from ostler.base.errors import OstlerError
+from ostler.base.errors.servers import OwnedElsewhere, RelayBroken, ServerAway
+from ostler.base.logs import Log
+from ostler.base.retry import delays
+from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
+from ostler.server.api.edge.stream_limit import client_of
+from ostler.server.api.problems import LEFT, refuse
+from ostler.server.auth.actor import Actor
+from ostler.server.store.peers import Peers
+
+if TYPE_CHECKING:
+    import httpx
+
+log = Log(__name__)
+_SECRET, _ACTOR, _CLIENT = b"ostler-relay", b"ostler-relay-actor", b"ostler-relay-client"
+_RELAYED = "ostler.relayed"
+"""In the scope: that a server has passed the request on, which must be the last one to do so."""
+_HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
+    b"upgrade".split()
+)
+_NOT_SENT = _HOP_BY_HOP | {b"host", b"authorization", b"origin", b"expect", _SECRET, _ACTOR, _CLIENT}
+_NOT_ANSWERED = _HOP_BY_HOP | {b"date", b"server"}
+_CONNECT_SECONDS, _WRITE_SECONDS = 3.0, 60.0
+_FIRST_PAUSE, _LONGEST_PAUSE, _TRIES = 0.1, 0.5, 4
+_AWAY_SECONDS = 5
+
+
+class _Unreachable(Exception):
+    """Nobody answered, and nothing was sent."""
+
+
+def admitted(scope: Scope, headers: dict[bytes, str], secret: str) -> Actor | None:
+    """Who asked the server that passed this request on; None if it comes from nobody we trust."""
+    given = headers.get(_SECRET, "")
+    if not given or not hmac.compare_digest(given.encode("latin-1"), secret.encode()):
+        return None
+    scope[_RELAYED] = True
+    scope["client"] = (headers.get(_CLIENT, ""), 0)
+    return msgspec.json.decode(unquote(headers.get(_ACTOR, "")), type=Actor)
+
+
+class Relay:
+    """ASGI application around the API. A handler that finds the session elsewhere leaves that in the scope."""
+
+    def __init__(self, app: App, peers: Peers) -> None:
+        self._app = app
+        self._peers = peers
+        self._client: httpx.AsyncClient | None = None
+        self.hops = 0
+        """How many requests were passed on."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request here, or pass it on; who has a session may change meanwhile."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = _Body(receive)
+        error: OstlerError | None = None
+        for pause in (0.0, *delays(_FIRST_PAUSE, _LONGEST_PAUSE, tries=_TRIES)):
+            await asyncio.sleep(pause)
+            attempt = {**scope, "state": dict(scope.get("state", {})), LEFT: None}
+            await self._app(attempt, body.again(), send)
+            if (left := attempt[LEFT]) is None:
+                return
+            if not isinstance(left, OwnedElsewhere):  # it was lost just now: whoever has it is found by another look
+                error = left
+                continue
+            if scope.get(_RELAYED):
+                error = left
+                break
+            try:
+                await self._pass_on(left, scope, body.again(), send)
+            except _Unreachable:
+                address = self._peers.address_of(left.fields["owner"]) or "unknown"
+                error = ServerAway(session=left.fields["session"], address=address, retry_after=_AWAY_SECONDS)
+            else:
+                return
+        if error is not None:
+            await refuse(scope, send, error)
+
+    async def _pass_on(self, left: OwnedElsewhere, scope: Scope, receive: Receive, send: Send) -> None:
+        owner = left.fields["owner"]
+        address = self._peers.address_of(owner)
+        if address is None or self._peers.is_lost(owner):
+            raise _Unreachable
+        self.hops += 1
+        exchange = _Exchange(self._http(), receive, send)
+        query = scope["query_string"].decode("latin-1")
+        path = scope.get("raw_path", scope["path"].encode()).partition(b"?")[0].decode("latin-1")
+        url = f"{address}{path}?{query}" if query else f"{address}{path}"
+        done = asyncio.create_task(exchange.run(scope["method"], url, self._headers(scope)))
+        gone = asyncio.create_task(exchange.until_client_leaves())
+        try:
+            await asyncio.wait({done, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not done.done():
+                return  # nobody reads the answer any more
+            await done
+        except RelayError as error:
+            log.warning("relay.broken", session_id=left.fields["session"], reason=str(error))
+            if not exchange.has_begun:
+                await refuse(scope, send, RelayBroken(session=left.fields["session"]))
+        finally:
+            for task in (done, gone):
+                task.cancel()
+            await asyncio.wait({done, gone})
+
+    def _headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        actor = quote(msgspec.json.encode(scope["user"]).decode())
+        own = [(_SECRET, self._peers.secret.encode()), (_ACTOR, actor.encode()), (_CLIENT, client_of(scope).encode())]
+        return [(name, value) for name, value in scope["headers"] if name not in _NOT_SENT] + own
+
+    def _http(self) -> "httpx.AsyncClient":
+        if self._client is None:
+            import httpx  # noqa: PLC0415 - it would slow every start
+
+            timeout = httpx.Timeout(None, connect=_CONNECT_SECONDS, write=_WRITE_SECONDS)
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=32)
+            self._client = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False)
+        return self._client
+
+
+class RelayError(Exception):
+    """The other server broke off."""
+
+
+class _Exchange:
+    """One request at another server and its answer, both as they come."""
+
+    def __init__(self, client: "httpx.AsyncClient", receive: Receive, send: Send) -> None:
+        self._client = client
+        self._receive = receive
+        self._send = send
+        self._is_read = asyncio.Event()
+        self.has_begun = False
+
+    async def run(self, method: str, url: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        """Ask, and write the answer."""
+        import httpx  # noqa: PLC0415 - it would slow every start
+
+        has_body = any(name in {b"content-length", b"transfer-encoding"} for name, _ in headers) or method not in {
+            "GET",
+            "HEAD",
+            "DELETE",
+            "OPTIONS",
+        }
+        content = self._content() if has_body else None
+        if content is None:
+            self._is_read.set()
+        request = self._client.build_request(method, url, headers=list(headers), content=content)
+        try:
+            answer = await self._client.send(request, stream=True)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise _Unreachable from error
+        except httpx.HTTPError as error:
+            raise RelayError(type(error).__name__) from error
+        try:
+            await self._answer(answer)
+        except httpx.HTTPError as error:
+            raise RelayError(type(error).__name__) from error
+        finally:
+            await answer.aclose()
+
+    async def _answer(self, answer: "httpx.Response") -> None:
+        headers = [(name.lower(), value) for name, value in answer.headers.raw]
+        shown = [(name, value) for name, value in headers if name not in _NOT_ANSWERED]
+        self.has_begun = True
+        await self._send({"type": "http.response.start", "status": answer.status_code, "headers": shown})
+        async for piece in answer.aiter_raw():
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _content(self) -> AsyncIterator[bytes]:
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise RelayError("the client left")
+            more = message.get("more_body", False)
+            yield message.get("body", b"")
+        self._is_read.set()
+
+    async def until_client_leaves(self) -> None:
+        """Return when nobody waits for the answer."""
+        await self._is_read.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+class _Body:
+    """A request's body, which may have to be read more than once: by us, and by the server it is passed on to."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._read: list[Message] = []
+        self._is_whole = False
+
+    def again(self) -> Receive:
+        """The body from its beginning."""
+        place = 0
+
+        async def receive() -> Any:
+            nonlocal place
+            if place == len(self._read) and not self._is_whole:
+                message = await self._receive()
+                if message["type"] == "http.request":
+                    self._read.append(message)
+                    self._is_whole = not message.get("more_body", False)
+                else:
+                    return message
+            if place < len(self._read):
+                place += 1
+                return self._read[place - 1]
+            return await self._receive()
+
+        return receive

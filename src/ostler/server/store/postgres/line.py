@@ -1,0 +1,202 @@
+"""A server's own connection to PostgreSQL: it beats on it, counts the beats of others, and rings and hears the bell."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import asyncpg
+import msgspec
+
+from ostler.base.errors import StoreUnavailable
+from ostler.base.logs import Log, never_log
+from ostler.base.retry import delays
+from ostler.server.store.peers import Bell, Heard, Member
+from ostler.server.store.postgres.address import Address
+from ostler.server.store.postgres.connecting import FAILURES, connect_serving
+
+log = Log(__name__)
+_CHANNEL = "ostler"
+_FIRST_DELAY, _LONGEST_DELAY = 0.05, 2.0
+_BEATS_PER_TIMEOUT = 5
+_LONGEST_BEAT = 3.0
+_CLOSE_SECONDS = 1.0
+_MOST_BYTES = 7000
+"""Of one notification; PostgreSQL takes 8000."""
+_REGISTER = """
+INSERT INTO servers (id, address, version, beat, is_here) VALUES ($1, $2, $3, 1, TRUE) ON CONFLICT (id) DO UPDATE
+SET address = excluded.address, version = excluded.version, beat = servers.beat + 1, is_here = TRUE
+"""
+_BEAT = "UPDATE servers SET beat = beat + 1, is_here = TRUE WHERE id = $1"
+_SERVERS = "SELECT id, address, beat, is_here FROM servers"
+_LEAVE = "UPDATE servers SET is_here = FALSE WHERE id = $1"
+_SECRET = "INSERT INTO shared VALUES ('relay', $1) ON CONFLICT DO NOTHING"  # noqa: S105  no secret itself
+_bells = msgspec.json.Decoder(list[Bell])
+
+
+class _Seen(NamedTuple):
+    """A server as it was when its beat last changed."""
+
+    address: str
+    beat: int
+    is_here: bool
+    since: float
+    """By our own clock, over a connection that was not cut since."""
+
+
+class Line:
+    """Implements Peers. While its connection is away nobody is lost, and readers look for themselves now and then."""
+
+    def __init__(self, address: Address, member: Member) -> None:
+        self._address = address
+        self._member = member
+        self._heard: Heard = _nobody
+        self._seen: dict[str, _Seen] = {}
+        self._is_counting = False
+        self._looked_at = 0.0
+        self._bells: dict[str, Bell] = {}
+        self._rung = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._connection: asyncpg.Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.secret = ""
+
+    @property
+    def id(self) -> str:
+        """What this server is called."""
+        return self._member.id
+
+    async def open(self) -> None:
+        """Say that this server is there; raises if the database cannot be reached."""
+        try:
+            connection = await self._connected()
+            await connection.execute(_SECRET, secrets.token_urlsafe(32))
+            self.secret = await connection.fetchval("SELECT value FROM shared WHERE name = 'relay'")
+            await self._count(connection)
+        except FAILURES as error:
+            raise StoreUnavailable(reason=str(error) or type(error).__name__) from error
+        never_log(self.secret)
+        self._task = asyncio.create_task(self._run(), name="ostler-line")
+
+    def address_of(self, server: str) -> str | None:
+        """Where a server is reached, if there is such a server."""
+        found = self._seen.get(server)
+        return found.address if found is not None else None
+
+    def is_lost(self, server: str) -> bool:
+        """Whether a server has left, or its beat stood still for long enough while we could see it."""
+        if not self._is_counting:
+            return False
+        found = self._seen.get(server)
+        return found is None or not found.is_here or self._looked_at - found.since >= self._member.timeout
+
+    def listen(self, heard: Heard) -> None:
+        """Who hears the bell from now on."""
+        self._heard = heard
+
+    def ring(self, bell: Bell) -> None:
+        """Let all servers know soon; of one session only the newest."""
+        self._bells[bell.session] = bell
+        self._rung.set()
+
+    async def close(self) -> None:
+        """Leave in order, as far as the database can be reached."""
+        self._closing.set()
+        self._rung.set()
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=_CLOSE_SECONDS)
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        if self._connection is not None:
+            with suppress(*FAILURES):
+                await self._connection.execute(_LEAVE, self.id, timeout=_CLOSE_SECONDS)
+            self._connection.terminate()
+
+    async def _run(self) -> None:
+        waits = delays(_FIRST_DELAY, _LONGEST_DELAY)
+        while not self._closing.is_set():
+            try:
+                connection = self._connection or await self._connected()
+                self._heard(None)  # whatever was rung before we listened
+                waits = delays(_FIRST_DELAY, _LONGEST_DELAY)
+                await self._beat_on(connection)
+            except FAILURES as error:
+                self._drop(error)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), next(waits))
+
+    async def _connected(self) -> asyncpg.Connection:
+        connection = await connect_serving(self._address.for_listening)
+        self._connection = connection
+        if self._address.can_listen:
+            await connection.execute("SET synchronous_commit = off")  # a beat or a bell may be lost
+            await connection.add_listener(_CHANNEL, self._notified)
+        await connection.execute(_REGISTER, self.id, self._member.address, self._member.version)
+        return connection
+
+    def _drop(self, error: BaseException) -> None:
+        if self._is_counting:
+            log.warning("peers.away", reason=str(error) or type(error).__name__)
+        self._is_counting = False  # a beat that we could not see is not a beat that was not there
+        self._bells.clear()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()
+
+    async def _beat_on(self, connection: asyncpg.Connection) -> None:
+        pause = min(_LONGEST_BEAT, self._member.timeout / _BEATS_PER_TIMEOUT)
+        due = time.monotonic()
+        while not self._closing.is_set():
+            if time.monotonic() >= due:
+                await connection.execute(_BEAT, self.id)
+                await self._count(connection)
+                due = time.monotonic() + pause
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._rung.wait(), max(0.0, due - time.monotonic()))
+            await self._send(connection)
+
+    async def _count(self, connection: asyncpg.Connection) -> None:
+        rows, now = await connection.fetch(_SERVERS), time.monotonic()
+        before = self._seen if self._is_counting else {}
+        self._seen = {row[0]: _looked_at(row, before.get(row[0]), now) for row in rows}
+        self._is_counting, self._looked_at = True, now
+
+    async def _send(self, connection: asyncpg.Connection) -> None:
+        self._rung.clear()
+        bells, self._bells = self._bells, {}
+        for payload in _payloads(list(bells.values())):
+            await connection.execute("SELECT pg_notify($1, $2)", _CHANNEL, payload)
+
+    def _notified(self, _: object, __: int, ___: str, payload: object) -> None:
+        with suppress(msgspec.DecodeError):  # of a version that we do not know: the next look finds it
+            for bell in _bells.decode(str(payload)):
+                self._heard(bell)
+
+
+def _nobody(_: Bell | None) -> None:
+    """Nobody listens yet."""
+
+
+def _looked_at(row: asyncpg.Record, before: _Seen | None, now: float) -> _Seen:
+    _, address, beat, is_here = row
+    since = before.since if before is not None and before.beat == beat else now
+    return _Seen(address, beat, is_here, since)
+
+
+def _payloads(bells: Sequence[Bell]) -> Iterator[str]:
+    """As few notifications as hold all of them."""
+    some: list[bytes] = []
+    size = 0
+    for bell in bells:
+        encoded = msgspec.json.encode(bell)
+        if len(encoded) > _MOST_BYTES:
+            continue
+        if size + len(encoded) > _MOST_BYTES:
+            yield f"[{b','.join(some).decode()}]"
+            some, size = [], 0
+        some.append(encoded)
+        size += len(encoded) + 1
+    if some:
+        yield f"[{b','.join(some).decode()}]"

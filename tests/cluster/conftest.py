@@ -1,0 +1,91 @@
+"""Two servers on one PostgreSQL, as real processes; the tests of a file share them."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.databases import Cluster, running_cluster
+from tests.serving import RunningServer, running_server
+
+QUICK = ("--server-timeout-seconds", "2")
+
+
+class Servers:
+    """Servers by name; each has a state folder of its own, and comes back with it."""
+
+    def __init__(self, folder: Path, cluster: Cluster) -> None:
+        self._folder = folder
+        self._running: dict[str, tuple[RunningServer, ExitStack]] = {}
+        self.cluster = cluster
+        self.database = cluster.new_database()
+
+    def start(self, name: str, *args: str) -> RunningServer:
+        """Start one, also one that was there before."""
+        stack = ExitStack()
+        command = ("--database", self.database, *QUICK, *args)
+        server = stack.enter_context(running_server(self._folder / name / "state", *command))
+        self._running[name] = (server, stack)
+        return server
+
+    def kill(self, name: str) -> None:
+        """End one as a power cut would; its agents' keepers live on."""
+        server, stack = self._running.pop(name)
+        server.process.kill()
+        server.process.wait()
+        stack.close()
+
+    def stop(self, name: str) -> None:
+        """End one in order."""
+        self._running.pop(name)[1].close()
+
+    @contextmanager
+    def api(self, name: str) -> Iterator[httpx.Client]:
+        """A client of one of them."""
+        with httpx.Client(base_url=f"{self._running[name][0].url}/api/v1", timeout=120) as client:
+            yield client
+
+    def url(self, name: str) -> str:
+        """Where one of them is."""
+        return self._running[name][0].url
+
+    def close(self) -> None:
+        """End all."""
+        for name in list(self._running):
+            self.stop(name)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A PostgreSQL that the tests of a file may stop."""
+    with tempfile.TemporaryDirectory(prefix="ostler-pg-") as folder, running_cluster(Path(folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def servers(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """Two servers, `a` and `b`."""
+    found = Servers(tmp_path_factory.mktemp("servers"), cluster)
+    try:
+        found.start("a")
+        found.start("b")
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.fixture
+def a(servers: Servers) -> Iterator[httpx.Client]:
+    """A client of the one that has the sessions."""
+    with servers.api("a") as client:
+        yield client
+
+
+@pytest.fixture
+def b(servers: Servers) -> Iterator[httpx.Client]:
+    """A client of the other one."""
+    with servers.api("b") as client:
+        yield client

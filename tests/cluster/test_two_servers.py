@@ -1,0 +1,169 @@
+"""Any of two servers answers any request about a session that one of them has."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+
+from tests.cluster.conftest import Servers
+from tests.server.talk import Event, Talk, said, stream
+from tests.serving import wait_until
+
+
+def at(api: httpx.Client, talk: Talk) -> Talk:
+    """The same session, asked for somewhere else."""
+    other = Talk.__new__(Talk)
+    other.api, other.id, other.created, other.events = api, talk.id, talk.created, []
+    return other
+
+
+@contextmanager
+def following(api: httpx.Client, path: str, **params: Any) -> Iterator[list[Event]]:
+    """What a stream says, as it says it."""
+    events: list[Event] = []
+    opened = threading.Event()
+    client = httpx.Client(base_url=api.base_url, timeout=120)
+
+    def read() -> None:
+        with client.stream("GET", path, params=params) as answer:
+            opened.set()
+            try:
+                for line in answer.iter_lines():
+                    if line.startswith("data: "):
+                        events.append(json.loads(line[6:]))
+            except (httpx.HTTPError, OSError):
+                return
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    assert opened.wait(60)
+    try:
+        yield events
+    finally:
+        client.close()
+
+
+def sequences(events: list[Event]) -> list[int]:
+    return [event["sequence"] for event in events]
+
+
+def test_a_prompt_sent_to_the_other_server_is_done_by_the_one_that_has_the_session(
+    a: httpx.Client, b: httpx.Client
+) -> None:
+    here = Talk(a, title="shared")
+    there = at(b, here)
+    assert said(there.turn("mock: say over there")) == "over there"
+    assert said(here.turn("mock: say and here")) == "over thereand here"
+    there.until_type("turn.ended")
+    assert sequences(there.events) == list(range(1, len(there.events) + 1))
+    assert there.get()["title"] == "shared"
+    assert [found["id"] for found in b.get("/sessions", params={"q": "SHARED"}).json()["items"]] == [here.id]
+    assert len(there.get("/turns")["turns"]) == 2
+
+
+def test_what_happens_at_one_server_is_followed_at_the_other(a: httpx.Client, b: httpx.Client) -> None:
+    talk = Talk(a)
+    with (
+        following(b, f"/sessions/{talk.id}/events/sse") as session,
+        following(b, "/events", stream=1, types="turn.ended") as project,
+    ):
+        talk.turn("mock: stream 50 words 500/s")
+        ended = talk.events[-1]
+        wait_until(lambda: session[-1:] == [ended], what="the session's stream did not get there")
+        wait_until(lambda: ended in project, what="the project's stream did not get there")
+    assert session == talk.events
+
+
+def test_every_change_is_passed_on(a: httpx.Client, b: httpx.Client) -> None:
+    talk = Talk(a)
+    assert b.patch(f"/sessions/{talk.id}", json={"title": "renamed"}).json()["title"] == "renamed"
+    assert a.get(f"/sessions/{talk.id}").json()["title"] == "renamed"
+    there = at(b, talk)
+    there.send("mock: permission delete the old notes\nmock: say done")
+    asked = there.until_type("permission.requested")["data"]["permission_id"]
+    assert [ask["askId"] for ask in b.get("/asks", params={"session": talk.id}).json()["items"]] == [asked]
+    answer = b.post(f"/sessions/{talk.id}/permissions/{asked}/reply", json={"reply": "once"})
+    assert answer.status_code == 200, answer.text
+    there.until_type("turn.ended")
+    there.send("mock: stream 2000 words 50/s")
+    there.until(lambda event: event["type"] == "item.delta")
+    assert b.post(f"/sessions/{talk.id}/interrupt").status_code == 200
+    assert there.until_type("turn.ended")["data"]["outcome"] == "interrupted"
+    assert b.delete(f"/sessions/{talk.id}").status_code == 204
+    assert (a.get(f"/sessions/{talk.id}").status_code, b.get(f"/sessions/{talk.id}").status_code) == (404, 404)
+
+
+def test_the_answer_to_a_prompt_streams_through(a: httpx.Client, b: httpx.Client) -> None:
+    talk = Talk(a)
+    headers = {"accept": "text/event-stream"}
+    body = {"message": "mock: stream 100 words 500/s"}
+    events = []
+    with b.stream("POST", f"/sessions/{talk.id}/messages", json=body, headers=headers) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        assert json.loads(answer.headers["ostler-receipt"])["turnId"]
+        events = [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: ")]
+    assert events[-1]["type"] == "turn.ended"
+    texts = [event["data"]["delta"]["text"] for event in events if event["type"] == "item.delta"]
+    assert "".join(texts).split() == [f"w{number}" for number in range(1, 101)]
+
+
+def test_a_key_makes_one_prompt_whichever_server_gets_it(a: httpx.Client, b: httpx.Client) -> None:
+    talk = Talk(a)
+    headers = {"idempotency-key": "the same"}
+    body = {"message": "mock: say once"}
+    answers = [api.post(f"/sessions/{talk.id}/messages", json=body, headers=headers) for api in (b, a, b)]
+    assert [answer.status_code for answer in answers] == [202, 202, 202]
+    assert len({answer.json()["promptId"] for answer in answers}) == 1
+    talk.until_type("turn.ended")
+    assert len(talk.get("/turns")["turns"]) == 1
+    created = [
+        api.post("/sessions", json={"agent": "mock"}, headers={"idempotency-key": "new"}).json()["id"] for api in (a, b)
+    ]
+    assert len(set(created)) == 1
+
+
+def test_a_key_of_a_session_is_taken_everywhere(a: httpx.Client, b: httpx.Client) -> None:
+    made = [api.post("/sessions", json={"agent": "mock", "key": "one-key"}) for api in (a, b)]
+    assert [answer.status_code for answer in made] == [201, 200]
+    assert made[0].json()["id"] == made[1].json()["id"]
+    refused = b.post("/sessions", json={"agent": "amp", "key": "one-key"})
+    assert refused.status_code == 409, refused.text
+
+
+def test_the_chat_dialect_finds_its_session_at_the_other_server(servers: Servers, a: httpx.Client) -> None:
+    del a
+    body = {
+        "id": "chat-1",
+        "messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "mock: say a"}]}],
+    }
+    first = httpx.post(f"{servers.url('a')}/api/chat", json=body, timeout=60)
+    assert first.status_code == 200, first.text
+    body["messages"] = [{"id": "2", "role": "user", "parts": [{"type": "text", "text": "mock: say b"}]}]
+    second = httpx.post(f"{servers.url('b')}/api/chat", json=body, timeout=60)
+    assert second.status_code == 200, second.text
+    assert '"b"' in second.text
+    assert second.headers["x-vercel-ai-ui-message-stream"] == "v1"
+
+
+def test_nobody_but_a_server_can_speak_for_others(servers: Servers, a: httpx.Client, b: httpx.Client) -> None:
+    talk = Talk(a)
+    forged = {"ostler-relay": "guessed", "ostler-relay-actor": "%7B%22id%22%3A%22x%22%2C%22role%22%3A%22admin%22%7D"}
+    answer = b.post(f"/sessions/{talk.id}/messages", json={"message": "mock: say hi"}, headers=forged)
+    assert answer.status_code == 202
+    talk.until_type("turn.ended")
+    assert {event.get("actor") for event in talk.events} <= {"local", None}
+    foreign = httpx.get(f"{servers.url('a')}/api/v1/sessions", headers={**forged, "host": "evil.example"}, timeout=60)
+    assert foreign.status_code == 403
+
+
+def test_who_reads_leaves_nothing_behind(a: httpx.Client, b: httpx.Client) -> None:
+    talk = Talk(a)
+    talk.turn("mock: say hi")
+    for _ in range(3):
+        first = next(stream(b, f"/sessions/{talk.id}/events/sse"))
+        assert first["sequence"] == 1
+    assert b.delete(f"/sessions/{talk.id}").status_code == 204
+    assert b.get(f"/sessions/{talk.id}/events/sse").status_code == 404
