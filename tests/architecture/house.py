@@ -19,7 +19,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "conformance": ("wire", "base", "link", "agents", "runner"),
     "server": ("wire", "base", "link"),
     "cli": ("client", "wire", "base"),
-    "app": ("wire", "base", "link", "agents", "runner", "server"),
+    "stopping": ("base",),
+    "machine": ("wire", "base", "link", "agents", "runner"),
+    "app": ("wire", "base", "link", "agents", "runner", "server", "machine", "stopping"),
+    "runner_app": ("wire", "base", "link", "runner", "machine", "stopping"),
     "__main__": ("cli",),
 }
 """Which parts a part of `ostler` may import; itself and the version in `ostler` are always allowed."""
@@ -34,7 +37,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.runner.execution": ("ostler.runner.runtimes", "ostler.runner.processes"),
     "ostler.server.auth": (),
     "ostler.server.store": (),
-    "ostler.server.runners": (),
+    "ostler.server.runners": ("ostler.server.store",),
     "ostler.server.engine": ("ostler.server.store",),
     "ostler.server.sessions": ("ostler.server.store",),
     "ostler.server.dialects": ("ostler.server.sessions", "ostler.server.store"),
@@ -94,7 +97,7 @@ LATE_IMPORTS: dict[tuple[str, str], str] = {
     ): "only two commands need the suite, which needs the runner",
     (
         "ostler.cli.commands.credentials",
-        "ostler.app",
+        "ostler.machine",
     ): "it looks at this machine itself, where the adapters know what to look for",
     (
         "ostler.cli.commands.database",
@@ -104,6 +107,7 @@ LATE_IMPORTS: dict[tuple[str, str], str] = {
         "ostler.cli.commands.doctor.keepers",
         "ostler.runner.processes.survey",
     ): "it looks at agents also when no server runs",
+    ("ostler.cli.commands.runner", "ostler.runner_app"): "only this command is a runner",
     ("ostler.cli.commands.serve", "ostler.app"): "only `serve` needs the server; every other command starts without it",
 }
 """Imports inside a function across the layers, each with its reason."""

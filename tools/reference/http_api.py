@@ -29,6 +29,8 @@ _NOUNS = (
     "tasks",
     "files",
     "catalogue",
+    "runners",
+    "runner",
     "chat",
     "daemon",
     "workflows",

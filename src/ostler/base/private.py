@@ -47,14 +47,14 @@ def write_file(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def close_state(folder: Path) -> None:
+def close_state(folder: Path, *, with_database: bool = True) -> None:
     """Make what belongs in a state folder, and close to others what an earlier version left open.
 
     The folder itself stays as it is: its owner may have chosen it for more than us.
     """
     make_folder(folder)
-    database = folder / "ostler.db"
-    os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE))  # SQLite gives its other files this mode
+    if with_database:  # SQLite gives its other files this mode
+        os.close(os.open(folder / "ostler.db", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE))
     for name in _FILES:
         with suppress(FileNotFoundError):
             _close(folder / name)

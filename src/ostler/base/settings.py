@@ -188,6 +188,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     orphan_timeout_seconds: Annotated[
         Seconds, _about("How long agents work on while no server runs; then they are stopped.")
     ] = 600.0
+    runner_beat_seconds: Annotated[
+        float,
+        Meta(gt=0, le=60, description="Pause between beats on the link of a runner; three without one end the link."),
+    ] = 5.0
     max_frame_bytes: Annotated[
         int,
         Meta(

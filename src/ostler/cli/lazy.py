@@ -7,6 +7,8 @@ from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "serve": "Start the server.",
+    "runner": "Run agents on this machine for a server elsewhere.",
+    "runners": "See the machines that run agents, add and remove some.",
     "run": "Give an agent one prompt and watch it work.",
     "attach": "Follow a session and talk to its agent.",
     "task": "Order work on a repository.",

@@ -141,11 +141,20 @@ class AsyncCatalogue(AsyncGroup):
     """What tasks can be ordered with."""
 
     runtimes = _verb(task_operations.list_runtimes)
-    runners = _verb(task_operations.list_runners)
     refs = _verb(task_operations.list_refs)
     projects = _verb(task_operations.list_projects)
     upload = _verb(task_operations.create_upload)
     send_upload = _verb(task_operations.send_upload)
+
+
+class AsyncRunners(AsyncGroup):
+    """The machines that run agents."""
+
+    list = _verb(task_operations.list_runners)
+    token = _verb(task_operations.create_runner_token)
+    drain = _verb(task_operations.drain_runner)
+    resume = _verb(task_operations.resume_runner)
+    remove = _verb(task_operations.remove_runner)
 
 
 class AsyncEvents(AsyncGroup):
@@ -309,6 +318,7 @@ class AsyncClient:
         self.tasks = AsyncTasks(self._transport)
         self.files = AsyncFiles(self._transport)
         self.catalogue = AsyncCatalogue(self._transport)
+        self.runners = AsyncRunners(self._transport)
 
     async def close(self) -> None:
         """Give the connections back."""

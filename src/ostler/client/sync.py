@@ -141,11 +141,20 @@ class SyncCatalogue(SyncGroup):
     """What tasks can be ordered with."""
 
     runtimes = _verb(task_operations.list_runtimes)
-    runners = _verb(task_operations.list_runners)
     refs = _verb(task_operations.list_refs)
     projects = _verb(task_operations.list_projects)
     upload = _verb(task_operations.create_upload)
     send_upload = _verb(task_operations.send_upload)
+
+
+class SyncRunners(SyncGroup):
+    """The machines that run agents."""
+
+    list = _verb(task_operations.list_runners)
+    token = _verb(task_operations.create_runner_token)
+    drain = _verb(task_operations.drain_runner)
+    resume = _verb(task_operations.resume_runner)
+    remove = _verb(task_operations.remove_runner)
 
 
 class SyncEvents(SyncGroup):
@@ -309,6 +318,7 @@ class Client:
         self.tasks = SyncTasks(self._transport)
         self.files = SyncFiles(self._transport)
         self.catalogue = SyncCatalogue(self._transport)
+        self.runners = SyncRunners(self._transport)
 
     def close(self) -> None:
         """Give the connections back."""

@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from ostler.client.calls import Call, delete, get, post, put, segment
+from ostler.wire.runners import NewRunnerToken, RunnerInfo, RunnerList, RunnerTokenIssued
 from ostler.wire.sessions import Page, Session, SnapshotList
 from ostler.wire.tasks import (
     CreateTask,
     Delivered,
     ProjectList,
-    RunnerList,
     RuntimeList,
     TaskCreated,
     TaskDelivery,
@@ -234,11 +234,6 @@ def list_runtimes() -> Call[RuntimeList]:
     return get("/runtimes", _reads(RuntimeList))
 
 
-def list_runners() -> Call[RunnerList]:
-    """The machines that run agents."""
-    return get("/runners", _reads(RunnerList))
-
-
 def list_refs(url: str) -> Call[GitRefs]:
     """The branches and tags of a repository."""
     return _patient(get("/git/refs", _reads(GitRefs), url=url))
@@ -258,3 +253,34 @@ def send_upload(ticket: UploadTicket | str, content: bytes) -> Call[Upload]:
     """Send an archive; its ticket's token then goes into repo.upload."""
     token = ticket if isinstance(ticket, str) else ticket.token
     return _patient(put(f"/uploads/{segment(token)}", _reads(Upload), content))
+
+
+# The machines that run agents
+
+
+def list_runners() -> Call[RunnerList]:
+    """The machines that run agents."""
+    return get("/runners", _reads(RunnerList))
+
+
+def create_runner_token(
+    *, labels: Mapping[str, str] | None = None, uses: int | None = 1, expires_in_seconds: float | None = 86400.0
+) -> Call[RunnerTokenIssued]:
+    """A token that new runners register with; its labels are theirs. None is no limit."""
+    wanted = NewRunnerToken(labels=dict(labels or {}), uses=uses, expires_in_seconds=expires_in_seconds)
+    return post("/runners/tokens", _reads(RunnerTokenIssued), wanted)
+
+
+def drain_runner(runner: str) -> Call[RunnerInfo]:
+    """Place no more sessions on a runner."""
+    return post(f"/runners/{segment(runner)}/drain", _reads(RunnerInfo))
+
+
+def resume_runner(runner: str) -> Call[RunnerInfo]:
+    """Place sessions on a runner again."""
+    return post(f"/runners/{segment(runner)}/resume", _reads(RunnerInfo))
+
+
+def remove_runner(runner: str) -> Call[None]:
+    """Revoke the key of a runner."""
+    return delete(f"/runners/{segment(runner)}")

@@ -16,6 +16,8 @@ LINK_VERSION = 1
 REFUSED = 4000
 """The code that a socket is closed with when the other end should not come back as it is."""
 PIECE_BYTES = 128 * 1024
+MOST_FRAME_BYTES = 2**20
+"""The largest binary message that an end takes; pieces are far smaller."""
 _MOST_BYTES = 320 * 2**20
 _BEATS_OF_PATIENCE = 3
 
@@ -31,7 +33,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
     boot: str
     """Which start of the machine this is."""
     labels: dict[str, str]
-    slots: int
+    slots: int | None
+    """How many sessions may be at work there at a time; None for no limit."""
     os: str
     arch: str
     hostname: str
@@ -44,6 +47,10 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag="welcome"):
     name: str
     beat: float
     """Seconds between beats; an end that hears nothing for three of them holds the other for gone."""
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True, tag="taken"):
+    """The server has taken the runner in: everybody sees it, and it may get work."""
 
 
 class Goodbye(msgspec.Struct, frozen=True, kw_only=True, tag="goodbye"):
@@ -67,7 +74,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", omit_default
     more: bool = False
 
 
-Frame = Hello | Welcome | Goodbye | Beat | Piece
+Frame = Hello | Welcome | Taken | Goodbye | Beat | Piece
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(Frame).decode
 
@@ -108,11 +115,19 @@ class Channel:
     Nothing waits here but what its sender waits for too, so a peer that does not read costs no more memory.
     """
 
-    def __init__(self, socket: Socket, beat: float, *, heard: Callable[[], object] = lambda: None) -> None:
-        """`heard` is called whenever the other end has shown that it is there."""
+    def __init__(
+        self,
+        socket: Socket,
+        beat: float,
+        *,
+        heard: Callable[[], object] = lambda: None,
+        taken: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`heard` is called whenever the other end has shown that it is there, `taken` when it has taken us in."""
         self._socket = socket
         self._beat = beat
         self._on_heard = heard
+        self._on_taken = taken
         self._peers: dict[PeerName, Peer] = {}
         self._lanes: dict[str, deque[_Outgoing]] = {}
         self._numbers = count(1)
@@ -123,7 +138,7 @@ class Channel:
         self._held = 0
         self._heard = 0.0
         self._sending_since: float | None = None
-        self._beat_is_due = False
+        self._urgent: deque[Frame] = deque()
 
     def sender(self, of: PeerName) -> Send:
         """What a peer sends with."""
@@ -144,6 +159,11 @@ class Channel:
         self._lanes.setdefault(lane, deque()).append(message)
         self._wake.set()
         await asyncio.shield(message.sent)  # who gives up leaves it in its place: what undoes it follows
+
+    def tell(self, frame: Frame) -> None:
+        """Say something before all messages that wait."""
+        self._urgent.append(frame)
+        self._wake.set()
 
     def leave(self, goodbye: Goodbye) -> None:
         """Say goodbye, before anything else that waits, and have the channel end."""
@@ -190,6 +210,8 @@ class Channel:
                     self._take(piece)
                 case Goodbye() as goodbye:
                     return goodbye
+                case Taken():
+                    self._on_taken()
                 case Beat() | Hello() | Welcome():
                     pass
         raise LinkLost(reason="the other end closed it")
@@ -210,9 +232,8 @@ class Channel:
 
     async def _write(self) -> Goodbye | None:
         while self._farewell is None:
-            if self._beat_is_due:
-                self._beat_is_due = False
-                await self._put(Beat())
+            if self._urgent:
+                await self._put(self._urgent.popleft())
             elif self._lanes:
                 await self._send_from(next(iter(self._lanes)))
             else:
@@ -249,8 +270,8 @@ class Channel:
                 self._heard = now()
                 continue
             self._check(now() - _BEATS_OF_PATIENCE * self._beat)
-            self._beat_is_due = True
-            self._wake.set()
+            if not self._urgent:
+                self.tell(Beat())
 
     def _check(self, since: float) -> None:
         if self._heard < since:

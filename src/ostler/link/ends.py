@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ostler.link.channel import Channel, Goodbye, Socket
+from ostler.link.channel import Channel, Goodbye, Socket, Taken
 from ostler.link.protocol import Runner
 from ostler.link.remote import RemoteRunner, RunnerService
 from ostler.link.remote_workspaces import RemoteWorkspaces, WorkspacesService
@@ -19,6 +19,10 @@ class ServerEnd:
         self.workspaces = RemoteWorkspaces(self._channel.sender("workspaces"))
         self._channel.attach("runner", self.runner.peer)
         self._channel.attach("workspaces", self.workspaces.peer)
+
+    def take(self) -> None:
+        """Tell the runner that it may get work."""
+        self._channel.tell(Taken())
 
     def leave(self, goodbye: Goodbye) -> None:
         """Say goodbye to the runner."""
@@ -37,8 +41,17 @@ class ServerEnd:
 class RunnerEnd:
     """Serves one server over one socket until one of them leaves."""
 
-    def __init__(self, socket: Socket, beat: float, runner: Runner, workspaces: Workspaces) -> None:
-        self._channel = Channel(socket, beat)
+    def __init__(
+        self,
+        socket: Socket,
+        beat: float,
+        runner: Runner,
+        workspaces: Workspaces,
+        *,
+        taken: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`taken` is called when the server has taken the runner in."""
+        self._channel = Channel(socket, beat, taken=taken)
         self._runner = runner
         self._agents = RunnerService(runner, self._channel.sender("runner"))
         self._files = WorkspacesService(workspaces, self._channel.sender("workspaces"))

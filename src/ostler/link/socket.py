@@ -10,10 +10,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from ostler.base.errors.runners import LinkLost, RunnerRefused
-from ostler.link.channel import REFUSED, Goodbye, Hello, Welcome, decode, encode
+from ostler.link.channel import MOST_FRAME_BYTES, REFUSED, Goodbye, Hello, Welcome, decode, encode
 
 LINK_PATH = "/api/v1/runners/link"
-MOST_FRAME_BYTES = 16 * 2**20
 _OPEN_SECONDS = 15.0
 _CLOSE_SECONDS = 2.0
 _FINAL = frozenset({400, 401, 403, 404, 426})

@@ -1,6 +1,11 @@
 """What a server knows of the machines that run agents."""
 
+from typing import Annotated, Literal
+
 import msgspec
+
+from ostler.wire.struct import Answer, Body
+from ostler.wire.workspaces import SnapshotProvider
 
 
 class RunnerAbout(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,3 +22,75 @@ class RunnerAbout(msgspec.Struct, frozen=True, kw_only=True):
     os: str = ""
     arch: str = ""
     hostname: str = ""
+
+
+class RunnerInfo(Answer, frozen=True, kw_only=True):
+    """A machine that runs agents."""
+
+    id: str
+    name: str
+    hostname: str
+    labels: dict[str, str]
+    os: str
+    arch: str
+    version: str
+    slots: int | None
+    """How many sessions may be at work there at a time; null for no limit."""
+    used: int
+    health: Literal["ok", "lost"]
+    """`lost` while there is no link to it; what runs there works on meanwhile."""
+    last_beat: str | None
+    """When it was heard last."""
+    draining: bool
+    """Whether no more sessions are placed there."""
+    snapshot_capabilities: tuple[SnapshotProvider, ...]
+    notes: dict[str, str] = msgspec.field(default_factory=dict)
+    """Why a way to make workspaces does not work there."""
+
+
+class RunnerList(Answer, frozen=True, kw_only=True):
+    """All runners."""
+
+    items: tuple[RunnerInfo, ...]
+
+
+_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Labels = Annotated[dict[_Text, _Text], msgspec.Meta(max_length=64)]
+
+
+class NewRunnerToken(Body, frozen=True, kw_only=True):
+    """A token to be made, for runners to register with."""
+
+    labels: Labels = msgspec.field(default_factory=dict)
+    """What every runner that registers with it is labelled with, whatever it says itself."""
+    uses: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = 1
+    """How many runners may register with it; null for any number."""
+    expires_in_seconds: Annotated[float, msgspec.Meta(gt=0, le=10 * 365 * 86400)] | None = 86400.0
+    """How long it is good for; null for ever."""
+
+
+class RunnerTokenIssued(Answer, frozen=True, kw_only=True):
+    """A token that was made; only its hash is stored."""
+
+    id: str
+    token: str
+    labels: dict[str, str]
+    uses: int | None
+    expires_at: str | None
+
+
+class RegisterRunner(Body, frozen=True, kw_only=True):
+    """A runner that wants to be known."""
+
+    key_hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    """The SHA-256 of the key that it will dial in with, in hexadecimal."""
+    name: _Text
+
+
+class Registered(Answer, frozen=True, kw_only=True):
+    """A runner that is known."""
+
+    id: str
+    name: str
+    labels: dict[str, str]
+    """Those that its token fixed."""

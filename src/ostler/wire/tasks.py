@@ -240,24 +240,6 @@ class RuntimeList(Answer, frozen=True, kw_only=True):
     items: tuple[RuntimeInfo, ...]
 
 
-class RunnerInfo(Answer, frozen=True, kw_only=True):
-    """A machine that runs agents."""
-
-    id: str
-    os: str
-    arch: str
-    snapshot_capabilities: tuple[SnapshotProvider, ...]
-    health: Literal["ok"]
-    notes: dict[str, str] = msgspec.field(default_factory=dict)
-    """Why a way to make workspaces does not work there."""
-
-
-class RunnerList(Answer, frozen=True, kw_only=True):
-    """All runners."""
-
-    items: tuple[RunnerInfo, ...]
-
-
 class ProjectInfo(Answer, frozen=True, kw_only=True):
     """A project and how many sessions it has."""
 

@@ -26,17 +26,6 @@ def runtimes(target: Target, as_json: bool) -> None:
 
 
 @command.command()
-@json_option
-@click.pass_obj
-def runners(target: Target, as_json: bool) -> None:
-    """List the machines that run agents."""
-    with connect(target) as client:
-        found = client.catalogue.runners()
-    rows = [(each.id, each.os, each.arch, each.health, each.snapshot_capabilities) for each in found.items]
-    show(found, as_json, lambda: table(("RUNNER", "OS", "ARCH", "HEALTH", "SNAPSHOTS"), rows, "No runners."))
-
-
-@command.command()
 @click.argument("url")
 @json_option
 @click.pass_obj

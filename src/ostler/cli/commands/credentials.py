@@ -25,7 +25,7 @@ def extract(home: str | None, with_values: bool, as_json: bool) -> None:
 
     With --home only the files below that folder are looked at, and no variables.
     """
-    from ostler.app import host_credentials  # noqa: PLC0415 - the adapters know where to look
+    from ostler.machine import host_credentials  # noqa: PLC0415 - the adapters know where to look
 
     folder = home or os.environ.get("HOME")
     found = host_credentials({} if home else os.environ, Path(folder) if folder else None)

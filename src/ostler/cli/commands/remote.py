@@ -4,7 +4,8 @@ import click
 
 from ostler.cli.api import Noun
 from ostler.cli.commands.agents import command as agents
-from ostler.cli.commands.catalogue import projects, refs, runners, runtimes
+from ostler.cli.commands.catalogue import projects, refs, runtimes
+from ostler.cli.commands.runners import command as runners
 
 
 @click.group(cls=Noun)
@@ -13,5 +14,6 @@ def command() -> None:
 
 
 command.add_command(agents.commands["list"], "agents")
-for _each in (runtimes, runners, refs, projects):
+command.add_command(runners.commands["list"], "runners")
+for _each in (runtimes, refs, projects):
     command.add_command(_each)

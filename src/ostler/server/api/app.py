@@ -20,6 +20,7 @@ from ostler.server.api.edge.asgi import App
 from ostler.server.api.edge.gate import Gate
 from ostler.server.api.edge.idempotency import Idempotency
 from ostler.server.api.edge.relay import Relay
+from ostler.server.api.edge.runner_link import RunnerLinkApp
 from ostler.server.api.requests import TolerantRequest
 from ostler.server.api.routes import (
     acp,
@@ -34,6 +35,7 @@ from ostler.server.api.routes import (
     events,
     files,
     mcp,
+    runners,
     sessions,
     snapshots,
     system,
@@ -87,7 +89,8 @@ def build_app(services: Services) -> App:
     if services.peers is not None:
         inner = Relay(inner, services.peers)
     posts = Idempotency(inner, services.sessions.store)
-    return Gate(Ui(inner), posts, services.settings, services.counters, services.peers)
+    link = RunnerLinkApp(services.links)
+    return Gate(Ui(inner), posts, link, services.settings, services.counters, services.peers)
 
 
 class _Application(Litestar):
@@ -118,6 +121,7 @@ def _litestar(services: Services | None) -> Litestar:
         delivery,
         tasks,
         catalogue,
+        runners,
         ai_sdk,
     )
     router = _Api(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS])

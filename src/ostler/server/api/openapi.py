@@ -37,6 +37,7 @@ TAGS = {
     "workspaces": "The isolated files of a session: snapshots, changes, ways back, delivery.",
     "files": "The files of a session's workspace.",
     "catalogue": "What tasks can be ordered with.",
+    "runners": "The machines that run agents, and tokens for more of them.",
     "chat": "Chats in the words of the AI SDK.",
     "daemon": "The universal daemon API.",
     "workflows": "Sessions as workflow executions of an organisation.",

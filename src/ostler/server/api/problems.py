@@ -186,3 +186,11 @@ def _field_and_message(found: dict[str, Any]) -> tuple[str, str]:
         if named := pattern.search(message):
             field, message = (named[1] if field == _BODY else f"{field}.{named[1]}"), meaning
     return "body" if field == _BODY else field, message
+
+
+async def refuse_socket(scope: Scope, send: Send, error: OstlerError) -> None:
+    """A socket that is not accepted can be answered like any other request."""
+    media_type, body = error_body(error, scope["path"])
+    headers = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
+    await send({"type": "websocket.http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": body})

@@ -8,6 +8,7 @@ from ostler.base.tasks import Background
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
 from ostler.server.api.edge.stream_limit import OpenStreams
+from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.peers import Peers
@@ -21,6 +22,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     sessions: Sessions
     runner: Runner
     runners: Runners
+    links: RunnerLinks
     workspaces: Workspaces
     uploads: Uploads
     clock: Clock

@@ -29,6 +29,10 @@ TOKEN = Actor(id="token", role="admin")
 """Whoever has the server's token."""
 
 
+RUNNER = Actor(id="runner", role="viewer")
+"""Whoever asks where only runners do, with a credential of their own that is checked there."""
+
+
 def identify(scope: MutableMapping[str, Any], found: Actor | OstlerError) -> None:
     """Note who asks, or why nobody was recognised: some handlers take that."""
     if isinstance(found, Actor):

@@ -20,12 +20,13 @@ from ostler.base.settings import Settings
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.edge.cors import Cors
 from ostler.server.api.edge.relay import admitted
+from ostler.server.api.edge.runner_link import LINK_PATH, REGISTER_PATH, TOKENS_PATH
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.edge.wrong_tokens import WrongTokens
-from ostler.server.api.problems import error_body, refuse
+from ostler.server.api.problems import refuse, refuse_socket
 from ostler.server.api.services import Counters
 from ostler.server.api.ui import wanted_file
-from ostler.server.auth.actor import LOCAL, TOKEN, Actor, identify
+from ostler.server.auth.actor import LOCAL, RUNNER, TOKEN, Actor, identify
 from ostler.server.sessions.acting import act_for
 from ostler.server.store.peers import Peers
 from ostler.server.store.traces import begin_trace
@@ -39,6 +40,8 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 """What browsers say of requests of our own page, and of addresses that somebody typed."""
 _FOR_ANYONE = frozenset({"GET", "HEAD", "PUT"})
 """Methods of handlers that anyone may call; every other request is refused before a byte of it is read."""
+_FOR_RUNNERS = frozenset({LINK_PATH, REGISTER_PATH})
+"""Where runners show a token or a key of their own, which is checked there."""
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _SLOWEST_UPLOAD = 64 * 1024
 """Bytes a second; a large body that arrives at least this fast gets the time it needs."""
@@ -48,10 +51,12 @@ class Gate:
     """ASGI application around the API; refuses early and in one shape."""
 
     def __init__(
-        self, app: App, posts: App, settings: Settings, counters: Counters, peers: Peers | None = None
+        self, app: App, posts: App, link: App, settings: Settings, counters: Counters, peers: Peers | None = None
     ) -> None:
+        """`link` is where runners dial in, and checks their keys itself."""
         self._app = app
         self._posts = posts
+        self._link = link
         self._settings = settings
         self._counters = counters
         self._peers = peers
@@ -85,10 +90,10 @@ class Gate:
             self._admit(scope, headers)
             self._counters.streams.admit(client_of(scope))
         except OstlerError as error:
-            await _refuse_socket(scope, send, error)
+            await refuse_socket(scope, send, error)
         else:
             with self._counters.streams.counted(client_of(scope)):
-                await self._app(scope, receive, send)
+                await (self._link if scope["path"] == LINK_PATH else self._app)(scope, receive, send)
 
     async def _refusal(self, scope: Scope) -> OstlerError | None:
         try:
@@ -148,7 +153,7 @@ class Gate:
             identify(scope, error)
 
     def _admit(self, scope: Scope, headers: dict[bytes, str]) -> None:
-        actor = self._recognised(headers, client_of(scope))
+        actor = RUNNER if scope["path"] in _FOR_RUNNERS else self._recognised(headers, client_of(scope))
         identify(scope, actor)
         act_for(actor.id)
 
@@ -195,7 +200,8 @@ class Gate:
         setting, limit = self._limit_of(scope)
         limited = _limited_body(receive, limit, setting, self._settings.request_timeout_seconds)
         try:
-            await (self._posts if scope["method"] == "POST" else self._app)(scope, limited, watched)
+            once = scope["method"] == "POST" and scope["path"] not in _FOR_RUNNERS | {TOKENS_PATH}
+            await (self._posts if once else self._app)(scope, limited, watched)
         except (TooLarge, RequestTimeout) as error:
             if not begun:
                 await refuse(scope, send, error, unread=receive)
@@ -205,14 +211,6 @@ def _is_visit(scope: Scope, headers: dict[bytes, str]) -> bool:
     """Whether somebody follows a link to our page; an image or a frame of another page does not."""
     is_navigation = headers.get(b"sec-fetch-mode") == "navigate" and headers.get(b"sec-fetch-dest") == "document"
     return is_navigation and wanted_file(scope) is not None
-
-
-async def _refuse_socket(scope: Scope, send: Send, error: OstlerError) -> None:
-    """A socket that is not accepted can be answered like any other request."""
-    media_type, body = error_body(error, scope["path"])
-    headers = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
-    await send({"type": "websocket.http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "websocket.http.response.body", "body": body})
 
 
 def _headers(scope: Scope) -> dict[bytes, str]:

@@ -1,6 +1,5 @@
-"""What tasks can be ordered with: runtimes, runners, projects, branches of a repository, uploads."""
+"""What tasks can be ordered with: runtimes, projects, branches of a repository, uploads."""
 
-import platform
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -11,8 +10,6 @@ from ostler.server.api.services import Services
 from ostler.wire.tasks import (
     ProjectInfo,
     ProjectList,
-    RunnerInfo,
-    RunnerList,
     RuntimeList,
     UploadTicket,
 )
@@ -25,24 +22,6 @@ _TAGS = ["catalogue"]
 async def list_runtimes(services: Services) -> RuntimeList:
     """What agents can run in."""
     return RuntimeList(items=await services.workspaces.runtimes())
-
-
-@get("/runners", operation_id="catalogue.runners", tags=_TAGS, role="viewer")
-async def list_runners(services: Services) -> RunnerList:
-    """The machines that run agents, and how they make workspaces."""
-    verdicts = await services.workspaces.providers()
-    runners = [
-        RunnerInfo(
-            id=name,
-            os=platform.system().lower(),
-            arch=platform.machine(),
-            snapshot_capabilities=tuple(verdict.provider for verdict in verdicts if verdict.works),
-            health="ok",
-            notes={verdict.provider: verdict.why_not for verdict in verdicts if verdict.why_not is not None},
-        )
-        for name in services.runners.names
-    ]
-    return RunnerList(items=tuple(runners))
 
 
 @get("/git/refs", operation_id="catalogue.refs", tags=_TAGS, role="viewer")
@@ -82,4 +61,4 @@ async def send_upload(ticket: str, services: Services, request: Request[Any, Any
     return upload
 
 
-HANDLERS = (list_runtimes, list_runners, list_refs, list_projects, create_upload, send_upload)
+HANDLERS = (list_runtimes, list_refs, list_projects, create_upload, send_upload)

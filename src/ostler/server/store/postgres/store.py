@@ -10,8 +10,8 @@ import asyncpg
 
 from ostler.base.errors import StoreUnavailable
 from ostler.base.retry import delays
+from ostler.base.state_lock import StateLock
 from ostler.base.undo import undone_by
-from ostler.server.store.lock import StateLock
 from ostler.server.store.postgres import jobs, statements
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.connecting import FAILURES, new_pool, passes, prepare

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from ostler.base.errors import StoreUnavailable
+from ostler.base.state_lock import StateLock
 from ostler.base.undo import undone_by
-from ostler.server.store.lock import StateLock
 from ostler.server.store.sql.reading import Query
 from ostler.server.store.sqlite import statements
 from ostler.server.store.sqlite.dialect import run

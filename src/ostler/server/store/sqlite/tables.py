@@ -4,9 +4,9 @@ import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from ostler.base.state_lock import StateLock
 from ostler.base.undo import undone_by
 from ostler.server.store.errors import NotCopied
-from ostler.server.store.lock import StateLock
 from ostler.server.store.sqlite.schema import migrate
 from ostler.server.store.tables import PAGE_ROWS, Row, Table, shared_row
 

@@ -1,0 +1,91 @@
+"""`ostler runners`: the machines that run agents."""
+
+import click
+
+from ostler.cli.api import Noun, connect, json_option, pairs
+from ostler.cli.output import facts, show, table
+from ostler.cli.root import Target
+from ostler.wire.runners import RunnerInfo
+
+_HEADINGS = ("RUNNER", "NAME", "STATE", "LOAD", "OS", "ARCH", "LABELS", "LAST HEARD")
+
+
+@click.group(cls=Noun)
+def command() -> None:
+    """See the machines that run agents, add and remove some."""
+
+
+@command.command("list")
+@json_option
+@click.pass_obj
+def list_(target: Target, as_json: bool) -> None:
+    """List the machines that run agents."""
+    with connect(target) as client:
+        found = client.runners.list()
+    show(found, as_json, lambda: table(_HEADINGS, [_row(each) for each in found.items], "No runners."))
+
+
+def _row(each: RunnerInfo) -> tuple[object, ...]:
+    load = f"{each.used}/{each.slots}" if each.slots is not None else str(each.used)
+    labels = ",".join(f"{name}={value}" for name, value in sorted(each.labels.items()))
+    return each.id, each.name, state_of(each), load, each.os, each.arch, labels, each.last_beat
+
+
+def state_of(runner: RunnerInfo) -> str:
+    """How a runner is, in a word or two."""
+    return f"{runner.health}, draining" if runner.draining else runner.health
+
+
+@command.command()
+@click.option(
+    "--label", "labels", multiple=True, callback=pairs, metavar="NAME=VALUE", help="Label of every runner that uses it."
+)
+@click.option("--uses", type=click.IntRange(0), default=1, show_default=True, help="Runners that may use it; 0: any.")
+@click.option(
+    "--expires",
+    type=click.FloatRange(0),
+    default=86400,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time it is good for; 0: for ever.",
+)
+@json_option
+@click.pass_obj
+def token(target: Target, labels: dict[str, str], uses: int, expires: float, as_json: bool) -> None:
+    """Make a token that a new runner registers with."""
+    with connect(target) as client:
+        made = client.runners.token(labels=labels, uses=uses or None, expires_in_seconds=expires or None)
+    rows = [("token", made.token), ("uses", made.uses or "any"), ("expires", made.expires_at or "never")]
+    show(made, as_json, lambda: facts(rows))
+
+
+@command.command()
+@click.argument("runner")
+@json_option
+@click.pass_obj
+def drain(target: Target, runner: str, as_json: bool) -> None:
+    """Place no more sessions on a runner."""
+    with connect(target) as client:
+        found = client.runners.drain(runner)
+    show(found, as_json, lambda: f"{found.name} gets no more sessions; {found.used} at work there.")
+
+
+@command.command()
+@click.argument("runner")
+@json_option
+@click.pass_obj
+def resume(target: Target, runner: str, as_json: bool) -> None:
+    """Place sessions on a runner again."""
+    with connect(target) as client:
+        found = client.runners.resume(runner)
+    show(found, as_json, lambda: f"{found.name} gets sessions again.")
+
+
+@command.command()
+@click.argument("runner")
+@click.pass_obj
+def remove(target: Target, runner: str) -> None:
+    """Revoke the key of a runner and end its link."""
+    with connect(target) as client:
+        client.runners.remove(runner)
+    click.echo(f"{runner} is removed.")

@@ -1,0 +1,113 @@
+"""What runs agents on this machine, put together from settings: a server has it, or a runner that dials in."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ostler.agents import ADAPTERS
+from ostler.agents.acp import AcpAdapter
+from ostler.agents.adapter import Adapter
+from ostler.base.settings import Settings
+from ostler.runner.execution.limits import Limits
+from ostler.runner.installs.installer import Installer
+from ostler.runner.installs.platforms import this_platform
+from ostler.runner.local import LocalRunner
+from ostler.runner.local_workspaces import LocalWorkspaces
+from ostler.runner.runtimes.credentials import Found, find_credentials
+from ostler.runner.runtimes.devcontainer import DevcontainerRuntime
+from ostler.runner.runtimes.local import LocalRuntime
+from ostler.runner.runtimes.memories import Memories
+from ostler.runner.runtimes.registry import Runtimes
+from ostler.runner.runtimes.runtime import Runtime
+from ostler.runner.runtimes.setups import Setups
+from ostler.runner.session_folders import SessionFolders
+from ostler.runner.workspaces.library import WorkspaceLibrary
+from ostler.runner.workspaces.options import options_from
+
+
+async def made_workspaces(settings: Settings) -> LocalWorkspaces:
+    """The workspaces of this machine."""
+    environ = dict(os.environ)
+    options = options_from(settings, environ)
+    library = await WorkspaceLibrary.open(settings.state_dir / "workspaces", environ=environ, options=options)
+    return LocalWorkspaces(
+        library,
+        policy=options.policy,
+        runtimes=Runtimes(_runtimes(settings, library, environ), settings.runtimes),
+        memories=Memories(settings.state_dir / "memories"),
+        sessions=SessionFolders(settings.state_dir),
+        setups=Setups(library, settings.state_dir / "setups", environ=environ, seconds=settings.setup_timeout_seconds),
+        remote_memory=frozenset(adapter.info.id for adapter in ADAPTERS if adapter.info.remote_memory),
+    )
+
+
+def _runtimes(settings: Settings, library: WorkspaceLibrary, environ: Mapping[str, str]) -> tuple[Runtime, ...]:
+    programs = (settings.state_dir / "agents", Path(__file__).parent)
+    return (
+        DevcontainerRuntime(library, settings.state_dir / "containers", environ=environ, programs=programs),
+        LocalRuntime(library, settings.runtimes),
+    )
+
+
+def made_runner(settings: Settings, workspaces: LocalWorkspaces) -> LocalRunner:
+    """The runner of this machine; when it has let go of its agents another one takes its place."""
+    limits = Limits(
+        start_timeout=settings.agent_start_timeout_seconds,
+        turn_timeout=settings.turn_timeout_seconds,
+        interrupt_grace=settings.interrupt_grace_seconds,
+        stop_grace=settings.stop_grace_seconds,
+        max_frame_bytes=settings.max_frame_bytes,
+        max_item_length=settings.max_item_length,
+        max_output=settings.max_output_bytes,
+        patience=settings.orphan_timeout_seconds,
+    )
+    environ = dict(os.environ)
+    search = environ.get("PATH", os.defpath).split(os.pathsep)
+    runner = LocalRunner(
+        (*ADAPTERS, *custom_agents(settings)),
+        folder=settings.state_dir,
+        environ=environ,
+        search=search,
+        limits=limits,
+        installer=_installer(settings, environ, search),
+        named=named_programs(settings),
+        auto_install=settings.auto_install,
+        share_credentials=settings.share_credentials,
+        warm=settings.warm_agents,
+        workspaces=workspaces,
+    )
+    runner.start()
+    return runner
+
+
+def _installer(settings: Settings, environ: Mapping[str, str], search: list[str]) -> Installer:
+    return Installer(
+        settings.state_dir / "agents",
+        environ=environ,
+        search=search,
+        platform=this_platform(),
+        seconds=settings.install_timeout_seconds,
+    )
+
+
+def _known_agents() -> dict[str, Adapter]:
+    return {name: adapter for adapter in ADAPTERS for name in (adapter.info.id, *adapter.info.aliases)}
+
+
+def custom_agents(settings: Settings) -> list[Adapter]:
+    """Agents that exist only in the settings; all they have to do is speak ACP."""
+    known = _known_agents()
+    given = (settings.agents or {}).items()
+    return [AcpAdapter.custom(name, agent.words, agent.env) for name, agent in given if name not in known]
+
+
+def named_programs(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Commands that the settings name for agents we know."""
+    known = _known_agents()
+    return {known[name].info.id: agent.words for name, agent in (settings.agents or {}).items() if name in known}
+
+
+def host_credentials(environ: Mapping[str, str], home: Path | None) -> dict[str, tuple[Found, ...]]:
+    """What each agent could log in with on this machine, by agent."""
+    found = {adapter.info.id: find_credentials(adapter.credentials, environ=environ, home=home) for adapter in ADAPTERS}
+    return {agent: credentials for agent, credentials in found.items() if credentials}

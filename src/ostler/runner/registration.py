@@ -1,0 +1,97 @@
+"""How a runner becomes known to its servers: it makes a key, and registers it once with a token."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+from ssl import SSLContext
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from ostler.base import private
+from ostler.base.errors import SettingsError
+from ostler.base.errors.runners import LinkLost, RunnerRefused
+from ostler.link.keys import hashed
+from ostler.wire.runners import Registered, RegisterRunner
+
+_FILE = "runner.json"
+_SECONDS = 15.0
+_FINAL = range(400, 500)
+_HINT = "Make a token with `ostler runners token` and give it with --token-file, or in OSTLER_RUNNER_TOKEN."
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runner remembers of itself, for its own user only."""
+
+    key: str
+    id: str | None = None
+    """What its servers call it; None until it has heard that."""
+
+
+def read_registration(state_dir: Path) -> Registration:
+    """What is remembered; a runner that starts here for the first time gets a key, which nobody knows yet."""
+    file = state_dir / _FILE
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Registration)
+    except FileNotFoundError:
+        made = Registration(key=f"rnk_{secrets.token_urlsafe(32)}")
+        write_registration(state_dir, made)
+        return made
+    except (OSError, msgspec.MsgspecError) as error:
+        reason = f"cannot be read ({error}). Remove it and register the runner anew."
+        raise SettingsError(name="state_dir", value=file, reason=reason) from error
+
+
+def write_registration(state_dir: Path, registration: Registration) -> None:
+    """Remember it, whole or not at all."""
+    file = state_dir / _FILE
+    whole = file.with_suffix(".new")
+    with private.open_file(whole) as out:
+        out.write(msgspec.json.encode(registration))
+        out.flush()
+        os.fsync(out.fileno())
+    whole.replace(file)
+
+
+async def register(server: str, key: str, token: str | None, name: str, tls: SSLContext | None) -> Registered:
+    """Have a server know our key; raises RunnerRefused if it will not, LinkLost if it should be asked again."""
+    if token is None:
+        raise RunnerRefused(reason=f"This runner is not registered yet. {_HINT}")
+    body = msgspec.json.encode(RegisterRunner(key_hash=hashed(key), name=name))
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    try:
+        async with httpx.AsyncClient(verify=tls or True, timeout=_SECONDS) as client:
+            response = await client.post(f"{server.rstrip('/')}/api/v1/runners/register", content=body, headers=headers)
+    except httpx.HTTPError as error:
+        raise LinkLost(reason=str(error) or type(error).__name__) from error
+    if response.is_success:
+        with suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(response.content, type=Registered)
+    reason = f"{server} answered with {response.status_code}"
+    with suppress(msgspec.MsgspecError, KeyError, TypeError):
+        reason = str(msgspec.json.decode(response.content)["detail"])
+    raise RunnerRefused(reason=reason) if response.status_code in _FINAL else LinkLost(reason=reason)
+
+
+def checked_servers(servers: tuple[str, ...], *, insecure: bool) -> Iterator[str]:
+    """Addresses of servers as they are dialled; without TLS only this machine, unless somebody accepts the risk."""
+    if not servers:
+        raise SettingsError(name="server", value="", reason="name a server with --server https://HOST.")
+    for server in servers:
+        parts = urlsplit(server)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/") or parts.query:
+            raise SettingsError(name="server", value=server, reason="must be an address such as https://HOST:PORT.")
+        if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
+            reason = "everybody on the way could read the runner's key. Use https, or accept the risk with --insecure."
+            raise SettingsError(name="server", value=server, reason=reason)
+        yield server.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"

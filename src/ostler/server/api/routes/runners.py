@@ -1,0 +1,85 @@
+"""The machines that run agents: which there are, and which may join or have to leave."""
+
+import secrets
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from litestar import Request, delete, get, post
+
+from ostler.base.ids import new_id
+from ostler.link.keys import hashed
+from ostler.server.api.edge.runner_link import bearer
+from ostler.server.api.services import Services
+from ostler.server.runners.listing import listed, listed_one
+from ostler.server.store.records import RunnerKey, RunnerToken
+from ostler.wire.runners import NewRunnerToken, Registered, RegisterRunner, RunnerInfo, RunnerList, RunnerTokenIssued
+
+_TAGS = ["runners"]
+_TOKEN_BYTES = 32
+
+
+@get("/runners", operation_id="runners.list", tags=_TAGS, role="viewer")
+async def list_runners(services: Services) -> RunnerList:
+    """The machines that run agents: how they are, what they can, and how much they have to do."""
+    return RunnerList(items=await listed(services.runners))
+
+
+@post("/runners/tokens", operation_id="runners.token", tags=_TAGS, role="operator")
+async def create_token(services: Services, data: NewRunnerToken) -> RunnerTokenIssued:
+    """A token that new runners register with; it is shown this once."""
+    secret = f"rtk_{secrets.token_urlsafe(_TOKEN_BYTES)}"
+    made = RunnerToken(
+        id=new_id("rtk"),
+        hash=hashed(secret),
+        labels=data.labels,
+        uses=data.uses,
+        expires_at=_in(data.expires_in_seconds) if data.expires_in_seconds is not None else None,
+        created_at=services.clock.now(),
+    )
+    await services.sessions.store.runner_keys.add_token(made)
+    return RunnerTokenIssued(id=made.id, token=secret, labels=made.labels, uses=made.uses, expires_at=made.expires_at)
+
+
+def _in(seconds: float) -> str:
+    at = datetime.now(UTC) + timedelta(seconds=seconds)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@post("/runners/register", operation_id="runner.register", tags=_TAGS, status_code=200, role="anyone")
+async def register_runner(services: Services, data: RegisterRunner, request: Request[Any, Any, Any]) -> Registered:
+    """Exchange a registration token, sent as the bearer, for a place among the runners.
+
+    The runner makes its key itself and sends the key's hash; doing it again with the same key changes nothing.
+    """
+    new = RunnerKey(
+        runner=new_id("run"), hash=data.key_hash, name=data.name, labels={}, created_at=services.clock.now()
+    )
+    known = await services.sessions.store.runner_keys.register(hashed(bearer(request.scope)), new)
+    return Registered(id=known.runner, name=known.name, labels=known.labels)
+
+
+@post("/runners/{runner_id:str}/drain", operation_id="runners.drain", tags=_TAGS, status_code=200, role="operator")
+async def drain_runner(services: Services, runner_id: str) -> RunnerInfo:
+    """Place no more sessions on a runner; what it has to do it does to the end."""
+    return await _drained(services, runner_id, True)
+
+
+@post("/runners/{runner_id:str}/resume", operation_id="runners.resume", tags=_TAGS, status_code=200, role="operator")
+async def resume_runner(services: Services, runner_id: str) -> RunnerInfo:
+    """Place sessions on a runner again."""
+    return await _drained(services, runner_id, False)
+
+
+async def _drained(services: Services, runner_id: str, on: bool) -> RunnerInfo:
+    found = services.runners.describe(runner_id).about.id
+    await services.links.drain(found, on)
+    return await listed_one(services.runners, found)
+
+
+@delete("/runners/{runner_id:str}", operation_id="runners.remove", tags=_TAGS, status_code=204, role="operator")
+async def remove_runner(services: Services, runner_id: str) -> None:
+    """Revoke a runner's key: its link ends, and it cannot come back with this key."""
+    await services.links.revoke(services.runners.describe(runner_id).about.id)
+
+
+HANDLERS = (list_runners, create_token, register_runner, drain_runner, resume_runner, remove_runner)

@@ -1,0 +1,162 @@
+"""The links of runners that dial in: who may, what they say of themselves, and how long they are there."""
+
+import asyncio
+from functools import partial
+
+import msgspec
+
+from ostler.base.clock import Clock
+from ostler.base.errors import NotSupported, OstlerError
+from ostler.base.errors.runners import RunnerRefused
+from ostler.base.logs import Log
+from ostler.link.channel import LINK_VERSION, Goodbye, Hello, Socket, Welcome, decode, encode
+from ostler.link.ends import ServerEnd
+from ostler.link.keys import hashed
+from ostler.server.runners.registry import Runners
+from ostler.server.store.protocol import RunnerKeys
+from ostler.server.store.records import RunnerKey
+from ostler.wire.runners import RunnerAbout
+
+log = Log(__name__)
+_HELLO_SECONDS = 15.0
+_DROP_SECONDS = 2.0
+_TENANT = "tenant"
+"""A label that decides what a runner gets to see; only a token can give it."""
+
+
+class _Live:
+    """One link."""
+
+    def __init__(self, end: ServerEnd, running: "asyncio.Task[Goodbye | None]") -> None:
+        self.end = end
+        self.running = running
+        self.over = asyncio.Event()
+        """Set when all that was heard over it is in the log."""
+
+    async def close(self, goodbye: Goodbye) -> None:
+        """Say goodbye if it can be heard, and wait until the link is over."""
+        self.end.leave(goodbye)
+        await asyncio.wait([self.running], timeout=_DROP_SECONDS)
+        self.running.cancel()
+        await self.over.wait()
+
+
+class RunnerLinks:
+    """Every link that this server holds."""
+
+    def __init__(self, runners: Runners, keys: RunnerKeys, clock: Clock, beat: float) -> None:
+        """`beat` is how often both ends of a link show that they are there, in seconds."""
+        self._runners = runners
+        self._keys = keys
+        self._clock = clock
+        self._beat = beat
+        self._live: dict[str, _Live] = {}
+
+    async def recognised(self, key: str) -> RunnerKey:
+        """The runner that has a key; raises RunnerRefused if there is none, or none any more."""
+        found = await self._keys.find(hashed(key))
+        if found is None:
+            raise RunnerRefused(reason="This server does not know the runner's key. Register the runner anew.")
+        if found.revoked_at is not None:
+            raise RunnerRefused(reason=f"The runner's key was revoked at {found.revoked_at}. Register it anew.")
+        return found
+
+    async def serve(self, key: RunnerKey, socket: Socket) -> None:
+        """Be linked to a runner until one of both leaves; raises RunnerRefused before it is."""
+        about = _about(key, await _hello(socket))
+        await socket.send(encode(Welcome(runner=key.runner, name=about.name, beat=self._beat)))
+        end = ServerEnd(socket, self._beat, heard=partial(self._runners.beat, key.runner))
+        live = _Live(end, asyncio.create_task(end.run(), name=f"link {key.runner}"))
+        self._live[key.runner] = live
+        try:
+            await self._linked(key, about, live)
+        finally:
+            live.running.cancel()
+            await asyncio.wait([live.running])
+            if self._live.get(key.runner) is live:
+                del self._live[key.runner]
+            await end.finish()
+            await self._runners.unlinked(key.runner, end.runner)
+            live.over.set()
+
+    async def _linked(self, key: RunnerKey, about: RunnerAbout, live: _Live) -> None:
+        replaced = partial(live.close, Goodbye(reason="Another runner with the same key took its place.", final=True))
+        linking = asyncio.create_task(
+            self._runners.linked(about, live.end.runner, live.end.workspaces, replaced), name=f"linking {key.runner}"
+        )
+        try:
+            await asyncio.wait([linking, live.running], return_when=asyncio.FIRST_COMPLETED)
+            if linking.done():
+                linking.result()
+                self._runners.drain(key.runner, key.draining)
+                live.end.take()
+                await asyncio.wait([live.running])
+        except OstlerError as error:
+            log.warning("runner.not_linked", runner_id=key.runner, reason=str(error))
+        finally:
+            linking.cancel()
+            await asyncio.wait([linking])
+        if live.running.done() and not live.running.cancelled() and (lost := live.running.exception()) is not None:
+            log.warning("runner.link_lost", runner_id=key.runner, reason=str(lost))
+
+    async def revoke(self, runner_id: str) -> None:
+        """A runner may not come back, and its link ends."""
+        if runner_id not in {key.runner for key in await self._keys.all()}:
+            raise NotSupported(reason="This runner is part of the server and cannot be removed. Drain it instead.")
+        await self._keys.revoke(runner_id, self._clock.now())
+        if (live := self._live.get(runner_id)) is not None:
+            await live.close(Goodbye(reason="Its key was revoked.", final=True))
+
+    async def drain(self, runner_id: str, on: bool) -> None:
+        """Place no more sessions there, or place them again; that stays so when it is linked anew."""
+        self._runners.drain(runner_id, on)
+        await self._keys.set_draining(runner_id, on)
+
+    async def close(self) -> None:
+        """The server stops: runners are to look for another one, or wait for the next."""
+        goodbye = Goodbye(reason="The server stops.")
+        await asyncio.gather(*(live.close(goodbye) for live in list(self._live.values())))
+
+
+async def _hello(socket: Socket) -> Hello:
+    """The first message; one of another version may have a shape that we do not know, but says which it is."""
+    try:
+        async with asyncio.timeout(_HELLO_SECONDS):
+            data = await socket.receive()
+        version = msgspec.msgpack.decode(data or b"", type=_AnyHello)
+    except (TimeoutError, msgspec.MsgspecError):
+        raise RunnerRefused(reason="A runner has to say hello first.") from None
+    if version.link != LINK_VERSION:
+        older = "the server" if version.link > LINK_VERSION else "the runner"
+        raise RunnerRefused(
+            reason=f"The runner speaks version {version.link} of the link, the server {LINK_VERSION}: upgrade {older}."
+        )
+    hello = decode(data or b"")
+    if not isinstance(hello, Hello):
+        raise RunnerRefused(reason="A runner has to say hello first.")
+    return hello
+
+
+class _AnyHello(msgspec.Struct, tag="hello"):
+    """What is the same in every version."""
+
+    link: int
+
+
+def _about(key: RunnerKey, hello: Hello) -> RunnerAbout:
+    for name, value in hello.labels.items():
+        fixed = key.labels.get(name)
+        if fixed not in {None, value} or (name == _TENANT and fixed is None):
+            says = f"its token fixed {name}={fixed}" if fixed is not None else "only a token can give it"
+            raise RunnerRefused(reason=f"The runner may not claim the label {name}={value}: {says}.")
+    return RunnerAbout(
+        id=key.runner,
+        name=key.name,
+        labels={**hello.labels, **key.labels},
+        slots=hello.slots,
+        boot=hello.boot,
+        version=hello.version,
+        os=hello.os,
+        arch=hello.arch,
+        hostname=hello.hostname,
+    )

@@ -1,0 +1,49 @@
+"""Runners as they are shown."""
+
+import asyncio
+from contextlib import suppress
+
+from ostler.base.errors import OstlerError
+from ostler.server.runners.registry import Runners, RunnerStatus
+from ostler.wire.runners import RunnerInfo
+from ostler.wire.workspaces import ProviderVerdict
+
+_ANSWER_SECONDS = 2.0
+
+
+async def listed(runners: Runners) -> tuple[RunnerInfo, ...]:
+    """Every runner."""
+    return tuple(await asyncio.gather(*(_info(runners, status) for status in runners.list())))
+
+
+async def listed_one(runners: Runners, id_or_name: str) -> RunnerInfo:
+    """One runner."""
+    return await _info(runners, runners.describe(id_or_name))
+
+
+async def _info(runners: Runners, status: RunnerStatus) -> RunnerInfo:
+    about, verdicts = status.about, await _verdicts(runners, status)
+    return RunnerInfo(
+        id=about.id,
+        name=about.name,
+        hostname=about.hostname,
+        labels=about.labels,
+        os=about.os,
+        arch=about.arch,
+        version=about.version,
+        slots=about.slots,
+        used=status.used,
+        health="ok" if status.linked else "lost",
+        last_beat=status.last_beat,
+        draining=status.draining,
+        snapshot_capabilities=tuple(verdict.provider for verdict in verdicts if verdict.works),
+        notes={verdict.provider: verdict.why_not for verdict in verdicts if verdict.why_not is not None},
+    )
+
+
+async def _verdicts(runners: Runners, status: RunnerStatus) -> tuple[ProviderVerdict, ...]:
+    """How it makes workspaces; nothing of one that does not answer in time."""
+    with suppress(OstlerError, TimeoutError):
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            return await runners.workspaces(status.about.id).providers()
+    return ()

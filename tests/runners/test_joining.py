@@ -1,0 +1,179 @@
+"""How a runner joins a server and leaves it: tokens, keys, labels, versions, and what everybody is shown of it."""
+
+import asyncio
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from ostler.base.errors.runners import LinkLost, RunnerRefused
+from ostler.link.channel import LINK_VERSION, Hello, Welcome, encode
+from ostler.link.keys import hashed
+from ostler.link.socket import ClientSocket, dialled, greet
+from tests.runners.hosts import runners_of, started_runner, token_of
+from tests.serving import RunningServer, running_server, wait_until
+
+HELLO = Hello(link=LINK_VERSION, version="1", boot="b", labels={}, slots=1, os="linux", arch="arm", hostname="h")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server(tmp_path_factory.mktemp("server") / "state", "--runner-beat-seconds", "0.5") as running:
+        yield running
+
+
+def registered(server: RunningServer, key: str, **wanted: object) -> str:
+    """A runner that is known by this key; its id."""
+    answer = httpx.post(
+        f"{server.url}/api/v1/runners/register",
+        json={"keyHash": hashed(key), "name": key},
+        headers={"Authorization": f"Bearer {token_of(server.url, **wanted)}"},
+    )
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["id"])
+
+
+async def every_message(socket: ClientSocket) -> None:
+    while await socket.receive() is not None:
+        continue
+
+
+async def greeted(server: RunningServer, key: str, hello: Hello) -> Welcome:
+    async with dialled(server.url, key, None) as socket:
+        return await greet(socket, hello)
+
+
+def test_a_runner_joins_with_a_token_and_comes_back_with_its_key(server: RunningServer, tmp_path: Path) -> None:
+    state = tmp_path / "joins"
+    token = token_of(server.url, labels={"gpu": "none"})
+    args = ("--server", server.url, "--name", "joins", "--label", "disk=big", "--slots", "3")
+    with started_runner(state, *args, token=token) as host:
+        runner_id = host.wait_linked()
+        wait_until(lambda: runners_of(server.url).get("joins", {}).get("health") == "ok", what="it is shown as linked")
+        shown = runners_of(server.url)["joins"]
+        assert (shown["id"], shown["labels"]) == (runner_id, {"gpu": "none", "disk": "big"})
+        assert (shown["slots"], shown["used"], shown["draining"]) == (3, 0, False)
+        assert shown["snapshotCapabilities"]
+        host.process.send_signal(signal.SIGTERM)
+        assert host.wait_ended()[0] == 0
+    wait_until(lambda: runners_of(server.url)["joins"]["health"] == "lost", what="its goodbye is heard")
+    assert stat.S_IMODE((state / "runner.json").stat().st_mode) == 0o600
+    with started_runner(state, *args) as host:
+        assert host.wait_linked(2) == runner_id
+
+
+def test_a_token_is_good_for_as_many_runners_as_it_says(server: RunningServer, tmp_path: Path) -> None:
+    token = token_of(server.url, uses=1)
+    with started_runner(tmp_path / "first", "--server", server.url, token=token) as host:
+        host.wait_linked()
+    with started_runner(tmp_path / "second", "--server", server.url, token=token) as host:
+        assert host.wait_ended() == (
+            1,
+            "Error: The registration token is used up. Make another one with `ostler runners token`.",
+        )
+
+
+@pytest.mark.parametrize(
+    ("args", "token", "says"),
+    [
+        ((), None, "Error: This runner is not registered yet. Make a token with"),
+        ((), "rtk_wrong", "Error: There is no such registration token."),
+        (("--server", "http://192.0.2.1:1"), "t", "everybody on the way could read the runner's key. Use https"),
+        (("--server", "ftp://x"), "t", "Error: Setting server=ftp://x: must be an address such as https://HOST:PORT."),
+    ],
+    ids=["no token", "wrong token", "no TLS", "no address"],
+)
+def test_a_runner_that_cannot_join_says_why_in_a_line(
+    server: RunningServer, tmp_path: Path, args: tuple[str, ...], token: str | None, says: str
+) -> None:
+    with started_runner(tmp_path / "state", *(args or ("--server", server.url)), token=token) as host:
+        code, line = host.wait_ended()
+        assert (code, says in line) == (1, True), line
+
+
+def test_a_runner_that_is_removed_stops_and_cannot_come_back(server: RunningServer, tmp_path: Path) -> None:
+    args = ("--server", server.url, "--name", "removed")
+    with started_runner(tmp_path / "removed", *args, token=token_of(server.url)) as host:
+        host.wait_linked()
+        wait_until(lambda: "removed" in runners_of(server.url), what="it is shown")
+        assert httpx.delete(f"{server.url}/api/v1/runners/removed").status_code == 204
+        assert host.wait_ended() == (1, "Error: Its key was revoked.")
+    with started_runner(tmp_path / "removed", *args) as host:
+        code, line = host.wait_ended()
+        assert (code, "The runner's key was revoked at" in line) == (1, True), line
+
+
+def test_the_server_tells_a_runner_of_its_own_from_the_others(server: RunningServer) -> None:
+    answer = httpx.delete(f"{server.url}/api/v1/runners/local")
+    assert (answer.status_code, answer.json()["code"]) == (501, "not_supported")
+    answer = httpx.post(f"{server.url}/api/v1/runners/nobody/drain")
+    assert (answer.status_code, answer.json()["code"]) == (404, "runner_not_found")
+
+
+def test_a_runner_that_drains_still_does_when_it_comes_back(server: RunningServer, tmp_path: Path) -> None:
+    args = ("--server", server.url, "--name", "drains")
+    with started_runner(tmp_path / "drains", *args, token=token_of(server.url)) as host:
+        host.wait_linked()
+        wait_until(lambda: "drains" in runners_of(server.url), what="it is shown")
+        drained = httpx.post(f"{server.url}/api/v1/runners/drains/drain")
+        assert (drained.status_code, drained.json()["draining"]) == (200, True)
+        host.process.kill()
+        host.wait_ended()
+    with started_runner(tmp_path / "drains", *args) as host:
+        host.wait_linked(2)
+        wait_until(lambda: runners_of(server.url)["drains"]["health"] == "ok", what="it is linked again")
+        assert runners_of(server.url)["drains"]["draining"]
+        assert not httpx.post(f"{server.url}/api/v1/runners/drains/resume").json()["draining"]
+
+
+def test_two_runners_never_share_a_folder(server: RunningServer, tmp_path: Path) -> None:
+    with started_runner(tmp_path / "one", "--server", server.url, token=token_of(server.url)) as host:
+        host.wait_linked()
+        with started_runner(tmp_path / "one", "--server", server.url) as other:
+            code, line = other.wait_ended()
+            assert (code, "uses" in line, "--state-dir" in line) == (1, True, True), line
+
+
+def test_a_server_that_is_not_there_is_tried_again_and_others_in_turn(server: RunningServer, tmp_path: Path) -> None:
+    args = ("--server", "http://127.0.0.1:9", "--server", "http://nowhere.invalid", "--server", server.url)
+    token = token_of(server.url)
+    with started_runner(tmp_path / "turn", *args, "--insecure", token=token) as host:
+        host.wait_linked()
+
+
+@pytest.mark.parametrize("link", [LINK_VERSION - 1, LINK_VERSION + 1], ids=["older", "newer"])
+async def test_another_version_of_the_link_is_refused_with_what_to_upgrade(server: RunningServer, link: int) -> None:
+    registered(server, f"version-{link}")
+    older = "the runner" if link < LINK_VERSION else "the server"
+    with pytest.raises(RunnerRefused, match=f"speaks version {link} of the link, .*: upgrade {older}"):
+        await greeted(server, f"version-{link}", msgspec.structs.replace(HELLO, link=link))
+
+
+async def test_a_label_that_the_token_fixed_cannot_be_claimed_otherwise(server: RunningServer) -> None:
+    registered(server, "labels", labels={"gpu": "none"})
+    for labels in ({"gpu": "a100"}, {"tenant": "other"}):
+        with pytest.raises(RunnerRefused, match="may not claim the label"):
+            await greeted(server, "labels", msgspec.structs.replace(HELLO, labels=labels))
+
+
+async def test_a_key_that_nobody_knows_is_refused_before_anything_is_said(server: RunningServer) -> None:
+    with pytest.raises(RunnerRefused, match="does not know the runner's key"):
+        await greeted(server, "unknown", HELLO)
+
+
+async def test_an_end_that_says_nothing_or_nonsense_is_sent_away(server: RunningServer) -> None:
+    registered(server, "nonsense")
+    async with dialled(server.url, "nonsense", None) as socket:
+        await socket.send(b"\xc1")
+        with pytest.raises(RunnerRefused, match="say hello first"):
+            await greet(socket, HELLO)
+    async with dialled(server.url, "nonsense", None) as socket:
+        await greet(socket, HELLO)
+        await socket.send(encode(HELLO) + b"more")
+        with pytest.raises(LinkLost):
+            await asyncio.wait_for(every_message(socket), 60)
+    assert httpx.get(f"{server.url}/healthz").status_code == 200
