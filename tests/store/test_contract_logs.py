@@ -80,8 +80,10 @@ async def test_it_is_known_how_far_each_process_came(store: Store) -> None:
 async def test_a_log_has_the_size_that_its_appends_were_told(store: Store) -> None:
     session = await created(store, "ses_a")
     before = await store.logs.size("ses_a")
-    placed = await session.append(notice("x"), said("itm_1", "hello"))
+    placed = await session.append(notice("x"), said("itm_1", "hello " * 1000))
     assert await store.logs.size("ses_a") == before + placed.size
+    again = await session.append(said("itm_1", "bye"))  # what is made of the events becomes less, they do not
+    assert await store.logs.size("ses_a") == before + placed.size + again.size
     assert await store.logs.size("ses_none") == 0
 
 

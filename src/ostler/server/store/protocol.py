@@ -53,7 +53,7 @@ class Logs(Protocol):
         ...
 
     async def size(self, session_id: str) -> int:
-        """How many bytes the events of a session take, and what is made of them."""
+        """How many bytes the events of a session take."""
         ...
 
     async def last_step(self, session_id: str, start: int) -> int:

@@ -104,16 +104,15 @@ class Transaction:
         if append.epoch != self.epochs.get(session):
             raise StaleOwner(session)
         body = append.packed or pack(session, append.events, append.raws)
-        size = len(body) + sum(len(stored_body(mark)) for mark in append.marks)
         _, last = self._lasts[session]
         if append.last <= last:
-            return AppendResult(await self._found(append, body), size)
+            return AppendResult(await self._found(append, body), len(body))
         if append.first != last + 1:  # an earlier burst of this session failed; this one must not leave a gap
             raise _gap(append, last)
         self._lasts[session] = (append.epoch, append.last)
         self._position += len(append.events)
         self._appends.append((append, self._position, body))
-        return AppendResult(self._position, size)
+        return AppendResult(self._position, len(body))
 
     async def _found(self, append: Append, body: bytes) -> int:
         await self.flush()

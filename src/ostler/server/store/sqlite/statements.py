@@ -9,7 +9,6 @@ import msgspec
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store.errors import KeyTaken, StaleOwner
-from ostler.server.store.outline import stored_body
 from ostler.server.store.records import (
     DONE,
     Append,
@@ -98,13 +97,13 @@ def append_burst(ledger: Ledger, append: Append) -> AppendResult:
     last = ledger.last_of(append.session_id)
     if append.first != last + 1:  # an earlier burst of this session failed; this one must not leave a gap
         raise StoreUnavailable(reason=f"event {append.first} does not follow {last}")
-    position, size = ledger.add_chunk(append)
+    result = ledger.add_chunk(append)
     _update_session(ledger, append)
     _upsert_projections(ledger, append)
     if append.done is not None:
         _insert_done(ledger, append.done)
     jobs.add(ledger, *append.jobs)
-    return AppendResult(position, size + sum(len(stored_body(mark)) for mark in append.marks))
+    return result
 
 
 def _update_session(connection: sqlite3.Connection, append: Append) -> None:
