@@ -31,6 +31,11 @@ class Servers:
         self._running[name] = (server, stack)
         return server
 
+    def start_missing(self) -> None:
+        """Have `a` and `b` again."""
+        for name in {"a", "b"} - self._running.keys():
+            self.start(name)
+
     def kill(self, name: str) -> None:
         """End one as a power cut would; its agents' keepers live on."""
         server, stack = self._running.pop(name)

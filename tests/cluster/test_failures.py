@@ -1,0 +1,116 @@
+"""Servers that die, stop and come back, and a database that does."""
+
+import threading
+from collections.abc import Iterator
+
+import asyncpg
+import httpx
+import pytest
+
+from tests.cluster.conftest import Servers
+from tests.cluster.test_two_servers import at, following, sequences
+from tests.databases import Cluster
+from tests.server.talk import Talk, said, stream
+from tests.serving import wait_until
+
+
+@pytest.fixture(autouse=True)
+def both(servers: Servers) -> Iterator[None]:
+    """Whatever a test did to them, both are there again."""
+    yield
+    servers.start_missing()
+
+
+def words(talk: Talk) -> list[str]:
+    texts = [event["data"]["delta"]["text"] for event in talk.events if event["type"] == "item.delta"]
+    return "".join(texts).split()
+
+
+def test_a_dead_server_keeps_its_agents_and_goes_on_with_them_when_it_is_back(
+    servers: Servers, a: httpx.Client, b: httpx.Client
+) -> None:
+    talk = Talk(a)
+    there = at(b, talk)
+    talk.send("mock: stream 400 words 40/s")
+    there.until(lambda event: event["type"] == "item.delta")
+    servers.kill("a")
+
+    seen = there.events[-1]["sequence"]
+    headers = {"last-event-id": str(seen)}
+    with b.stream("GET", f"/sessions/{talk.id}/events/sse", headers=headers) as answer:
+        assert answer.status_code == 200  # what was written before is read on
+    refused = b.post(f"/sessions/{talk.id}/messages", json={"message": "mock: say hi"})
+    assert (refused.status_code, refused.json()["code"]) == (503, "server_away")
+    assert int(refused.headers["retry-after"]) > 0
+    assert b.get(f"/sessions/{talk.id}").json()["activity"] == "working"
+    other = Talk(b)
+    assert said(other.turn("mock: say still here")) == "still here"
+
+    servers.start("a")
+    there.until_type("turn.ended")
+    assert words(there) == [f"w{number}" for number in range(1, 401)]
+    assert sequences(there.events) == list(range(1, len(there.events) + 1))
+    assert said(there.turn("mock: say again")) == "again"
+    assert b.get(f"/sessions/{other.id}").status_code == 200
+
+
+def test_who_followed_at_a_server_that_died_goes_on_at_another_without_a_gap(servers: Servers, b: httpx.Client) -> None:
+    with servers.api("b") as own:
+        talk = Talk(own)
+    with servers.api("a") as a:
+        reader = at(a, talk)
+        talk.api = b
+        talk.send("mock: stream 200 words 40/s")
+        reader.until(lambda event: event["type"] == "item.delta")
+        servers.kill("a")
+    reader.api = b
+    reader.until_type("turn.ended")
+    assert words(reader) == [f"w{number}" for number in range(1, 201)]
+    assert sequences(reader.events) == list(range(1, len(reader.events) + 1))
+
+
+def test_a_server_that_was_stopped_is_away_at_once(servers: Servers, a: httpx.Client, b: httpx.Client) -> None:
+    talk = Talk(a)
+    servers.stop("a")
+    refused = b.post(f"/sessions/{talk.id}/messages", json={"message": "mock: say hi"})
+    assert (refused.status_code, refused.json()["code"]) == (503, "server_away")
+    assert b.get("/sessions").status_code == 200
+
+
+def test_both_servers_go_on_when_the_database_was_away(
+    servers: Servers, cluster: Cluster, a: httpx.Client, b: httpx.Client
+) -> None:
+    talks = [Talk(a), Talk(b)]
+    for talk in talks:
+        talk.send("mock: stream 200 words 40/s")
+        talk.until(lambda event: event["type"] == "item.delta")
+    cluster.stop()
+    timer = threading.Timer(3.0, cluster.start)  # longer than a server may be silent
+    timer.start()
+    crossed = [at(b, talks[0]), at(a, talks[1])]
+    timer.join()
+    for talk in crossed:
+        talk.until_type("turn.ended")
+        assert words(talk) == [f"w{number}" for number in range(1, 201)]
+        assert sequences(talk.events) == list(range(1, len(talk.events) + 1))
+        assert said(talk.turn("mock: say fine")) == "fine"
+    with following(a, "/events", stream=1, types="turn.ended") as project:
+        crossed[0].turn("mock: say heard")
+        wait_until(lambda: crossed[0].events[-1] in project, what="the feed of the project stands still")
+
+
+async def test_who_lost_a_session_drops_it_and_passes_on_what_comes(
+    servers: Servers, a: httpx.Client, b: httpx.Client
+) -> None:
+    talk = Talk(a)
+    talk.turn("mock: say mine")
+    database = await asyncpg.connect(servers.database)
+    mine = await database.fetchval("SELECT owner FROM owners WHERE session = $1", talk.id)
+    other = await database.fetchval("SELECT id FROM servers WHERE id <> $1", mine)
+    update = "UPDATE owners SET owner = $1, epoch = nextval('epochs') WHERE session = $2"
+    await database.execute(update, other, talk.id)
+    await database.close()
+    renamed = a.patch(f"/sessions/{talk.id}", json={"title": "theirs"})
+    assert renamed.status_code == 200, renamed.text
+    assert b.get(f"/sessions/{talk.id}").json()["title"] == "theirs"
+    assert next(stream(a, f"/sessions/{talk.id}/events/sse"))["sequence"] == 1
