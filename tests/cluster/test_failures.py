@@ -75,6 +75,11 @@ def test_a_server_that_was_stopped_is_away_at_once(servers: Servers, a: httpx.Cl
     refused = b.post(f"/sessions/{talk.id}/messages", json={"message": "mock: say hi"})
     assert (refused.status_code, refused.json()["code"]) == (503, "server_away")
     assert b.get("/sessions").status_code == 200
+    assert b.delete(f"/sessions/{talk.id}").status_code == 204  # this needs nothing of that machine
+    assert b.get(f"/sessions/{talk.id}").status_code == 404
+    servers.start("a")
+    with servers.api("a") as again:
+        assert again.get(f"/sessions/{talk.id}").status_code == 404
 
 
 def test_both_servers_go_on_when_the_database_was_away(

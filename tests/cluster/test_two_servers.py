@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -123,6 +124,33 @@ def test_a_key_makes_one_prompt_whichever_server_gets_it(a: httpx.Client, b: htt
         api.post("/sessions", json={"agent": "mock"}, headers={"idempotency-key": "new"}).json()["id"] for api in (a, b)
     ]
     assert len(set(created)) == 1
+
+
+def test_a_request_that_reaches_both_servers_at_once_makes_one_session(a: httpx.Client, b: httpx.Client) -> None:
+    def create(api: httpx.Client, key: str) -> str:
+        answer = api.post("/sessions", json={"agent": "mock"}, headers={"idempotency-key": key})
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(5):
+            made = [pool.submit(create, api, f"both {number}") for api in (a, b, a, b)]
+            assert len({each.result() for each in made}) == 1
+
+
+def test_tools_of_mcp_reach_a_session_at_the_other_server(servers: Servers, a: httpx.Client) -> None:
+    talk = Talk(a)
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+
+    def call(tool: str, **arguments: str) -> str:
+        params = {"name": tool, "arguments": {"session_id": talk.id, **arguments}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        answer = httpx.post(f"{servers.url('b')}/mcp", json=body, headers=headers, timeout=120)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    call("send_message", message="mock: say by tool")
+    assert "by tool" in call("wait_for_turn")
 
 
 def test_a_key_of_a_session_is_taken_everywhere(a: httpx.Client, b: httpx.Client) -> None:

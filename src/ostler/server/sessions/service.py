@@ -13,6 +13,7 @@ from ostler.base.errors import (
     SettingsInUse,
     StoreUnavailable,
 )
+from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
 from ostler.link.protocol import Runner
@@ -29,8 +30,8 @@ from ostler.server.sessions.recovery import Recovery
 from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.claims import next_claim
-from ostler.server.store.errors import KeyTaken
-from ostler.server.store.peers import Peers
+from ostler.server.store.errors import ClaimTaken, KeyTaken
+from ostler.server.store.peers import Bell, Peers
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import DONE, Done, NewSession, SessionRecord
 from ostler.wire.parts import PromptPart
@@ -133,6 +134,9 @@ class Sessions(Directory):
         except KeyTaken:  # another client created the same key a moment ago
             await self._work.forget(new.id)
             return await self._same_agent(await self.find(new.project, new.key), new), False
+        except ClaimTaken:  # another server got the same request a moment ago
+            await self._work.forget(new.id)
+            return await self.live(new.project, (await self._done(claim) or b"").decode()), True
         except StoreUnavailable:
             await self._work.forget(new.id)
             raise
@@ -224,7 +228,25 @@ class Sessions(Directory):
                 if await self.store.was_deleted(project, id_or_key):
                     return
                 raise
+            except OwnedElsewhere as elsewhere:
+                if not await self._deleted_for(elsewhere, project):
+                    raise
+                return
             await self._delete(live)
+
+    async def _deleted_for(self, elsewhere: OwnedElsewhere, project: str) -> bool:
+        """Delete a session whose server is lost; what lies on that machine is removed there when it is back."""
+        session_id = elsewhere.fields["session"]
+        if self._peers is None or not self._peers.is_lost(elsewhere.fields["owner"]):
+            return False
+        record = await self.find(project, session_id)
+        epoch = await self.store.owners.take(self._owner, session_id, record.epoch)
+        if epoch is None:
+            return False
+        await self.store.delete_session(session_id, epoch, self._clock.now())
+        self._peers.ring(Bell(session_id, 0, 0, epoch, project))
+        self._clearing.add([session_id])
+        return True
 
     async def _delete(self, live: LiveSession) -> None:
         await live.lifecycle.delete()

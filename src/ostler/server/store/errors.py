@@ -11,6 +11,10 @@ class KeyTaken(Refused):
     """Another session of the project has the key."""
 
 
+class ClaimTaken(Refused):
+    """The act that a request claimed was done by another server meanwhile."""
+
+
 class StaleOwner(StoreUnavailable):
     """Another server has claimed the session since, or it is deleted: who writes does not have it any more."""
 

@@ -34,7 +34,8 @@ class Uploads:
     def check(self, ticket: str) -> None:
         """Raise unless this ticket is good."""
         if self._file(ticket) is None:
-            raise NotFound(what="upload", value=ticket[:60], hint="Ask for a new one with POST /api/v1/uploads.")
+            hint = "Ask for a new one with POST /api/v1/uploads, and send it to the same server."
+            raise NotFound(what="upload", value=ticket[:60], hint=hint)
 
     def fill(self, ticket: str, upload: Upload) -> None:
         """The archive of a ticket is there."""

@@ -60,7 +60,7 @@ class Idempotency:
                 return
             begin_claims(f"{place[0]} {key} {fingerprint}")
             recorder = _Recorder(send, functools.partial(self._remember, place, fingerprint))
-            await self._app(scope, _replayed(body, receive), recorder)
+            await self._app(scope, replayed(body, receive), recorder)
         finally:
             self._release(place, running)
 
@@ -147,7 +147,8 @@ async def _whole_body(receive: Receive) -> bytes | None:
             return bytes(body)
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """A body that was read, to be read once more."""
     given = False
 
     async def replay() -> Any:

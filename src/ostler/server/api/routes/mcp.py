@@ -1,20 +1,37 @@
 """The server as an MCP server at /mcp (streamable HTTP)."""
 
 import asyncio
+from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 from litestar import Request, post
 from litestar.datastructures import State
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from ostler.base.errors import NotAcceptable, UnsupportedMedia
+from ostler.base.errors import NotAcceptable, SessionNotFound, UnsupportedMedia
 from ostler.server.api.accept import JSON, SSE, form_for
 from ostler.server.api.described import NO_MESSAGE, answer
+from ostler.server.api.edge.idempotency import replayed
 from ostler.server.api.services import Services
 from ostler.server.dialects.mcp.tools import Tools
 
 _STATE = "mcp_endpoint"
+
+
+class _Arguments(msgspec.Struct):
+    session_id: str = ""
+
+
+class _Params(msgspec.Struct):
+    arguments: _Arguments = msgspec.field(default_factory=_Arguments)
+
+
+class _Call(msgspec.Struct):
+    """As much of a call as tells which session it is about."""
+
+    params: _Params = msgspec.field(default_factory=_Params)
 
 
 class McpEndpoint:
@@ -74,7 +91,17 @@ async def mcp(request: Request[Any, Any, Any], services: Services, project: str,
         raise UnsupportedMedia(given=request.content_type[0], possible=JSON)
     _check_accept(request)
     endpoint: McpEndpoint = state.setdefault(f"{_STATE} {project}", McpEndpoint(services, project))
-    return endpoint.answer
+    if services.peers is None:
+        return endpoint.answer
+    body = await request.body()
+    with suppress(msgspec.DecodeError, msgspec.ValidationError, SessionNotFound):  # the library says what is wrong
+        if session := msgspec.json.decode(body, type=_Call).params.arguments.session_id:
+            await services.sessions.live(project, session)  # raises if another server has it, while that can be heard
+
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        await endpoint.answer(scope, cast(Receive, replayed(body, cast(Any, receive))), send)
+
+    return answered
 
 
 def _check_accept(request: Request[Any, Any, Any]) -> None:

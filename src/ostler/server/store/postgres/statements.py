@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ostler.base.clock import steady_seconds
-from ostler.server.store.errors import KeyTaken, StaleOwner
+from ostler.server.store.errors import ClaimTaken, KeyTaken, StaleOwner
 from ostler.server.store.postgres.dialect import sendable
 from ostler.server.store.postgres.transaction import Transaction, labels_of
 from ostler.server.store.records import Append, AppendResult, NewJob, NewSession, SessionSpec, StoredResponse, encode
@@ -47,7 +47,7 @@ async def take(transaction: Transaction, owner: str, session_id: str, epoch: int
 
 
 async def create_session(transaction: Transaction, new: NewSession, first: Append, owner: str) -> AppendResult:
-    """Create a session with its first events; KeyTaken if its project has the key."""
+    """Create a session with its first events; KeyTaken if its project has the key, ClaimTaken if it was created."""
     change, task, connection = first.change, new.spec.task, transaction.connection
     if change is None:
         raise ValueError("a new session needs its first state")
@@ -76,6 +76,9 @@ async def create_session(transaction: Transaction, new: NewSession, first: Appen
             raise KeyTaken(new.key)
         await transaction.look_at([new.id])  # it was committed, and whoever wanted that was not told
         return await transaction.append(first)
+    if first.done is not None and not await transaction.claims(first.done):
+        await connection.execute("DELETE FROM sessions WHERE id = $1", new.id)
+        raise ClaimTaken(first.done.claim)
     await connection.execute("INSERT INTO owners VALUES ($1, $2, $3)", new.id, owner, first.epoch)
     transaction.begin_log(new.id, first.epoch)
     return await transaction.append(first)

@@ -11,7 +11,7 @@ from ostler.server.store.errors import StaleOwner
 from ostler.server.store.outline import ITEMS, Mark, stored_body
 from ostler.server.store.packing import PACKING, pack
 from ostler.server.store.postgres.dialect import FIRST_OF_TRANSACTION, sendable
-from ostler.server.store.records import DONE, Append, AppendResult, NewJob, encode
+from ostler.server.store.records import DONE, Append, AppendResult, Done, NewJob, encode
 
 _OWNERS = "SELECT session, epoch FROM owners WHERE session = ANY($1) ORDER BY session FOR SHARE"
 _LASTS = """
@@ -121,6 +121,12 @@ class Transaction:
         if row is None or row[1] != body:
             raise _gap(append, self._lasts[append.session_id][1])
         return int(row[0])
+
+    async def claims(self, done: Done) -> bool:
+        """Be the one who does what a request claimed; waits for who is about to."""
+        row = (DONE, done.claim, "", 0, b"\x90", done.result, steady_seconds())
+        found = await self.connection.fetchval(f"{_RESPONSE} RETURNING TRUE", *map(sendable, row))
+        return found is not None
 
     async def flush(self) -> None:
         """Write what was gathered."""
