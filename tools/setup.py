@@ -28,7 +28,10 @@ GROUPS = {
     "runtime.txt": ("pyproject.toml",),
     "node.txt": ("--group", "pyproject.toml:node"),
     "build.txt": ("--group", "pyproject.toml:build", "--constraints", "requirements/runtime.txt"),
-    "dev.txt": ("pyproject.toml", "--group", "pyproject.toml:dev", "--constraints", "requirements/runtime.txt"),
+    "dev.txt": (
+        *("pyproject.toml", "--extra", "temporal", "--group", "pyproject.toml:dev"),
+        *("--constraints", "requirements/runtime.txt"),
+    ),
 }
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 TEST_TOOLS = {

@@ -37,7 +37,7 @@ from ostler.server.api.edge.http_protocol import limited
 from ostler.server.api.edge.listening import listen
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
-from ostler.server.engine.embedded import EmbeddedEngine
+from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
@@ -67,7 +67,7 @@ _STOP_LINKS_SECONDS = 3.0
 def serve(settings: Settings) -> int:
     """Run a server until it is told to stop; returns the exit code."""
     configure_logs(level=settings.log_level, form=settings.log_format)
-    never_log(settings.token, settings.webhook_secret)
+    never_log(settings.token, settings.webhook_secret, settings.engine_api_key)
     give_large_blocks_back()
     try:
         _arm_failpoint(os.environ.get("OSTLER_FAILPOINT"))
@@ -89,10 +89,11 @@ async def _serve(settings: Settings) -> None:
     listener = listen(settings)
     _close_state(settings.state_dir)
     minder = Minder(os.environ)
+    new_engine = engine_of(settings)
     store = await open_store(settings, boot())
     workspaces = await made_workspaces(settings)
     runner = made_runner(settings, workspaces)
-    engine = EmbeddedEngine(store.jobs, new_id("srv"))
+    engine = new_engine(store.jobs, new_id("srv"))
     calls = webhooks.Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
     retention = Retention(workspaces, Keep.reading(settings), SystemClock())
     peers: Peers | None = None

@@ -104,6 +104,10 @@ LATE_IMPORTS: dict[tuple[str, str], str] = {
         "ostler.server.store.copying",
     ): "it moves a store while no server runs",
     (
+        "ostler.cli.commands.doctor.engine",
+        "ostler.server.engine.temporal.checking",
+    ): "it looks whether Temporal can be used also when no server runs",
+    (
         "ostler.cli.commands.doctor.keepers",
         "ostler.runner.processes.survey",
     ): "it looks at agents also when no server runs",

@@ -10,6 +10,7 @@ import httpx
 from tests.cli.conftest import Ostler
 from tests.server.talk import Talk
 from tests.serving import running_server, wait_until
+from tests.temporal_server import shared_temporal
 
 NOWHERE = {"OSTLER_ENDPOINT": "http://127.0.0.1:1"}
 
@@ -28,6 +29,18 @@ def left_behind(state_dir: Path, *keys: str) -> dict[str, dict[str, int]]:
         server.process.kill()
         server.process.wait()
     return processes
+
+
+def test_an_engine_that_cannot_be_used_is_named_with_what_to_do(ostler: Ostler, tmp_path: Path) -> None:
+    url = shared_temporal().url
+    state = ("--state-dir", str(tmp_path / "state"))
+    assert f"ok    Engine {url} can be used." in ostler("doctor", *state, OSTLER_ENGINE=url, **NOWHERE).stdout
+    wrong = f"{url.rpartition('/')[0]}/nowhere"
+    done = ostler("doctor", *state, OSTLER_ENGINE=wrong, **NOWHERE)
+    assert done.returncode == 1
+    assert "has no namespace 'nowhere'. Create it, or correct --engine. Until then webhooks wait" in done.stdout
+    done = ostler("doctor", *state, OSTLER_ENGINE="temporal://127.0.0.1:1/x", **NOWHERE)
+    assert "127.0.0.1:1 cannot be reached" in about(done.stdout, "Engine")
 
 
 def about(found: str, session: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ostler.server.engine.protocol import NotDone, Retry
+from ostler.server.engine.protocol import Retry
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import NewJob
 from tests.engine.conftest import Maker
@@ -39,8 +39,8 @@ async def test_a_key_that_waits_is_not_done_twice(store: Store, make: Maker) -> 
 
 
 async def test_what_fails_is_tried_again_whatever_the_reason(store: Store, make: Maker) -> None:
-    for error in (lambda: NotDone("no luck"), lambda: RuntimeError("broken")):
-        notes, engine = Notes({"one": 2}, error), await make()
+    for reason in ("no luck", RuntimeError("broken")):
+        notes, engine = Notes({"one": 2}, reason), await make()
         await engine.start({"note": notes.work()})
         await engine.run(NewJob(key="one", kind="note"))
         await until_gone(store.jobs.find, "one")

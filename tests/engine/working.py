@@ -14,14 +14,12 @@ QUICK = Retry(first=0.05, longest=0.1, within=3600)
 class Notes:
     """Does jobs of one kind; those named in `failing` fail so often before."""
 
-    def __init__(
-        self, failing: dict[str, int] | None = None, error: Callable[[], Exception] = lambda: NotDone("no")
-    ) -> None:
+    def __init__(self, failing: dict[str, int] | None = None, reason: str | Exception = "no") -> None:
         self.done: list[str] = []
         self.tried: list[str] = []
         self.bodies: list[bytes] = []
         self._failing = failing or {}
-        self._error = error
+        self._error = NotDone(reason) if isinstance(reason, str) else reason
 
     def work(self, retry: Retry = QUICK, seconds: float = 60.0) -> Work:
         return Work(run=self._run, retry=retry, seconds=seconds)
@@ -30,7 +28,7 @@ class Notes:
         self.tried.append(job.key)
         await asyncio.sleep(0)
         if self.tried.count(job.key) <= self._failing.get(job.key, 0):
-            raise self._error()
+            raise self._error
         self.bodies.append(job.body)
         self.done.append(job.key)
 

@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from tests.serving import wait_until
-from tests.tasks.ordering import Json, events, finished, order, task, task_server
+from tests.tasks.ordering import Json, events, finished, new_session, order, say, task, task_server
+from tests.temporal_server import running_temporal
 
 Calls = list[tuple[str, Json]]
 
@@ -117,6 +118,30 @@ def test_what_a_stopped_server_did_not_tell_is_told_by_the_next(
         ("session.completed", f"{session}-1", "completed"),
         ("session.ended", f"{session}-2", "completed"),
     ]
+
+
+def test_what_ends_while_temporal_is_away_is_told_when_it_is_back_and_nobody_notices_before(
+    repository: Path, state_dir: Path, tmp_path: Path
+) -> None:
+    with running_temporal(tmp_path) as temporal, _listener(503, 200) as (url, calls):
+        temporal.kill()
+        flags = (state_dir, repository.parent, "--engine", temporal.url)
+        with task_server(*flags) as (server, api):
+            wanted = [{"event": "session.ended", "url": url}]
+            session = order(api, task("mock: say hi", repository, webhooks=wanted))
+            assert finished(api, session)["status"] == "completed"
+            os.kill(server.process.pid, signal.SIGKILL)
+            server.process.wait()
+        with task_server(*flags) as (server, api):
+            other = new_session(api, repository)
+            say(api, other, "mock: say still here")
+            assert calls == []
+            temporal.start()
+            wait_until(lambda: len(calls) == 2, what="it was told, at the second try")
+            written = server.stderr.read_text()
+    assert [(event, body["session"]["id"]) for event, body in calls] == [("session.ended", session)] * 2
+    assert written.count("engine.unreachable") == 1, "said once"
+    assert "Traceback" not in written
 
 
 def test_what_an_earlier_version_owed_is_told(repository: Path, state_dir: Path) -> None:

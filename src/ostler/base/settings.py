@@ -140,6 +140,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     database_sync: Annotated[
         Literal["full", "normal"], _about("`full` survives a power cut; `normal` may lose the last moments.")
     ] = "full"
+    engine: Annotated[
+        str | None,
+        _about("Temporal that carries durable work, instead of the server itself: temporal://host:7233/namespace."),
+    ] = None
+    engine_api_key: Annotated[str | None, _about("API key for Temporal; it is sent over TLS only.")] = None
+    engine_tls: Annotated[bool, _about("Talk to Temporal over TLS.")] = False
+    engine_ca: Annotated[str | None, _about("File with the certificates that Temporal's own is checked with.")] = None
+    engine_certificate: Annotated[str | None, _about("File with our certificate for Temporal.")] = None
+    engine_certificate_key: Annotated[str | None, _about("File with the key of that certificate.")] = None
+    deployment: Annotated[
+        str,
+        Meta(
+            pattern="^[a-z0-9][a-z0-9-]{0,62}$",
+            description="Name of this installation where several share a Temporal; the same for all its servers.",
+        ),
+    ] = "default"
     agent_start_timeout_seconds: Annotated[Seconds, _about("Time an agent may take to be ready.")] = 60.0
     turn_timeout_seconds: Annotated[Seconds, _about("Longest turn before it is ended as failed; 0 for no limit.")] = (
         14400.0

@@ -1,0 +1,1 @@
+"""Durable work carried by Temporal."""
