@@ -29,7 +29,7 @@ log = Log(__name__)
 _BATCH = 100
 _STARTED_SECONDS = 15.0
 """Another server starts what a killed one was about to start so long after."""
-_HANDED_SECONDS = 600.0
+_KNOWN_SECONDS = 600.0
 """So often a job that is not done is named to Temporal again, which may have lost it."""
 _LOOK_SECONDS = 30.0
 _CALL_TIME = timedelta(seconds=10)
@@ -141,7 +141,7 @@ class TemporalEngine:
         except RPCError:
             await self._jobs.release(batch)
             raise
-        await self._jobs.renew(batch, seconds=_HANDED_SECONDS)
+        await self._jobs.renew(batch, seconds=_KNOWN_SECONDS)
         return 0.0
 
     async def _start_one(self, client: Client, job: Job) -> None:
