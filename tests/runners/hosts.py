@@ -69,6 +69,7 @@ def started_runner(
     home = state_dir.with_name(state_dir.name + "-home")
     stdout, stderr = (home.with_name(f"{home.name}-{kind}.log") for kind in ("stdout", "stderr"))
     given = {"OSTLER_REPOSITORY_FOLDERS": str(state_dir.parent.parent), "OSTLER_ALLOWED_ADDRESSES": "127.0.0.1"}
+    given["OSTLER_ORPHAN_TIMEOUT_SECONDS"] = "60"  # what a failed test leaves behind ends soon
     given |= {"OSTLER_RUNNER_TOKEN": token} if token is not None else {}
     with stdout.open("ab") as out, stderr.open("ab") as err:
         process = subprocess.Popen(

@@ -15,6 +15,7 @@ from ostler.link.channel import LINK_VERSION, Hello, Welcome, encode
 from ostler.link.keys import hashed
 from ostler.link.socket import ClientSocket, dialled, greet
 from tests.runners.hosts import runners_of, started_runner, token_of
+from tests.runners.proxy import Proxy
 from tests.serving import RunningServer, running_server, wait_until
 
 HELLO = Hello(link=LINK_VERSION, version="1", boot="b", labels={}, slots=1, os="linux", arch="arm", hostname="h")
@@ -143,6 +144,31 @@ def test_a_server_that_is_not_there_is_tried_again_and_others_in_turn(server: Ru
     token = token_of(server.url)
     with started_runner(tmp_path / "turn", *args, "--insecure", token=token) as host:
         host.wait_linked()
+
+
+def test_a_server_that_hangs_up_is_tried_again(server: RunningServer, tmp_path: Path) -> None:
+    with started_runner(tmp_path / "again", "--server", server.url, token=token_of(server.url)) as host:
+        host.wait_linked()
+    with Proxy(9) as dead:  # takes connections, and ends each at once
+        args = ("--server", dead.url, "--server", dead.url, "--server", server.url)
+        with started_runner(tmp_path / "again", *args) as host:
+            host.wait_linked(2)
+
+
+def test_a_link_that_is_cut_is_dialled_again(server: RunningServer, tmp_path: Path) -> None:
+    args = ("--name", "cut")
+    with (
+        Proxy(server.port) as way,
+        started_runner(tmp_path / "cut", "--server", way.url, *args, token=token_of(server.url)) as host,
+    ):
+        runner_id = host.wait_linked()
+        way.cut()
+        assert host.wait_linked(2) == runner_id
+        way.stall()
+        wait_until(lambda: runners_of(server.url)["cut"]["health"] == "lost", what="the server notices the silence")
+        way.resume()
+        way.cut()
+        assert host.wait_linked(3) == runner_id
 
 
 @pytest.mark.parametrize("link", [LINK_VERSION - 1, LINK_VERSION + 1], ids=["older", "newer"])

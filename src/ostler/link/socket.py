@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from ostler.base.errors.runners import LinkLost, RunnerRefused
 from ostler.link.channel import MOST_FRAME_BYTES, REFUSED, Goodbye, Hello, Welcome, decode, encode
@@ -66,7 +66,7 @@ async def dialled(server: str, key: str, tls: ssl.SSLContext | None) -> AsyncIte
         )
     except InvalidStatus as error:
         raise _refusal(error.response.status_code, bytes(error.response.body or b"")) from error
-    except (OSError, EOFError, InvalidHandshake, TimeoutError) as error:  # DNS among them
+    except (OSError, EOFError, WebSocketException) as error:  # DNS and time-outs among them
         raise LinkLost(reason=str(error) or type(error).__name__) from error
     try:
         yield ClientSocket(connection)
@@ -85,8 +85,11 @@ def _refusal(status: int, body: bytes) -> Exception:
 async def greet(socket: ClientSocket, hello: Hello) -> Welcome:
     """Say who we are and hear who we are to the server."""
     await socket.send(encode(hello))
-    async with asyncio.timeout(_OPEN_SECONDS):
-        answer = decode(await socket.receive() or b"")
+    try:
+        async with asyncio.timeout(_OPEN_SECONDS):
+            answer = decode(await socket.receive() or b"")
+    except (TimeoutError, msgspec.MsgspecError) as error:
+        raise LinkLost(reason="the server did not say welcome") from error
     if isinstance(answer, Goodbye):
         raise RunnerRefused(reason=answer.reason) if answer.final else LinkLost(reason=answer.reason)
     if not isinstance(answer, Welcome):
