@@ -8,14 +8,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.databases import EVERYWHERE, database_of
+from tests.front import running_front
 from tests.patience import note_start, stretched
 
 OSTLER = (sys.executable, "-m", "ostler")
 _LISTENING = re.compile(r"is listening on (http://\S+)")
+TWO_SERVERS = os.environ.get("OSTLER_TEST_SERVERS") == "2"
+"""Whether every server of the tests is two on one PostgreSQL."""
 _START_SECONDS = 60.0
 _STOP_SECONDS = 60.0
 
@@ -56,7 +59,28 @@ def wait_until(condition: Callable[[], bool], *, what: str, seconds: float = 60.
 def running_server(
     state_dir: Path, *args: str, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
 ) -> Iterator[RunningServer]:
-    """`ostler serve` on a free port, run by `prefix`; `args` come last, so `--port N` may choose one."""
+    """`ostler serve` on a free port, run by `prefix`; `args` come last, so `--port N` may choose one.
+
+    With OSTLER_TEST_SERVERS=2 there is a second one, which gets all requests but those that make sessions.
+    """
+    if not TWO_SERVERS or "--database" in args or "--port" in args:
+        with _one_server(state_dir, *args, env=env, prefix=prefix) as server:
+            yield server
+        return
+    shared = {**(env or {}), "OSTLER_DATABASE": database_of(state_dir)}
+    second = state_dir.with_name(f"{state_dir.name}-second")
+    with (
+        _one_server(state_dir, *args, env=shared, prefix=prefix) as first,
+        _one_server(second, *args, env=shared, prefix=prefix) as other,
+        running_front(first.url, other.url) as url,
+    ):
+        yield replace(first, url=url)
+
+
+@contextmanager
+def _one_server(
+    state_dir: Path, *args: str, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
+) -> Iterator[RunningServer]:
     state_dir.mkdir(parents=True, exist_ok=True)
     home = state_dir.with_name(state_dir.name + "-home")
     stdout, stderr = (home.with_name(f"{home.name}-{kind}.log") for kind in ("stdout", "stderr"))
