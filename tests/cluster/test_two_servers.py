@@ -1,6 +1,7 @@
 """Any of two servers answers any request about a session that one of them has."""
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -63,6 +64,8 @@ def test_a_prompt_sent_to_the_other_server_is_done_by_the_one_that_has_the_sessi
     assert there.get()["title"] == "shared"
     assert [found["id"] for found in b.get("/sessions", params={"q": "SHARED"}).json()["items"]] == [here.id]
     assert len(there.get("/turns")["turns"]) == 2
+    metrics = b.get("/metrics").text
+    assert re.search(r"^ostler_relayed_requests_total [1-9]", metrics, re.MULTILINE)
 
 
 def test_what_happens_at_one_server_is_followed_at_the_other(a: httpx.Client, b: httpx.Client) -> None:

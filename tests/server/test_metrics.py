@@ -8,6 +8,7 @@ from tests.server.talk import Talk
 
 NAMES = {
     "ostler_requests": "counter",
+    "ostler_relayed_requests": "counter",
     "ostler_open_streams": "gauge",
     "ostler_events": "counter",
     "ostler_store_read_bytes": "counter",

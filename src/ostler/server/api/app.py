@@ -87,7 +87,7 @@ def build_app(services: Services) -> App:
     """The application for a running server."""
     inner: App = Streams(cast(App, _litestar(services)), services)
     if services.peers is not None:
-        inner = Relay(inner, services.peers)
+        inner = Relay(inner, services.peers, services.counters)
     posts = Idempotency(inner, services.sessions.store)
     link = RunnerLinkApp(services.links)
     return Gate(Ui(inner), posts, link, services.settings, services.counters, services.peers)

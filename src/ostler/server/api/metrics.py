@@ -27,6 +27,7 @@ async def exposition(services: Services) -> str:
         sessions.add_metric([status], count)
     families = (
         CounterMetricFamily("ostler_requests", "HTTP requests since the start.", counters.requests),
+        CounterMetricFamily("ostler_relayed_requests", "Of them passed on to another server.", counters.relayed),
         GaugeMetricFamily("ostler_open_streams", "Event streams and sockets that are open.", counters.streams.total),
         CounterMetricFamily("ostler_events", "Events in all logs.", await store.logs.last_position()),
         CounterMetricFamily("ostler_store_read_bytes", "Bytes read from the store since the start.", store.bytes_read),

@@ -37,5 +37,6 @@ class Counters(msgspec.Struct, kw_only=True):
     """Numbers that only grow or say what is going on now."""
 
     requests: int = 0
+    relayed: int = 0
     streams: OpenStreams
     stopping: bool = False

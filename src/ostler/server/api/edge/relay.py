@@ -15,6 +15,7 @@ from ostler.base.retry import delays
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.problems import LEFT, refuse
+from ostler.server.api.services import Counters
 from ostler.server.auth.actor import Actor
 from ostler.server.store.peers import Peers
 
@@ -53,12 +54,11 @@ def admitted(scope: Scope, headers: dict[bytes, str], secret: str) -> Actor | No
 class Relay:
     """ASGI application around the API. A handler that finds the session elsewhere leaves that in the scope."""
 
-    def __init__(self, app: App, peers: Peers) -> None:
+    def __init__(self, app: App, peers: Peers, counters: Counters) -> None:
         self._app = app
         self._peers = peers
+        self._counters = counters
         self._client: httpx.AsyncClient | None = None
-        self.hops = 0
-        """How many requests were passed on."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request here, or pass it on; who has a session may change meanwhile."""
@@ -94,7 +94,7 @@ class Relay:
         address = self._peers.address_of(owner)
         if address is None or self._peers.is_lost(owner):
             raise _Unreachable
-        self.hops += 1
+        self._counters.relayed += 1
         exchange = _Exchange(self._http(), receive, send)
         query = scope["query_string"].decode("latin-1")
         path = scope.get("raw_path", scope["path"].encode()).partition(b"?")[0].decode("latin-1")
