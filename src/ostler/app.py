@@ -27,9 +27,8 @@ from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.link.channel import MOST_FRAME_BYTES
 from ostler.machine import made_runner, made_workspaces
-from ostler.runner.identity import durable_id, this_machine
+from ostler.runner.identity import this_machine
 from ostler.runner.local import LocalRunner
-from ostler.runner.local_workspaces import LocalWorkspaces
 from ostler.runner.processes.helpers import Minder
 from ostler.runner.processes.spool import boot
 from ostler.server.api.app import build_app
@@ -44,6 +43,7 @@ from ostler.server.runners.registry import Runners
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.directory import SessionLimits
+from ostler.server.sessions.runners.fleet import Fleet
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.opening import join_servers, open_store
@@ -95,15 +95,18 @@ async def _serve(settings: Settings) -> None:
     runner = made_runner(settings, workspaces)
     engine = new_engine(store.jobs, new_id("srv"))
     calls = webhooks.Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
-    retention = Retention(workspaces, Keep.reading(settings), SystemClock())
+    about = this_machine(settings.state_dir, "local", slots=settings.local_slots)
+    runners = Runners(SystemClock(), home=about.id)
+    retention = Retention(runners, Keep.reading(settings), SystemClock())
     peers: Peers | None = None
     try:
-        peers = await join_servers(store, settings, durable_id(settings.state_dir), listener.getsockname()[1])
-        services = await _assemble(settings, store, peers, runner, workspaces, engine, retention)
-        await services.sessions.recover()
+        peers = await join_servers(store, settings, about.id, listener.getsockname()[1])
+        services = await _assemble(settings, store, peers, runners, engine, retention)
+        await services.sessions.start()
+        await runners.linked(about, runner, workspaces)
         await engine.start({webhooks.KIND: calls.work})
         retention.start(services.sessions)
-        await _answer_requests(services, listener)
+        await _answer_requests(services, runner, listener)
     finally:
         await retention.close()
         await engine.close()
@@ -127,8 +130,7 @@ async def _assemble(
     settings: Settings,
     store: Store,
     peers: Peers | None,
-    runner: LocalRunner,
-    workspaces: LocalWorkspaces,
+    runners: Runners,
     engine: Engine,
     retention: Retention,
 ) -> Services:
@@ -139,9 +141,9 @@ async def _assemble(
         store=store,
         owner=(owner := new_id("srv") if peers is None else peers.id),
         epoch=await store.owners.claim(owner),
-        runner=runner,
+        runners=runners,
         work=Pipeline(
-            workspaces, redeemed=uploads.redeemed, jobs_at_end=webhooks.jobs_at_end, ended=(engine.wake, retention.wake)
+            runners, redeemed=uploads.redeemed, jobs_at_end=webhooks.jobs_at_end, ended=(engine.wake, retention.wake)
         ),
         clock=clock,
         attachments=Attachments(settings.state_dir / "attachments"),
@@ -151,15 +153,15 @@ async def _assemble(
         admission=Admission(allowed_env=settings.allowed_env, addresses=addresses),
         peers=peers,
     )
-    await (runners := Runners(clock)).linked(this_machine(settings.state_dir, "local"), runner, workspaces)
+    if await store.session_ids("local"):  # as it was called before it had an id
+        await store.rename_runner("local", runners.home)
+    runners.listen(Fleet(sessions, runners))
     return Services(
         settings=settings,
         sessions=sessions,
         peers=peers,
-        runner=runner,
         runners=runners,
         links=RunnerLinks(runners, store.runner_keys, clock, settings.runner_beat_seconds),
-        workspaces=workspaces,
         uploads=uploads,
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client)),
@@ -175,7 +177,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _answer_requests(services: Services, listener: socket.socket) -> None:
+async def _answer_requests(services: Services, runner: LocalRunner, listener: socket.socket) -> None:
     config = uvicorn.Config(
         build_app(services),
         http=limited(services.settings),
@@ -200,22 +202,27 @@ async def _answer_requests(services: Services, listener: socket.socket) -> None:
     gc.enable()
     waited_for: set[asyncio.Future[Any]] = {answering, stop}
     await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
-    await _wind_down(services, server, answering, keep_agents=stop.done() and stop.result() == signal.SIGTERM)
+    await _wind_down(services, runner, server, answering, keep_agents=stop.done() and stop.result() == signal.SIGTERM)
 
 
 async def _wind_down(
-    services: Services, server: uvicorn.Server, answering: "asyncio.Task[None]", *, keep_agents: bool
+    services: Services,
+    runner: LocalRunner,
+    server: uvicorn.Server,
+    answering: "asyncio.Task[None]",
+    *,
+    keep_agents: bool,
 ) -> None:
     """Stop answering; a restart leaves the agents to their keepers, a Ctrl-C ends them too."""
     log.info("server.stopping", keep_agents=keep_agents)
     services.counters.stopping = True
     if keep_agents:
         services.sessions.leave()
-        await bounded(services.runner.detach(), _STOP_AGENTS_SECONDS, "agents")
+        await bounded(runner.detach(), _STOP_AGENTS_SECONDS, "agents")
     else:
         await bounded(services.sessions.close_agents(), _STOP_AGENTS_SECONDS, "agents")
         # before the requests are cut off: whoever waits for an installation hears why it ends
-        await bounded(services.runner.close(), _STOP_RUNNER_SECONDS, "runner")
+        await bounded(runner.close(), _STOP_RUNNER_SECONDS, "runner")
     await bounded(services.links.close(), _STOP_LINKS_SECONDS, "links")
     services.sessions.close()
     server.should_exit = True

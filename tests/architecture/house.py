@@ -39,9 +39,14 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.server.store": (),
     "ostler.server.runners": ("ostler.server.store",),
     "ostler.server.engine": ("ostler.server.store",),
-    "ostler.server.sessions": ("ostler.server.store",),
+    "ostler.server.sessions": ("ostler.server.runners", "ostler.server.store"),
     "ostler.server.dialects": ("ostler.server.sessions", "ostler.server.store"),
-    "ostler.server.tasks": ("ostler.server.engine", "ostler.server.sessions", "ostler.server.store"),
+    "ostler.server.tasks": (
+        "ostler.server.engine",
+        "ostler.server.sessions",
+        "ostler.server.runners",
+        "ostler.server.store",
+    ),
     "ostler.server.api": (
         "ostler.server.auth",
         "ostler.server.dialects",

@@ -37,6 +37,7 @@ async def test_a_session_is_found_by_id_and_key_as_it_was_written(store: Store) 
         last_sequence=2,
         owner="server",
         epoch=1,
+        runner="run_1",
     )
     assert await store.find_session("default", "ses_a") == expected
     assert await store.find_session("default", "mine") == expected
@@ -100,10 +101,36 @@ async def test_a_server_finds_what_it_has_to_go_on_with(store: Store) -> None:
         seen.append(session_id)
         return b"busy" in state
 
-    assert [found.id for found in await store.unfinished_sessions(["stopped"], is_busy)] == ["ses_1"]
+    assert [found.id for found in await store.unfinished_sessions("run_1", ["stopped"], is_busy)] == ["ses_1"]
     assert sorted(seen) == ["ses_1", "ses_2"]
-    assert await store.workspaces_in_use() == {"wsp_1", "wsp_3"}
+    assert await store.workspaces_in_use("run_1") == {"wsp_1", "wsp_3"}
     assert [found.id for found in await store.ended_with_workspace(["stopped"])] == ["ses_3"]
+
+
+async def test_sessions_are_found_by_the_runner_that_they_are_on(store: Store) -> None:
+    await created(store, "ses_1", first=change("running", workspace="wsp_1"))
+    await created(store, "ses_2", runner="run_2", first=change("running", workspace="wsp_2"))
+    assert await store.session_ids("run_2") == {"ses_2"}
+    assert await store.workspaces_in_use("run_2") == {"wsp_2"}
+    found = await store.unfinished_sessions("run_2", ["stopped"], lambda *_: True)
+    assert [(record.id, record.runner) for record in found] == [("ses_2", "run_2")]
+    await store.rename_runner("run_2", "run_3")
+    assert await store.session_ids("run_3") == {"ses_2"}
+
+
+async def test_a_session_waits_until_it_is_placed_on_a_runner(store: Store) -> None:
+    await created(store, "ses_1", first=change("queued"), runner=None)
+    await created(store, "ses_2", first=change("queued"), runner=None)
+    await created(store, "ses_3", first=change("cancelled"), runner=None)
+    assert [record.id for record in await store.waiting_sessions(["cancelled"])] == ["ses_1", "ses_2"]
+    spec = msgspec.structs.replace(SPEC, runner_name="big")
+    with pytest.raises(StaleOwner):
+        await store.place_session("ses_1", 99, "run_1", spec)
+    await store.place_session("ses_1", 1, "run_1", spec)
+    placed = await store.find_session("default", "ses_1")
+    assert placed is not None
+    assert (placed.runner, placed.runner_name) == ("run_1", "big")
+    assert [record.id for record in await store.waiting_sessions(["cancelled"])] == ["ses_2"]
 
 
 async def test_branches_are_found_by_their_parent_and_their_keys(store: Store) -> None:

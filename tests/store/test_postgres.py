@@ -95,7 +95,7 @@ async def test_what_one_writer_cannot_write_does_not_hinder_the_others(store: Po
 
 async def test_a_mistake_of_ours_in_one_job_does_not_end_the_writer(store: PostgresStore) -> None:
     one, wrong = await created(store, "ses_a"), Writing(store, "ses_b")
-    new = NewSession(id="ses_b", project="default", key="b", agent="mock", created_at=NOW, spec=SPEC)
+    new = NewSession(id="ses_b", project="default", key="b", agent="mock", created_at=NOW, spec=SPEC, runner="run_1")
     outcomes = await asyncio.gather(
         one.append(notice("fine")),
         store.create_session(new, wrong.burst(notice("without a state")), "server"),

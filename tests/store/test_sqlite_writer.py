@@ -37,7 +37,7 @@ def burst(session_id: str, first: int, count: int = 1) -> Append:
 
 def created(store: Database, session_id: str, key: str) -> "asyncio.Future[AppendResult]":
     spec = SessionSpec(cwd="/", env={}, permission_mode="default")
-    new = NewSession(id=session_id, project="default", key=key, agent="mock", created_at=NOW, spec=spec)
+    new = NewSession(id=session_id, project="default", key=key, agent="mock", created_at=NOW, spec=spec, runner="run_1")
     return store.write(statements.create_session, new, burst(session_id, 1), "server")
 
 

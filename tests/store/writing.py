@@ -106,6 +106,7 @@ class Writing:
         agent: str = "mock",
         task: TaskSpec | None = None,
         first: StateChange | None = None,
+        runner: str | None = "run_1",
     ) -> "asyncio.Future[AppendResult]":
         """With one event."""
         new = NewSession(
@@ -115,6 +116,7 @@ class Writing:
             agent=agent,
             created_at=NOW,
             spec=msgspec.structs.replace(SPEC, task=task),
+            runner=runner,
         )
         return self.store.create_session(new, self.burst(notice("created"), change=first or change()), "server")
 

@@ -25,7 +25,8 @@ def test_the_runtimes_are_told(api: httpx.Client) -> None:
 
 def test_the_runner_says_how_it_makes_workspaces(api: httpx.Client) -> None:
     (runner,) = api.get("/runners").json()["items"]
-    assert (runner["id"], runner["os"], runner["health"]) == ("local", "linux", "ok")
+    assert (runner["name"], runner["os"], runner["health"]) == ("local", "linux", "ok")
+    assert runner["id"].startswith("run_")
     assert "copy" in runner["snapshotCapabilities"]
     assert not set(runner["notes"]) & set(runner["snapshotCapabilities"])
 

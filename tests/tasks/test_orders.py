@@ -23,7 +23,7 @@ _BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "an unknown runtime": ({"runtime": {"type": "vm"}}, "invalid_request", "runtime"),
     "too little memory": ({"runtime": {"resources": {"memoryMiB": 0}}}, "invalid_request", "runtime"),
     "an unknown provider": ({"workspace": {"snapshotPreference": ["tape"]}}, "invalid_request", "workspace"),
-    "an unknown runner": ({"workspace": {"executionHostId": "runner-z"}}, "invalid_request", "workspace"),
+    "an unknown runner": ({"workspace": {"executionHostId": "runner-z"}}, "unprocessable", "workspace"),
     "an unknown delivery": ({"delivery": {"mode": "mail"}}, "invalid_request", "delivery"),
     "a request without a repository": (
         {"repo": {"mode": "none"}, "delivery": {"mode": "pr"}},

@@ -193,6 +193,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _about("What agents may run in; `disabled` must be allowed here."),
     ] = ("local", "devcontainer")
     setup_timeout_seconds: Annotated[Seconds, _about("Longest setup command of a workspace.")] = 1800.0
+    local_slots: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        _about("Sessions that may be at work in this process at a time; absent for no limit, 0 leaves all to runners."),
+    ] = None
     warm_agents: Annotated[
         int,
         Meta(ge=0, le=100, description="Agents started ahead for sessions like the last ones; 0 starts none ahead."),

@@ -26,11 +26,12 @@ def durable_id(state_dir: Path) -> str:
     return made
 
 
-def this_machine(state_dir: Path, name: str) -> RunnerAbout:
+def this_machine(state_dir: Path, name: str, slots: int | None = None) -> RunnerAbout:
     """The runner that has this state folder, on this machine."""
     return RunnerAbout(
         id=durable_id(state_dir),
         name=name,
+        slots=slots,
         boot=boot(),
         version=__version__,
         os=platform.system().lower(),

@@ -8,6 +8,15 @@ from ostler.wire.struct import Answer, Body
 from ostler.wire.workspaces import SnapshotProvider
 
 
+class Needs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a runner must be to have a session."""
+
+    labels: dict[str, str] = {}
+    """It has all of these."""
+    host: str | None = None
+    """It is the one of this id or name."""
+
+
 class RunnerAbout(msgspec.Struct, frozen=True, kw_only=True):
     """What a runner says of itself, and what its key fixes."""
 
@@ -22,6 +31,21 @@ class RunnerAbout(msgspec.Struct, frozen=True, kw_only=True):
     os: str = ""
     arch: str = ""
     hostname: str = ""
+
+
+class SessionRunner(Answer, frozen=True, kw_only=True):
+    """The machine that a session is on."""
+
+    id: str
+    name: str
+
+
+class Placement(Answer, frozen=True, kw_only=True):
+    """Whether a session is on a runner."""
+
+    state: Literal["placed", "queued"]
+    reason: str | None = None
+    """What a queued one waits for."""
 
 
 class RunnerInfo(Answer, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from ostler.wire.events import PermissionData, PermissionMode, QuestionData, Ses
 from ostler.wire.items import Item, QueueEntry
 from ostler.wire.parts import InputPart
 from ostler.wire.providers import McpServers
+from ostler.wire.runners import Placement, SessionRunner
 from ostler.wire.struct import Answer, Body, Wire
 from ostler.wire.tasks import (
     Delivered,
@@ -138,6 +139,9 @@ class Session(Answer, frozen=True, kw_only=True):
     runtime: TaskRuntimeView
     vcs: TaskVcs
     links: dict[str, str]
+    placement: Placement
+    runner: SessionRunner | None = None
+    """Absent while it is queued."""
     title: str | None = None
     model: str | None = None
     variant: str | None = None

@@ -70,13 +70,16 @@ class TaskRuntime(Body, frozen=True, kw_only=True):
     type: RuntimeType = "local"
     devcontainer_path: str | None = None
     resources: TaskResources | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    """What the runner must have, such as `gpu: "true"`; the session waits until there is one."""
 
 
 class TaskWorkspace(Body, frozen=True, kw_only=True):
     """How the workspace should be made."""
 
     snapshot_preference: tuple[SnapshotProvider, ...] = ()
-    execution_host_id: Annotated[str, msgspec.Meta(extra_json_schema={"enum": ["local"]})] | None = None
+    execution_host_id: str | None = None
+    """The runner that must have it, by id or name; see GET /runners."""
     setup: str | None = None
     """A shell command that is run in the new workspace before the agent is; its result is kept for the next task."""
 
@@ -114,7 +117,7 @@ class CreateTask(Body, frozen=True, kw_only=True):
     prompt: Prompt
     agent: TaskAgent
     repo: Repo = Repo(mode="none")
-    runtime: TaskRuntime = TaskRuntime()
+    runtime: TaskRuntime = msgspec.field(default_factory=TaskRuntime)
     workspace: TaskWorkspace = TaskWorkspace()
     delivery: TaskDelivery | None = None
     labels: dict[str, str] = msgspec.field(default_factory=dict)
@@ -168,6 +171,8 @@ class TaskRuntimeView(Answer, frozen=True, kw_only=True):
     type: RuntimeType
     devcontainer_path: str | None = None
     resources: TaskResources | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    """What its runner must have."""
 
 
 class TaskWorkspaceView(Answer, frozen=True, kw_only=True):

@@ -68,7 +68,7 @@ class WorkspaceWish(Body, frozen=True, kw_only=True):
     snapshot_preference: tuple[SnapshotProvider, ...] = ()
     """Which ways to make it should be tried first."""
     execution_host_id: str | None = None
-    """The runner; see GET /runners."""
+    """The runner that must have it, by id or name; see GET /runners."""
 
 
 class WorkspaceOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -17,6 +17,20 @@ class RunnerUnavailable(OstlerError):
     template = "The runner '{runner}' is not linked to this server now. Its agents work on; try again in a moment."
 
 
+class NotPlaced(RunnerUnavailable):
+    """The session waits for a runner, so nothing of it is anywhere yet."""
+
+    code, title = "not_placed", "Waits for a runner"
+    template = "The session is on no runner yet. Its `placement` says what it waits for; try again when it has begun."
+
+
+class NoRunner(RunnerUnavailable):
+    """No runner can take a new session now."""
+
+    code, title = "no_runner", "No runner is free"
+    template = "No runner can take the session now: it would be {reason}. Try again in a moment, or link a runner."
+
+
 class LinkLost(RunnerUnavailable):
     """The other end of the link is not there any more; what was asked of it may have been done or not."""
 

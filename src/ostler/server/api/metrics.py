@@ -21,7 +21,7 @@ class _Collected:
 async def exposition(services: Services) -> str:
     """All numbers in Prometheus' text format."""
     store, counters = services.sessions.store, services.counters
-    runner = await services.runner.stats()
+    runner = await services.runners.stats()
     sessions = GaugeMetricFamily("ostler_sessions", "Sessions, by status.", labels=["status"])
     for status, count in sorted((await store.count_by_status()).items()):
         sessions.add_metric([status], count)

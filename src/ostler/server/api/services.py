@@ -5,8 +5,6 @@ import msgspec
 from ostler.base.clock import Clock
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
-from ostler.link.protocol import Runner
-from ostler.link.workspaces import Workspaces
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
@@ -20,10 +18,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: Settings
     sessions: Sessions
-    runner: Runner
     runners: Runners
     links: RunnerLinks
-    workspaces: Workspaces
     uploads: Uploads
     clock: Clock
     counters: "Counters"

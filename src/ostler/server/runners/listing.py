@@ -4,7 +4,8 @@ import asyncio
 from contextlib import suppress
 
 from ostler.base.errors import OstlerError
-from ostler.server.runners.registry import Runners, RunnerStatus
+from ostler.server.runners.known import RunnerStatus
+from ostler.server.runners.registry import Runners
 from ostler.wire.runners import RunnerInfo
 from ostler.wire.workspaces import ProviderVerdict
 

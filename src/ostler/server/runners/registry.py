@@ -1,64 +1,58 @@
-"""The runners that this server knows, the way to each while it is linked, and the agents that they have."""
+"""The runners that this server knows, and the way to each while it is linked."""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from ostler.base.clock import Clock
-from ostler.base.errors import UnsupportedAgent
-from ostler.base.errors.runners import RunnerNotFound, RunnerUnavailable
 from ostler.base.logs import Log
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
-from ostler.wire.agents import Agent
+from ostler.server.runners.known import KnownRunner, Link, RunnerStatus
+from ostler.server.runners.ways import Ways
 from ostler.wire.runners import RunnerAbout
 
 log = Log(__name__)
 
 
-class RunnerStatus(NamedTuple):
-    """A runner as it is now."""
+class Listener(Protocol):
+    """Hears what becomes of runners; implemented by the sessions."""
 
-    about: RunnerAbout
-    linked: bool
-    last_beat: str | None
-    """When it was heard last; None for one that was never linked to this process."""
-    used: int
-    """How many of its slots sessions have."""
-    draining: bool
+    async def recovery(
+        self, about: RunnerAbout, runner: Runner, workspaces: Workspaces
+    ) -> Callable[[], Awaitable[None]]:
+        """A runner is there, and nobody else can reach it yet: remove what no session of it knows.
 
+        What is returned is called when all can reach it, and goes on with its sessions.
+        """
+        ...
 
-class _Link(NamedTuple):
-    """The way to a runner."""
+    async def link_lost(self, about: RunnerAbout) -> None:
+        """Nobody can reach a runner any more; its agents may work on."""
+        ...
 
-    runner: Runner
-    workspaces: Workspaces
-    drop: Callable[[], Awaitable[None]] | None
+    def used(self, runner_id: str) -> int:
+        """How many sessions are at work there."""
+        ...
 
-
-class _Known:
-    """One runner. Implements link.protocol.Registry: nobody asks it only to learn the name of an agent."""
-
-    def __init__(self, about: RunnerAbout) -> None:
-        self.about = about
-        self.link: _Link | None = None
-        self.agents: dict[str, Agent] = {}
-        self.last_beat: str | None = None
-        self.draining = False
-
-    async def offered(self, agents: Sequence[Agent]) -> None:
-        """Take what it reports."""
-        self.agents.update({agent.id: agent for agent in agents})
+    def room(self) -> None:
+        """There may be room for a session that waits."""
+        ...
 
 
-class Runners:
+class Runners(Ways):
     """Every runner of this process: the one that is part of it, and those that dialled in."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, home: str = "") -> None:
+        super().__init__(home)
         self._clock = clock
-        self._known: dict[str, _Known] = {}
         self._linking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._listener: Listener | None = None
+
+    def listen(self, listener: Listener) -> None:
+        """Tell somebody what becomes of runners; before the first one is linked."""
+        self._listener = listener
 
     # Links
 
@@ -77,25 +71,42 @@ class Runners:
         if known is not None and known.link is not None and known.link.drop is not None:
             await known.link.drop()
         async with self._linking[about.id]:
-            known = self._known.setdefault(about.id, _Known(about))
+            known = self.remember(about)
             if known.link is not None:
                 await self._lose(known)
-            known.about = about
             await runner.register(known)
-            known.link = _Link(runner, workspaces, drop)
-            known.last_beat = self._clock.now()
+            try:
+                await self._open(known, Link(runner, workspaces, drop))
+            except BaseException:
+                await self._lose(known)
+                raise
         log.info("runner.linked", runner_id=about.id, name=about.name)
 
+    async def _open(self, known: KnownRunner, link: Link) -> None:
+        go_on = None
+        if self._listener is not None:
+            go_on = await self._listener.recovery(known.about, link.runner, link.workspaces)
+        known.link = link
+        known.last_beat = self._clock.now()
+        if go_on is not None and self._listener is not None:
+            await go_on()
+            self._listener.room()
+
     async def unlinked(self, runner_id: str, runner: Runner | None = None) -> None:
-        """Its link is gone; its sessions wait for it. With `runner` nothing happens if a newer link has its place."""
+        """Its link is gone and closed; its sessions wait for it.
+
+        With `runner` nothing happens if a newer link has its place.
+        """
         async with self._linking[runner_id]:
             known = self._known.get(runner_id)
             if known is not None and known.link is not None and runner in {None, known.link.runner}:
                 await self._lose(known)
 
-    async def _lose(self, known: _Known) -> None:
+    async def _lose(self, known: KnownRunner) -> None:
         known.link = None
         log.warning("runner.unlinked", runner_id=known.about.id, name=known.about.name)
+        if self._listener is not None:
+            await self._listener.link_lost(known.about)
 
     def beat(self, runner_id: str) -> None:
         """It was heard just now."""
@@ -104,74 +115,42 @@ class Runners:
 
     def drain(self, runner_id: str, on: bool) -> None:
         """Place no more sessions there, or place them again."""
-        self._find(runner_id).draining = on
+        self.find_runner(runner_id).draining = on
+        if not on:
+            self.room()
+
+    def room(self) -> None:
+        """There may be room for a session that waits."""
+        if self._listener is not None:
+            self._listener.room()
 
     # What is known of them
 
+    def remember(self, about: RunnerAbout) -> KnownRunner:
+        """A runner that may be linked later, or has changed what it says of itself."""
+        known = self._known.setdefault(about.id, KnownRunner(about))
+        known.about = about
+        return known
+
+    def forget(self, runner_id: str) -> None:
+        """A runner that will not be linked any more; nothing happens to one that is."""
+        known = self._known.get(runner_id)
+        if known is not None and known.link is None:
+            del self._known[runner_id]
+
     def list(self) -> tuple[RunnerStatus, ...]:
-        """Every runner, in the order they were linked first."""
+        """Every runner, in the order they became known."""
         return tuple(map(self._status, self._known.values()))
 
     def describe(self, id_or_name: str) -> RunnerStatus:
         """One runner."""
-        return self._status(self._find(id_or_name))
+        return self._status(self.find_runner(id_or_name))
 
-    def _status(self, known: _Known) -> RunnerStatus:
-        return RunnerStatus(known.about, known.link is not None, known.last_beat, 0, known.draining)
+    def _status(self, known: KnownRunner) -> RunnerStatus:
+        return RunnerStatus(
+            known.about, known.link is not None, known.last_beat, self.used(known.about.id), known.draining
+        )
 
-    def _find(self, id_or_name: str) -> _Known:
-        if (known := self._known.get(id_or_name)) is not None:
-            return known
-        for each in self._known.values():
-            if each.about.name == id_or_name:
-                return each
-        raise RunnerNotFound(runner=id_or_name, known=", ".join(self.names))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the runners."""
-        return tuple(known.about.name for known in self._known.values())
-
-    # The way to one
-
-    def runner(self, runner_id: str) -> Runner:
-        """Where the agents of a session run."""
-        return self._link(runner_id).runner
-
-    def workspaces(self, runner_id: str) -> Workspaces:
-        """Where the files of a session are."""
-        return self._link(runner_id).workspaces
-
-    def _link(self, runner_id: str) -> _Link:
-        known = self._known.get(runner_id)
-        if known is None or known.link is None:
-            raise RunnerUnavailable(runner=known.about.name if known is not None else runner_id)
-        return known.link
-
-    # Agents
-
-    def agents(self) -> tuple[Agent, ...]:
-        """Every agent, as it was reported last; one that several runners have as the first that has it installed."""
-        return tuple(merged(known.agents.values() for known in self._known.values()).values())
-
-    def find(self, name: str) -> Agent:
-        """An agent by its id or another name of it, as it was reported last."""
-        agents = self.agents()
-        for agent in agents:
-            if name in {agent.id, *agent.aliases}:
-                return agent
-        raise UnsupportedAgent(agent=name, known=", ".join(agent.id for agent in agents))
-
-    def full_name(self, name: str | None) -> str | None:
-        """The id of the agent that a filter names; a name that no agent has any more stays as it is."""
-        return next((agent.id for agent in self.agents() if name in agent.aliases), name)
-
-
-def merged(catalogues: Iterable[Iterable[Agent]]) -> dict[str, Agent]:
-    """The agents of several runners by id."""
-    found: dict[str, Agent] = {}
-    for catalogue in catalogues:
-        for agent in catalogue:
-            if agent.id not in found or (agent.installed and not found[agent.id].installed):
-                found[agent.id] = agent
-    return found
+    def used(self, runner_id: str) -> int:
+        """How many of its slots sessions have."""
+        return self._listener.used(runner_id) if self._listener is not None else 0

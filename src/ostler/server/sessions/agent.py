@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from ostler.base.errors import AgentExited, AgentLost, AgentStartFailed
+from ostler.base.errors.runners import LinkLost, NotPlaced, RunnerUnavailable
 from ostler.base.logs import Log
 from ostler.link.protocol import Connection, Runner
+from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.creation import agent_spec
 from ostler.server.sessions.secrets import keep_secret
@@ -29,6 +31,8 @@ class _Link:
         self.report: Connected | None = None
         self.is_held = False
         """Whether the session stays in memory until it ends."""
+        self.is_cut = False
+        """Whether its runner cannot be reached: what it did since is told when the process is adopted."""
         self._agent = agent
         self._start = start
 
@@ -36,9 +40,13 @@ class _Link:
         self.report = report
 
     async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
+        if self.is_cut:
+            raise LinkLost(reason="a newer link has its place")
         await self._agent.delivered(drafts, Progress(self._start, step))
 
     async def closed(self, end: AgentExit) -> None:
+        if self.is_cut:
+            raise LinkLost(reason="a newer link has its place")
         self.alive = False
         self._agent.closed(end, is_held=self.is_held)
 
@@ -49,7 +57,7 @@ class SessionAgent:
     def __init__(
         self,
         session: SessionCore,
-        runner: Runner,
+        runners: Runners,
         delivered: Callable[[Sequence[Draft], Progress], Awaitable[None]],
         idle_seconds: float,
     ) -> None:
@@ -58,7 +66,11 @@ class SessionAgent:
         self.starting: asyncio.Task[None] | None = None
         """Hands the prompt of the newest turn over, to a process that is started first if need be."""
         self._session = session
-        self._runner = runner
+        self._runners = runners
+        self.was_lost = False
+        """Whether the link broke while something was under way, and is not back."""
+        self._away = not runners.is_linked(session.record.runner)
+        self._waits = False
         self._idle_seconds = idle_seconds
         self._idle_timer: asyncio.TimerHandle | None = None
         self._falling_asleep: asyncio.Task[None] | None = None
@@ -95,10 +107,10 @@ class SessionAgent:
         """Its process is gone, though nobody has said so yet."""
         self._link = None
 
-    async def adopt(self, survivor: ProcessRef, *, known: int) -> Connected:
-        """Go on with a process that an earlier server started."""
+    async def adopt(self, runner: Runner, survivor: ProcessRef, *, known: int) -> Connected:
+        """Go on with a process that an earlier server started, or an earlier link had."""
         link = _Link(self, survivor.start)
-        link.connection = await self._runner.adopt(survivor, link, known=known)
+        link.connection = await runner.adopt(survivor, link, known=known)
         self._begin(link)
         if link.report is None:
             raise AgentLost(reason="its runner reported nothing of it.")
@@ -118,7 +130,7 @@ class SessionAgent:
 
     async def _connect(self, spec: AgentSpec) -> Connection:
         link = self._link = _Link(self, spec.start)
-        link.connection = await self._runner.connect(spec, link)
+        link.connection = await self._runners.runner(self._session.record.runner).connect(spec, link)
         self._begin(link)
         return link.connection
 
@@ -135,13 +147,61 @@ class SessionAgent:
             log.warning("agent.exited", session_id=self._session.id, exit_code=end.exit_code, signal=end.signal)
         if is_held:
             self._session.release()
+        self._runners.room()
+
+    # Its runner
+
+    @property
+    def runner_name(self) -> str:
+        """What the runner is called."""
+        return self._session.record.runner_name
+
+    @property
+    def is_away(self) -> bool:
+        """Whether its runner cannot be reached, or what became of its process there is not known yet."""
+        return self._away
+
+    def refuse_if_away(self) -> None:
+        """Raise if nothing can be asked of its process now."""
+        if self._session.record.runner is None:
+            raise NotPlaced
+        if self._away:
+            raise RunnerUnavailable(runner=self.runner_name)
+
+    def wait_for_runner(self) -> None:
+        """Something is to be done when the runner is back: until then the session stays in memory."""
+        if self._away and not self._waits and self._session.record.runner is not None:
+            self._waits = True
+            self._session.hold()
+
+    async def lose_runner(self) -> None:
+        """Its runner cannot be reached: the process may go on there, and is adopted when it is back."""
+        self._away = True
+        self.was_lost = self.was_lost or self._link is not None or self._session.state.turn is not None
+        link, self._link = self._link, None
+        self.stay_awake()
+        if self.was_lost:
+            self.wait_for_runner()
+        if link is not None:
+            link.is_cut, link.alive = True, False
+        await self.stop_starting()
+        if link is not None and link.is_held:
+            link.is_held = False
+            self._session.release()
+
+    def regain_runner(self) -> None:
+        """Its runner is back, and it is known what became of its process."""
+        self._away = self.was_lost = False
+        if self._waits:
+            self._waits = False
+            self._session.release()
 
     # What is asked of its process
 
     async def tell(self, answer: Answer) -> None:
         """Hand a decision that is in the log over; a process that has just died will never need it."""
         if self.connection is not None:
-            with contextlib.suppress(AgentExited):
+            with contextlib.suppress(AgentExited, RunnerUnavailable):  # who adopts it tells it then
                 await self.connection.answer(answer)
 
     async def stop_starting(self) -> bool:

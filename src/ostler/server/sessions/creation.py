@@ -6,6 +6,7 @@ import msgspec
 
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import is_key, new_id
+from ostler.server.runners.placement import waiting_for
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting
 from ostler.server.sessions.admission import Admission, check_choices, check_servers
@@ -15,11 +16,12 @@ from ostler.server.store.traces import current_trace
 from ostler.wire.items import QueueEntry
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
+from ostler.wire.runners import Needs
 from ostler.wire.running import AgentSpec, Draft
 from ostler.wire.sessions import MOST_INSTRUCTIONS, CreateSession
 from ostler.wire.tasks import TaskProvider, TaskRuntime, TaskSpec
 from ostler.wire.workspace_events import WorkspaceCreatedData
-from ostler.wire.workspaces import Repo, Runtime, WorkspaceOrder
+from ostler.wire.workspaces import Repo, Runtime, WorkspaceOrder, WorkspaceWish
 
 
 def new_session(
@@ -47,6 +49,7 @@ def new_session(
         agent=wanted.agent,
         created_at=created_at,
         spec=spec,
+        runner=None,
     )
 
 
@@ -72,13 +75,26 @@ def _spec_of(project: str, wanted: CreateSession, task: TaskSpec | None) -> Sess
         mcp_servers=wanted.mcp_servers,
         workspace=_workspace_order(project, wanted),
         task=task,
+        needs=_needs(wanted),
     )
+
+
+def _needs(wanted: CreateSession) -> Needs | None:
+    """What its runner must be, if anything is said."""
+    needs = Needs(
+        labels=wanted.runtime.labels if wanted.runtime is not None else {},
+        host=wanted.workspace.execution_host_id if wanted.workspace is not None else None,
+    )
+    return needs if needs != Needs() else None
 
 
 def _workspace_order(project: str, wanted: CreateSession) -> WorkspaceOrder | None:
     if wanted.repo is None:
+        runtime = TaskRuntime(labels=wanted.runtime.labels) if wanted.runtime and wanted.runtime.labels else None
+        host = wanted.workspace.execution_host_id if wanted.workspace is not None else None
+        alone = {"runtime": runtime, "workspace": WorkspaceWish(execution_host_id=host) if host else None}
         for name in ("runtime", "workspace", "setup"):
-            if getattr(wanted, name) is not None:
+            if getattr(wanted, name) not in (None, alone.get(name)):
                 errors = {name: ["needs repo"]}
                 raise InvalidRequest(reason=f"{name} is for a workspace; give repo as well.", errors=errors)
         return None
@@ -171,6 +187,7 @@ def first_events(new: NewSession, wanted: CreateSession) -> list[Draft]:
         for name in ("agent", "model", "variant", "mode", "permission_mode")
         if (value := getattr(wanted, name)) is not None
     }
+    waits = [drafts.line(waiting_for(new.agent, new.spec.needs or Needs()))] if new.runner is None else []
     where = {"cwd": new.spec.cwd} if new.spec.workspace is None else {"repo": new.spec.workspace.repo.mode}
     events = [drafts.started({**metadata, "key": new.key, **where})]
     if wanted.title is not None or wanted.labels:
@@ -187,4 +204,4 @@ def first_events(new: NewSession, wanted: CreateSession) -> list[Draft]:
             trace_id=current_trace(),
         )
         events.append(drafts.queue([entry]))
-    return [*events, drafts.status("queued")]
+    return [*events, drafts.status("queued"), *waits]

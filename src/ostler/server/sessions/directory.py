@@ -14,7 +14,7 @@ from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.logs import Log
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
-from ostler.link.protocol import Runner
+from ostler.server.runners.registry import Runners
 from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.elsewhere import Elsewhere, Following
 from ostler.server.sessions.live import Leases, LiveSession
@@ -61,7 +61,7 @@ class Directory(Reading):
         store: Store,
         owner: str,
         epoch: int,
-        runner: Runner,
+        runners: Runners,
         work: Pipeline,
         clock: Clock,
         attachments: Attachments,
@@ -76,7 +76,7 @@ class Directory(Reading):
         self._project_feeds = ProjectFeeds(last=last_position, limit_bytes=limits.buffer_bytes, ring=ring)
         self._owner = owner
         self._epoch = epoch
-        self._runner = runner
+        self._runners = runners
         self._work = work
         self._clock = clock
         self._limits = limits
@@ -159,7 +159,7 @@ class Directory(Reading):
             session_log=self.log_of(
                 record.id, record.project, record.agent, record.epoch, state, record.last_sequence, record.updated_at
             ),
-            runner=self._runner,
+            runners=self._runners,
             work=self._work,
             reading=self,
             attachments=self.attachments.of(record.id),
@@ -241,22 +241,11 @@ class Directory(Reading):
         if self._peers is not None:
             self._peers.ring(Bell(live.id, 0, 0, live.record.epoch, live.record.project))
 
-    def at_work(self) -> dict[str, str]:
-        """What to call each session with a turn under way, by id."""
-        busy = [live for live in self._live.values() if live.state.turn]
-        return {live.id: f"{live.record.agent} ({live.state.title or live.record.key})" for live in busy}
-
     def leave(self) -> None:
         """The server stops and another goes on: nothing new begins."""
         self._is_leaving = True
         for live in list(self._live.values()):
             live.lifecycle.leave()
-
-    async def close_agents(self) -> None:
-        """End every turn and every agent; the sessions stay."""
-        await asyncio.gather(
-            *(live.lifecycle.shut_down() for live in list(self._live.values())), return_exceptions=True
-        )
 
     def close(self) -> None:
         """Let every event stream end."""

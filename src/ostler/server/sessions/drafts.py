@@ -69,6 +69,11 @@ def line(message: str) -> Draft:
     return _draft("log", LogData(level="info", message=message))
 
 
+def placed(runner: str) -> Draft:
+    """The session has a runner."""
+    return line(f"Placed on the runner '{runner}'.")
+
+
 def workspace(data: WorkspaceCreatedData) -> Draft:
     """The session has files of its own."""
     return _draft("workspace.created", data)

@@ -34,6 +34,7 @@ class Lifecycle:
 
     async def pause(self) -> None:
         """Freeze the agent where it stands; prompts wait until it goes on."""
+        self._agent.refuse_if_away()
         await self._move("pausing", "be paused")
         await self.finish_pause()
 
@@ -45,6 +46,7 @@ class Lifecycle:
 
     async def resume(self) -> None:
         """Let a paused session go on."""
+        self._agent.refuse_if_away()
         await self._move("resuming", "be resumed")
         await self.finish_resume()
 

@@ -6,7 +6,7 @@ from typing import Protocol, Self, TypeVar
 
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
-from ostler.link.protocol import Runner
+from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.asks import Asks
@@ -35,7 +35,7 @@ class LiveSession(SessionCore):
         *,
         record: SessionRecord,
         session_log: SessionLog,
-        runner: Runner,
+        runners: Runners,
         work: Pipeline,
         reading: Reading,
         attachments: SessionAttachments,
@@ -52,12 +52,19 @@ class LiveSession(SessionCore):
             jobs_at_end=work.jobs_at_end,
             unused=unused,
         )
-        self.agent = SessionAgent(self, runner, self.delivered, idle_seconds)
+        self.agent = SessionAgent(self, runners, self.delivered, idle_seconds)
         self.chores = Chores(self, self.agent, work)
         self.turns = Turns(self, self.agent, self.chores)
         self.asks = Asks(self, self.agent, reading)
         self.lifecycle = Lifecycle(self, self.agent, self.chores, self.turns, wrap_up_seconds)
         self._overflown = False
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it has a slot of its runner: a process, a turn, or a workspace that is being made."""
+        state = self.state
+        is_begun = state.status in {"queued", "provisioning"} and self.record.runner is not None
+        return self.agent.connection is not None or state.turn is not None or is_begun
 
     async def delivered(self, events: Sequence[Draft], progress: Progress) -> None:
         """Store what the agent did; decides by itself the asks that need no human."""
@@ -124,6 +131,10 @@ class Leases:
 
     def __exit__(self, *_: object) -> None:
         _current.reset(self._before)
+        self.end()
+
+    def end(self) -> None:
+        """Use them no longer."""
         self._is_over = True
         for live in self._held:
             live.release()

@@ -13,29 +13,33 @@ from ostler.base.errors import (
     SettingsInUse,
     StoreUnavailable,
 )
+from ostler.base.errors.runners import NoRunner
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
-from ostler.link.protocol import Runner
+from ostler.server.runners.placement import checked_needs, choose, waiting_for
+from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
 from ostler.server.sessions.admission import Admission, check_choices, check_servers
 from ostler.server.sessions.attachments import Attachments, missing_files, named_files, prompt_parts
 from ostler.server.sessions.creation import agent_spec, checked_key, first_events, new_session
-from ostler.server.sessions.directory import Directory, SessionLimits
+from ostler.server.sessions.directory import SessionLimits
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.clearing import Clearing
-from ostler.server.sessions.log.state import SessionState
-from ostler.server.sessions.recovery import Recovery
+from ostler.server.sessions.log.state import TERMINAL, SessionState
+from ostler.server.sessions.runners.by_runner import ByRunner
+from ostler.server.sessions.runners.waiting import Waiting
 from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.claims import next_claim
 from ostler.server.store.errors import ClaimTaken, KeyTaken
 from ostler.server.store.peers import Bell, Peers
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import DONE, Done, NewSession, SessionRecord
+from ostler.server.store.records import DONE, Done, NewSession, SessionRecord, SessionSpec
 from ostler.wire.parts import PromptPart
-from ostler.wire.running import Accepted, Draft
+from ostler.wire.runners import Needs, RunnerAbout
+from ostler.wire.running import Draft
 from ostler.wire.sessions import (
     CreateSession,
     PromptReceipt,
@@ -49,7 +53,7 @@ _OWN_NAMES: Mapping[str, str] = {}
 _NO_CHANGE = SessionChange()
 
 
-class Sessions(Directory):
+class Sessions(ByRunner):
     """All sessions of this server."""
 
     def __init__(
@@ -58,7 +62,7 @@ class Sessions(Directory):
         store: Store,
         owner: str,
         epoch: int,
-        runner: Runner,
+        runners: Runners,
         work: Pipeline,
         clock: Clock,
         attachments: Attachments,
@@ -72,7 +76,7 @@ class Sessions(Directory):
             store=store,
             owner=owner,
             epoch=epoch,
-            runner=runner,
+            runners=runners,
             work=work,
             clock=clock,
             attachments=attachments,
@@ -83,6 +87,7 @@ class Sessions(Directory):
         self._clearing = Clearing(store, self.background)
         self._default_instructions = default_instructions
         self._admission = admission
+        self.waiting = Waiting()
 
     # Creating and deleting
 
@@ -103,21 +108,41 @@ class Sessions(Directory):
         )
         await self._admission.check_addresses(new.spec)
         known = await self.store.find_session(project, new.key) if wanted.key else None
-        accepted = await self._accepted(new, needs_folder=known is None)
-        if wanted.cwd is not None:
-            await self._work.check_folder(wanted.cwd)
-        spec = msgspec.structs.replace(new.spec, cwd=new.spec.cwd or accepted.folder)
-        if spec.workspace is not None:
-            spec = msgspec.structs.replace(spec, workspace=await self._work.checked(spec.workspace, task))
-        new = msgspec.structs.replace(new, agent=accepted.agent, spec=spec)
-        return (await self._same_agent(known, new), False) if known else await self._insert(new, wanted, claim)
+        new = msgspec.structs.replace(new, agent=self._runners.find(new.agent).id)
+        if known is not None:
+            return await self._same_agent(known, new), False
+        return await self._insert(await self._placed(new), wanted, claim)
 
-    async def _accepted(self, new: NewSession, *, needs_folder: bool) -> Accepted:
-        """What the runner says of a new session; nothing may fail between this and `_insert` that leaves its folder."""
-        wanted = agent_spec(new.id, new.agent, new.spec)
-        if not needs_folder or new.spec.workspace is not None:
-            wanted = msgspec.structs.replace(wanted, cwd=wanted.cwd or "/")
-        return await self._runner.validate(wanted)
+    async def _placed(self, new: NewSession) -> NewSession:
+        """A new session with the runner that it is on, if there is one for it now and it can be started there."""
+        spec, pinned = new.spec, None
+        if spec.workspace is not None:
+            order, pinned = self._work.redeemed(spec.workspace)
+            spec = msgspec.structs.replace(spec, workspace=order)
+        needs = checked_needs(self._runners, spec.needs or Needs(), pinned)
+        spec = msgspec.structs.replace(spec, needs=needs if needs != Needs() else None)
+        place = choose(self._runners, new.agent, needs)
+        if place is not None:
+            spec = msgspec.structs.replace(spec, runner_name=place.name)
+            spec = await self.startable(place.id, new.id, new.agent, spec)
+        elif spec.workspace is None:
+            raise NoRunner(reason=waiting_for(new.agent, needs))
+        return msgspec.structs.replace(new, spec=spec, runner=place.id if place is not None else None)
+
+    async def startable(self, runner: str, session_id: str, agent: str, spec: SessionSpec) -> SessionSpec:
+        """Raise if a session could never be started on a runner; gives it a folder there if it names none.
+
+        Nothing may fail between this and its being stored that would leave the folder.
+        """
+        wanted = agent_spec(session_id, agent, spec)
+        if spec.workspace is not None:
+            wanted = msgspec.structs.replace(wanted, cwd="/")
+        accepted = await self._runners.runner(runner).validate(wanted)
+        if spec.cwd and spec.workspace is None:
+            await self._work.check_folder(runner, spec.cwd)
+        if spec.workspace is not None:
+            await self._work.check(runner, spec.workspace, spec.task)
+        return msgspec.structs.replace(spec, cwd=spec.cwd or accepted.folder)
 
     async def _same_agent(self, known: SessionRecord, new: NewSession) -> LiveSession:
         if known.agent != new.agent:
@@ -132,17 +157,28 @@ class Sessions(Directory):
         try:
             await session_log.commit(first, self.store.create_session(new, first, self._owner))
         except KeyTaken:  # another client created the same key a moment ago
-            await self._work.forget(new.id)
+            await self._work.forget(new.runner, new.id)
             return await self._same_agent(await self.find(new.project, new.key), new), False
         except ClaimTaken:  # another server got the same request a moment ago
-            await self._work.forget(new.id)
+            await self._work.forget(new.runner, new.id)
             return await self.live(new.project, (await self._done(claim) or b"").decode()), True
         except StoreUnavailable:
-            await self._work.forget(new.id)
+            await self._work.forget(new.runner, new.id)
             raise
         live = self.begin(new, first)
+        if new.runner is None:
+            self.waiting.add(live.record)
         await live.turns.go_on()
         return live, True
+
+    async def place(self, live: LiveSession, about: RunnerAbout, spec: SessionSpec) -> None:
+        """Put a session that waited on a runner, and go on with it."""
+        await self.store.place_session(live.id, live.record.epoch, about.id, spec)
+        live.record = msgspec.structs.replace(live.record, spec=spec, runner=about.id)
+        if self._runners.is_linked(about.id):  # else it is gone on with when the runner is back
+            live.agent.regain_runner()
+        await live.note([drafts.placed(about.name)])
+        await live.turns.go_on()
 
     async def sibling(self, live: LiveSession, key: str | None) -> NewSession:
         """A session like another one that delivers nothing and tells nobody by itself; raises if the key is taken."""
@@ -157,6 +193,7 @@ class Sessions(Directory):
             agent=live.record.agent,
             created_at=self._clock.now(),
             spec=msgspec.structs.replace(live.record.spec, task=_open_ended(live.record.spec.task)),
+            runner=live.record.runner,
         )
 
     async def insert(self, new: NewSession, begun: list[Draft]) -> LiveSession:
@@ -212,7 +249,7 @@ class Sessions(Directory):
         check_choices(wanted, names)
         check_servers(wanted.mcp_servers, names.get("mcp_servers", "mcp_servers"))
         spec = msgspec.structs.replace(live.record.spec, **changed)
-        await self._runner.validate(agent_spec(live.id, live.record.agent, spec))
+        await self._runners.runner(live.record.runner).validate(agent_spec(live.id, live.record.agent, spec))
         await self._admission.check_addresses(spec)
         await live.agent.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
         await self.store.update_spec(live.id, live.record.epoch, spec)
@@ -288,27 +325,27 @@ class Sessions(Directory):
         if wanted.parts is None:
             return prompt_parts(wanted.message, None, live.attachments)
         named = named_files(wanted.parts)
-        there = await self.existing_files(tuple(named.values()))
+        there = await self.existing_files(live, tuple(named.values()))
         if missing := {index: path for index, path in named.items() if path not in there}:
             raise missing_files(missing)
         # images may be large
         return await asyncio.to_thread(prompt_parts, wanted.message, wanted.parts, live.attachments)
 
-    async def existing_files(self, paths: tuple[str, ...]) -> set[str]:
-        """Those of these paths that name a file where agents work."""
-        return await self._work.existing_files(paths) if paths else set()
+    async def existing_files(self, live: LiveSession, paths: tuple[str, ...]) -> set[str]:
+        """Those of these paths that name a file where the agent of a session works."""
+        return await self._work.existing_files(live.record.runner, paths) if paths else set()
 
     # Life of the server
 
-    async def recover(self) -> None:
-        """Go on where an earlier server stopped: with the agents that are still there, and with what was begun."""
+    async def start(self) -> None:
+        """Clean up behind an earlier server; what it had begun goes on as soon as the runner of it is linked."""
         self._clearing.add(await self.store.deleted_with_events())
         known = await self.store.session_ids()
         await asyncio.to_thread(self.attachments.keep_only, known)
         if known:
             follow(max(known))  # the list is sorted by id, and the clock may have been set back since
-        await self._work.tidy(await self.store.workspaces_in_use(), known)
-        await Recovery(self, self._runner).run()
+        for record in filter(self.is_ours, await self.store.waiting_sessions(TERMINAL)):
+            self.waiting.add(record)
 
 
 def _in_use(live: LiveSession, changed: Iterable[str], names: Mapping[str, str]) -> SettingsInUse:

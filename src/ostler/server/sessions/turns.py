@@ -18,6 +18,7 @@ from ostler.base.errors import (
     SessionBusy,
     StoreUnavailable,
 )
+from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.sessions import drafts
@@ -55,6 +56,8 @@ class Turns:
         )
         if self._can_begin():
             return await self._begin(entry, [], claim)
+        if self._agent.is_away:
+            return await self._wait_for_runner(entry, when_busy, claim)
         if when_busy == "reject":
             turn = self._session.state.turn
             raise SessionBusy(session=self._session.id, turn=turn.turn_id if turn else "none")
@@ -69,7 +72,7 @@ class Turns:
     def _can_begin(self) -> bool:
         state = self._session.state
         waits = state.queue or self._chores.are_blocking
-        return state.turn is None and not waits and state.status == "running"
+        return state.turn is None and not waits and state.status == "running" and not self._agent.is_away
 
     async def _begin(self, entry: QueueEntry, left: list[Draft], claim: str | None = None) -> PromptReceipt:
         turn_id = new_id("trn")
@@ -95,6 +98,8 @@ class Turns:
             await self._agent.prompt(prompt)
         except AgentExited:
             await self._run_anew(prompt)
+        except RunnerUnavailable:
+            self._left_to_runner(prompt)
         except OstlerError as error:
             await self._turn_failed(prompt.turn_id, error)
         except Exception as error:  # the edge of a background task
@@ -107,8 +112,14 @@ class Turns:
         self._agent.forget()
         try:
             await self._agent.prompt(prompt)
+        except RunnerUnavailable:
+            self._left_to_runner(prompt)
         except OstlerError as error:
             await self._turn_failed(prompt.turn_id, error)
+
+    def _left_to_runner(self, prompt: Prompt) -> None:
+        """Nobody knows whether the agent heard of it; the turn stays under way until its runner is back."""
+        log.info("turn.left_to_runner", session_id=self._session.id, turn_id=prompt.turn_id)
 
     async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:
         """The agent could not be reached; if it never could, the session is over."""
@@ -139,11 +150,17 @@ class Turns:
         )
         try:
             is_heard = await connection.steer(prompt)
-        except AgentExited:  # the end of the turn is on its way to the log
+        except (AgentExited, RunnerUnavailable):  # the end of the turn, or of the link, is on its way
             return False
         if is_heard:
             await self.take_up(prompt)
         return is_heard
+
+    async def _wait_for_runner(self, entry: QueueEntry, when_busy: WhenBusy, claim: str | None) -> PromptReceipt:
+        """The prompt is durable now, and begun when the runner is back."""
+        if when_busy == "reject":
+            self._agent.refuse_if_away()
+        return await self._enqueue(entry, claim, front=when_busy == "interrupt")
 
     async def _jump_in(self, entry: QueueEntry, claim: str | None) -> PromptReceipt:
         receipt = await self._enqueue(entry, claim, front=True)
@@ -157,6 +174,7 @@ class Turns:
         entries = (entry, *waiting) if front else (*waiting, entry)
         receipt = self._receipt(entry, "queued", position=1 if front else len(entries))
         await self._session.log.append(marked(entry.actor, [drafts.queue(entries)]), done=_done(claim, receipt))
+        self._agent.wait_for_runner()
         if self._chores.are_due:  # perhaps they failed before, and the session was not in memory since
             self._session.background.spawn(self.begin_next())
         return receipt
@@ -173,6 +191,8 @@ class Turns:
         except StoreUnavailable as error:
             log.error("session.append_failed", session_id=self._session.id, reason=str(error))
             self._session.background.spawn(self._begin_later())
+        except RunnerUnavailable as error:
+            log.info("session.waits_for_runner", session_id=self._session.id, reason=str(error))
 
     async def _begin_later(self) -> None:
         await asyncio.sleep(_RETRY_SECONDS)
@@ -186,6 +206,7 @@ class Turns:
             state.turn is None
             and state.queue
             and state.status == "running"
+            and not self._agent.is_away
             and not (session.log.is_deleted or session.is_leaving or session.is_ending or session.log.is_full)
         ):
             first, *rest = state.queue
@@ -226,6 +247,7 @@ class Turns:
             raise InvalidTransition(
                 session=self._session.id, status=self._session.state.status, verb="be interrupted; resume it first"
             )
+        self._agent.refuse_if_away()
         if await self._agent.stop_starting():  # the agent never heard of it
             await self._end_unheard(turn.turn_id)
         elif self._agent.connection is not None:

@@ -237,6 +237,14 @@ class Store(Protocol):
         """Change what the agent of a session is started with; refused like an append."""
         ...
 
+    def place_session(self, session_id: str, epoch: int, runner: str, spec: SessionSpec) -> "asyncio.Future[None]":
+        """A session that waited is on this runner from now on; refused like an append."""
+        ...
+
+    def rename_runner(self, old: str, new: str) -> "asyncio.Future[None]":
+        """What is on one runner is on another: they are the same."""
+        ...
+
     def delete_session(
         self, session_id: str, epoch: int, deleted_at: str, jobs: Sequence[NewJob] = ()
     ) -> "asyncio.Future[None]":
@@ -275,21 +283,26 @@ class Store(Protocol):
         ...
 
     async def unfinished_sessions(
-        self, terminal: Iterable[str], wanted: Callable[[str, bytes], bool]
+        self, runner: str, terminal: Iterable[str], wanted: Callable[[str, bytes], bool]
     ) -> list[SessionRecord]:
-        """The sessions without one of these statuses that are wanted, by id and state; no others are held at once."""
+        """The sessions of a runner without one of these statuses that are wanted, by id and state; no others are held
+        at once."""
+        ...
+
+    async def waiting_sessions(self, terminal: Iterable[str]) -> list[SessionRecord]:
+        """The sessions without one of these statuses that wait for a runner, oldest first."""
         ...
 
     async def ended_with_workspace(self, statuses: Iterable[str]) -> list[SessionRecord]:
         """The sessions with one of these statuses whose workspaces are there."""
         ...
 
-    async def session_ids(self) -> set[str]:
-        """Every session there is."""
+    async def session_ids(self, runner: str | None = None) -> set[str]:
+        """Every session there is, or those on one runner."""
         ...
 
-    async def workspaces_in_use(self) -> set[str]:
-        """The workspaces that sessions have."""
+    async def workspaces_in_use(self, runner: str) -> set[str]:
+        """The workspaces that sessions have on a runner."""
         ...
 
     async def count_by_status(self) -> dict[str, int]:

@@ -7,6 +7,7 @@ import msgspec
 from ostler.server.store.outline import Mark
 from ostler.wire.events import PermissionMode, SessionStatus
 from ostler.wire.providers import McpServer, Provider
+from ostler.wire.runners import Needs
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.tasks import TaskSpec
 from ostler.wire.workspaces import Snapshot, WorkspaceOrder
@@ -32,8 +33,10 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What its workspace is made from; without it the agent works in `cwd` as it is."""
     task: TaskSpec | None = None
     """The task that started it."""
-    runner: str = "local"
-    """The runner that has it; the one that is part of the server where nothing was written down."""
+    needs: Needs | None = None
+    """What a runner must be to have it."""
+    runner_name: str = "local"
+    """What the runner that it is on is called."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +58,8 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The server that has it."""
     epoch: int
     """Of the claim that it has it with."""
+    runner: str | None
+    """The id of the runner that it is on; None while it waits for one."""
 
     @property
     def cwd(self) -> str:
@@ -77,9 +82,14 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.spec.instructions
 
     @property
-    def runner(self) -> str:
-        """The runner that has it."""
-        return self.spec.runner
+    def needs(self) -> Needs:
+        """What a runner must be to have it."""
+        return self.spec.needs or Needs()
+
+    @property
+    def runner_name(self) -> str:
+        """What the runner that it is on is called."""
+        return self.spec.runner_name
 
 
 class StateChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +184,8 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     created_at: str
     spec: SessionSpec
+    runner: str | None
+    """The id of the runner that it is on; None if it has to wait for one."""
 
     def stored(self, first: Append, owner: str) -> SessionRecord:
         """Its row when its owner has stored it with these events, which say how it is."""
@@ -194,6 +206,7 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
             last_sequence=first.last,
             owner=owner,
             epoch=first.epoch,
+            runner=self.runner,
         )
 
 

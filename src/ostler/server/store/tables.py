@@ -34,6 +34,7 @@ TABLES = (
             "spec",
             "state",
             "workspace",
+            "runner",
         ),
     ),
     Table("deleted_sessions", ("id",), ("id", "project", "key", "deleted_at")),

@@ -10,10 +10,11 @@ import msgspec
 
 from ostler.base.clock import Clock
 from ostler.base.errors import OstlerError, WorkspaceNotFound
+from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.logs import Log
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
-from ostler.link.workspaces import Workspaces
+from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.state import TERMINAL
@@ -49,6 +50,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     workspace: str
     ended_at: str
+    runner: str | None = None
     size: int = 0
 
 
@@ -77,8 +79,8 @@ def _seconds_between(one: str, other: str) -> float:
 class Retention:
     """Looks now and then, and soon after a session has ended."""
 
-    def __init__(self, workspaces: Workspaces, keep: Keep, clock: Clock) -> None:
-        self._workspaces = workspaces
+    def __init__(self, runners: Runners, keep: Keep, clock: Clock) -> None:
+        self._runners = runners
         self._keep = keep
         self._clock = clock
         self._woken = asyncio.Event()
@@ -116,7 +118,13 @@ class Retention:
             state = sessions.state_of(record)[0]
             if (workspace := state.workspace_id) is not None and state.ended_at is not None:
                 found.append(
-                    Ended(project=record.project, session=record.id, workspace=workspace, ended_at=state.ended_at)
+                    Ended(
+                        project=record.project,
+                        session=record.id,
+                        workspace=workspace,
+                        ended_at=state.ended_at,
+                        runner=record.runner,
+                    )
                 )
         if self._keep.bytes:
             sizes = await self._sizes(found)
@@ -129,7 +137,7 @@ class Retention:
         sizes: dict[str, int] = {}
         for each in found:
             with suppress(OstlerError):  # what is lost takes no room
-                sizes[each.workspace] = await self._workspaces.size(each.workspace)
+                sizes[each.workspace] = await self._runners.workspaces(each.runner).size(each.workspace)
         return sizes
 
     async def _remove(self, live: LiveSession, data: WorkspaceRemovedData) -> None:
@@ -140,6 +148,6 @@ class Retention:
         if live.state.workspace_id != data.workspace_id:
             return
         await live.note([drafts.removed(data)])
-        with suppress(WorkspaceNotFound):
-            await self._workspaces.destroy(data.workspace_id)
+        with suppress(WorkspaceNotFound, RunnerUnavailable):  # a runner that is away removes it when it is back
+            await self._runners.workspaces(live.record.runner).destroy(data.workspace_id)
         log.info("workspace.removed", session_id=live.id, reason=data.reason)

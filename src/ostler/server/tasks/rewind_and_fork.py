@@ -7,6 +7,7 @@ import msgspec
 from ostler.base.errors import InvalidTransition, NotInConversation, SessionBusy, SnapshotNotFound
 from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Workspaces
+from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
@@ -52,9 +53,12 @@ _COPIED = frozenset(
 class RewindAndFork:
     """Rewinds and forks sessions, and puts files back."""
 
-    def __init__(self, sessions: Sessions, workspaces: Workspaces) -> None:
+    def __init__(self, sessions: Sessions, runners: Runners) -> None:
         self._sessions = sessions
-        self._workspaces = workspaces
+        self._runners = runners
+
+    def _workspaces(self, live: LiveSession) -> Workspaces:
+        return self._runners.workspaces(live.record.runner)
 
     async def rewind(self, live: LiveSession, turn: int) -> None:
         """Make the session what it was at the end of a turn; later turns stay in the log but no longer count."""
@@ -66,7 +70,7 @@ class RewindAndFork:
 
     async def _rewind(self, live: LiveSession, turn: int) -> None:
         _refuse_unless_idle(live, "be rewound")
-        await self._workspaces.get(workspace_of(live))  # without its files the session would be over
+        await self._workspaces(live).get(workspace_of(live))  # without its files the session would be over
         found = snapshot_at(live.id, await self._sessions.snapshots(live.id), turn)
         sequence = await self._end_of(live, turn)
         await live.agent.disconnect(force=False)
@@ -94,11 +98,11 @@ class RewindAndFork:
         _refuse_unless_idle(live, "get files back")
         workspace = workspace_of(live)
         await live.agent.disconnect(force=False)
-        await put_back(self._workspaces, workspace, snapshot, session=live.id, with_memory=False)
+        await put_back(self._workspaces(live), workspace, snapshot, session=live.id, with_memory=False)
         restored = WorkspaceRestoredData(workspace_id=workspace, snapshot_id=snapshot)
         await live.note(deed(drafts.restored(restored)))
         note = f"restored {snapshot}"
-        frozen = await self._workspaces.snapshot(workspace, note, agent=live.record.agent, session=live.id)
+        frozen = await self._workspaces(live).snapshot(workspace, note, agent=live.record.agent, session=live.id)
         again = snapshot_data(live, frozen, live.state.stands_at, note, restored_from=snapshot)
         await live.note([drafts.snapshot(again)])
 
@@ -123,10 +127,10 @@ class RewindAndFork:
         found = choose(live.id, await self._sessions.snapshots(live.id), turn)
         new = await self._sessions.sibling(live, wanted.key)
         with_memory = _memory(found) is not None
-        made = await self._workspaces.fork(found.snapshot_id, session=new.id, with_memory=with_memory)
-        async with async_undone_by(lambda: self._workspaces.destroy(made.id)):
+        made = await self._workspaces(live).fork(found.snapshot_id, session=new.id, with_memory=with_memory)
+        async with async_undone_by(lambda: self._workspaces(live).destroy(made.id)):
             note = f"fork of turn {turn}"
-            frozen = await self._workspaces.snapshot(made.id, note, agent=new.agent, session=new.id)
+            frozen = await self._workspaces(live).snapshot(made.id, note, agent=new.agent, session=new.id)
             begun = await self._beginning(live, new, wanted, found, made, frozen)
             return await self._sessions.insert(new, begun)
 

@@ -16,6 +16,13 @@ TICKET = re.compile(r"upt_[A-Za-z0-9_-]{43}")
 _SECONDS = 24 * 3600.0
 
 
+class _Filled(Upload, frozen=True, kw_only=True):
+    """What a ticket's file says: the upload, and where it is."""
+
+    runner: str | None = None
+    """The id of the runner that has it; an older server wrote none."""
+
+
 class Uploads:
     """A small file for each ticket: empty until its archive is there, then the upload as JSON."""
 
@@ -37,25 +44,26 @@ class Uploads:
             hint = "Ask for a new one with POST /api/v1/uploads, and send it to the same server."
             raise NotFound(what="upload", value=ticket[:60], hint=hint)
 
-    def fill(self, ticket: str, upload: Upload) -> None:
-        """The archive of a ticket is there."""
+    def fill(self, ticket: str, upload: Upload, runner: str) -> None:
+        """The archive of a ticket is there, on a runner."""
         self.check(ticket)
-        private.write_file(self._folder / ticket, msgspec.json.encode(upload))
+        filled = _Filled(**msgspec.structs.asdict(upload), runner=runner)
+        private.write_file(self._folder / ticket, msgspec.json.encode(filled))
 
-    def redeemed(self, order: WorkspaceOrder) -> WorkspaceOrder:
-        """The order with the upload's own id instead of a ticket."""
+    def redeemed(self, order: WorkspaceOrder) -> tuple[WorkspaceOrder, str | None]:
+        """The order with the upload's own id instead of a ticket, and the runner that has it."""
         ticket = order.repo.upload
         if order.repo.mode != "upload" or ticket is None or not ticket.startswith("upt_"):
-            return order
+            return order, None
         file = self._file(ticket)
         content = file.read_bytes() if file is not None else b""
         try:
-            upload = msgspec.json.decode(content, type=Upload)
+            upload = msgspec.json.decode(content, type=_Filled)
         except ValueError:  # it was never sent, or the disk was full
             raise NotFound(
                 what="upload", value=ticket[:60], hint="Send its archive first, to the address you were given."
             ) from None
-        return msgspec.structs.replace(order, repo=msgspec.structs.replace(order.repo, upload=upload.id))
+        return msgspec.structs.replace(order, repo=msgspec.structs.replace(order.repo, upload=upload.id)), upload.runner
 
     def _file(self, ticket: str) -> Path | None:
         file = self._folder / ticket if TICKET.fullmatch(ticket) else None

@@ -4,9 +4,11 @@ from typing import TypeVar, overload
 
 import msgspec
 
+from ostler.server.runners.placement import waiting_for
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
+from ostler.wire.runners import Placement, SessionRunner
 from ostler.wire.sessions import ProcessInfo, Session, UsageView
 from ostler.wire.struct import Answer
 from ostler.wire.tasks import (
@@ -72,6 +74,8 @@ def session_view(
         runtime=_runtime(record),
         vcs=_vcs(record, state),
         links=_links(record),
+        placement=_placement(record, state),
+        runner=SessionRunner(id=record.runner, name=record.runner_name) if record.runner is not None else None,
         title=state.title,
         model=settings.model,
         variant=settings.variant,
@@ -92,6 +96,12 @@ def session_view(
         task=TaskPart(prompt=task.prompt, labels=state.labels) if task is not None else None,
         workspace=_workspace(record, state),
     )
+
+
+def _placement(record: SessionRecord, state: SessionState) -> Placement:
+    if record.runner is not None or state.ended:
+        return Placement(state="placed")
+    return Placement(state="queued", reason=waiting_for(record.agent, record.needs))
 
 
 def _agent(record: SessionRecord, state: SessionState) -> SessionAgent:
@@ -122,12 +132,13 @@ def shown_as(kind: type[T], stored: msgspec.Struct | None) -> T | None:
 def _runtime(record: SessionRecord) -> TaskRuntimeView:
     order = record.order
     if order is None:
-        return TaskRuntimeView(type="local")
+        return TaskRuntimeView(type="local", labels=record.needs.labels)
     given = order.runtime.resources
     return TaskRuntimeView(
         type=order.runtime.type,
         devcontainer_path=order.runtime.devcontainer_path,
         resources=TaskResources(cpu=given.cpu, memory_mib=given.memory_mib) if given is not None else None,
+        labels=record.needs.labels,
     )
 
 
@@ -149,4 +160,4 @@ def _workspace(record: SessionRecord, state: SessionState) -> TaskWorkspaceView 
     if made is None or state.removed is not None:
         return None
     provider: SnapshotProvider = made.provider  # type: ignore[assignment]  # the log keeps it as plain text
-    return TaskWorkspaceView(provider=provider, mount_path=made.path, host=record.runner)
+    return TaskWorkspaceView(provider=provider, mount_path=made.path, host=record.runner_name)

@@ -12,7 +12,7 @@ _TAGS = ["agents"]
 async def list_agents(services: Services) -> AgentList:
     """Every agent this server can run, and the defaults of new sessions."""
     return AgentList(
-        items=tuple(await services.runner.catalogue()),
+        items=tuple(await services.runners.catalogue()),
         default_agent=services.settings.default_agent,
         default_instructions=services.settings.default_instructions,
     )
@@ -21,13 +21,13 @@ async def list_agents(services: Services) -> AgentList:
 @get("/agents/{agent:str}", operation_id="agents.get", tags=_TAGS, role="viewer")
 async def get_agent(agent: str, services: Services) -> Agent:
     """One agent."""
-    return await services.runner.describe(agent)
+    return await services.runners.describe_agent(agent)
 
 
 @post("/agents/{agent:str}/install", operation_id="agents.install", tags=_TAGS, status_code=200, role="admin")
 async def install_agent(agent: str, services: Services, data: InstallAgent | None = None) -> Installed:
     """Install an agent, or find that it is there already."""
-    return await services.runner.install(agent, data.version if data else None)
+    return await services.runners.install(agent, data.version if data else None)
 
 
 @get("/agents/{agent:str}/modes", operation_id="agents.modes", tags=_TAGS, role="viewer")

@@ -21,7 +21,7 @@ _TAGS = ["catalogue"]
 @get("/runtimes", operation_id="catalogue.runtimes", tags=_TAGS, role="viewer")
 async def list_runtimes(services: Services) -> RuntimeList:
     """What agents can run in."""
-    return RuntimeList(items=await services.workspaces.runtimes())
+    return RuntimeList(items=await services.runners.runtimes())
 
 
 @get("/git/refs", operation_id="catalogue.refs", tags=_TAGS, role="viewer")
@@ -29,7 +29,7 @@ async def list_refs(
     services: Services, url: Annotated[str, Parameter(description="The repository.", max_length=4096)]
 ) -> GitRefs:
     """The branches and tags of a repository, at most a minute old."""
-    return await services.workspaces.refs(Repo(url=url))
+    return await services.runners.workspaces(services.runners.any()).refs(Repo(url=url))
 
 
 @get("/projects", operation_id="catalogue.projects", tags=_TAGS, role="viewer")
@@ -56,8 +56,9 @@ async def create_upload(services: Services) -> UploadTicket:
 async def send_upload(ticket: str, services: Services, request: Request[Any, Any, Any]) -> Upload:
     """Send a tar or zip archive as the body; the address is the permission, no token is needed."""
     services.uploads.check(ticket)
-    upload = await services.workspaces.upload(request.stream())
-    services.uploads.fill(ticket, upload)
+    runner = services.runners.any()
+    upload = await services.runners.workspaces(runner).upload(request.stream())
+    services.uploads.fill(ticket, upload, runner)
     return upload
 
 

@@ -51,7 +51,7 @@ def health() -> DaemonHealth:
 @get("/agents", operation_id="daemon.agents", tags=_TAGS, role="viewer", alias_of="agents.list")
 async def list_agents(services: Services) -> DaemonAgents:
     """Every agent this server can run."""
-    catalogue = await services.runner.catalogue()
+    catalogue = await services.runners.catalogue()
     return DaemonAgents(agents=tuple(map(translation.agent_view, catalogue)))
 
 
@@ -65,7 +65,7 @@ async def list_agents(services: Services) -> DaemonAgents:
 )
 async def install_agent(agent: str, services: Services, data: DaemonInstall | None = None) -> None:
     """Install an agent, or find that it is there already."""
-    await services.runner.install(services.runners.find(agent).id, data.version if data else None)
+    await services.runners.install(services.runners.find(agent).id, data.version if data else None)
 
 
 @get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS, role="viewer", alias_of="agents.modes")
@@ -106,7 +106,7 @@ async def create_session(
     session: str, services: Services, project: str, data: DaemonCreateSession
 ) -> DaemonSessionCreated:
     """A new session under your own id; its agent is installed first if it is missing."""
-    agent = await services.runner.describe(data.agent)
+    agent = await services.runners.describe_agent(data.agent)
     wanted = translation.create_session(session, data, agent)
     if (error := await _installed(services, agent, data.agent_version)) is not None:
         problem = DaemonError(type=error.code, message=str(error), agent=data.agent, session_id=session)
@@ -123,7 +123,7 @@ async def _installed(services: Services, agent: Agent, version: str | None) -> I
     if not services.settings.auto_install:
         return AgentNotInstalled(agent=agent.id, looked_in="the server's PATH")
     try:
-        await services.runner.install(agent.id, version)
+        await services.runners.install(agent.id, version)
     except InstallFailed as error:
         return error
     return None

@@ -21,7 +21,7 @@ async def deliver_session(session: str, services: Services, project: str, data: 
     """Hand over what the workspace holds now: as a patch, a branch or a pull request; twice gives one of them."""
     live = await services.sessions.live(project, session)
     wanted = msgspec.convert(data, Deliver, from_attributes=True)
-    return shown_as(Delivered, await deliver_now(services.workspaces, live, wanted))
+    return shown_as(Delivered, await deliver_now(services.runners.workspaces(live.record.runner), live, wanted))
 
 
 HANDLERS = (deliver_session,)

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from litestar import Request, delete, get, put
 from litestar.params import Parameter, QueryParameter
 from litestar.response import Response, Stream
 
 from ostler.base.errors import RangeNotSatisfiable
+from ostler.link.workspaces import Files
 from ostler.server.api.services import Services
 from ostler.server.tasks.artifacts import artifacts_of
 from ostler.server.tasks.folders import named_by, place_of
@@ -29,14 +30,24 @@ FilePath = Annotated[
 ]
 
 
-async def _workspace(services: Services, project: str, session: str) -> str:
-    return workspace_of(await services.sessions.live(project, session))
-
-
-async def _found(services: Services, project: str, session: str, path: str) -> tuple[str, str]:
+class Found(NamedTuple):
     """Where the files of a session are, and a path there."""
+
+    files: Files
+    place: str
+    path: str
+
+
+async def _found(services: Services, project: str, session: str, path: str) -> Found:
     live = await services.sessions.live(project, session)
-    return place_of(live), await named_by(live, services.workspaces, path)
+    place, workspaces = place_of(live), services.runners.workspaces(live.record.runner)
+    return Found(workspaces.files, place, await named_by(live, workspaces, path))
+
+
+async def _own(services: Services, project: str, session: str, path: str) -> Found:
+    """The same for a session that has a workspace, whose files may be changed."""
+    workspace_of(await services.sessions.live(project, session))
+    return await _found(services, project, session, path)
 
 
 @get("/sessions/{session:str}/files", operation_id="files.list", tags=_TAGS, role="viewer")
@@ -48,14 +59,15 @@ async def list_files(
     limit: Annotated[int, Parameter(ge=1, le=10_000)] = 1000,
 ) -> FileListing:
     """What is in a folder."""
-    place, path = await _found(services, project, session, path)
-    return await services.workspaces.files.list(place, path, limit)
+    files, place, path = await _found(services, project, session, path)
+    return await files.list(place, path, limit)
 
 
 @get("/sessions/{session:str}/files/stat", operation_id="files.stat", tags=_TAGS, role="viewer")
 async def stat_file(session: str, services: Services, project: str, path: FilePath) -> FileEntry:
     """What a name is."""
-    return await services.workspaces.files.stat(*await _found(services, project, session, path))
+    files, place, path = await _found(services, project, session, path)
+    return await files.stat(place, path)
 
 
 @get("/sessions/{session:str}/files/content", operation_id="files.read", tags=_TAGS, media_type=_MEDIA, role="viewer")
@@ -63,20 +75,20 @@ async def read_file(
     session: str, services: Services, project: str, request: Request[Any, Any, Any], path: FilePath
 ) -> Stream:
     """The content of a file, or with a `Range` header a piece of it."""
-    workspace, path = await _found(services, project, session, path)
+    files, workspace, path = await _found(services, project, session, path)
     wanted = _RANGE.fullmatch(request.headers.get("range", "").strip())
-    first = await services.workspaces.files.read(workspace, path, offset=0, length=0 if wanted else _PIECE)
+    first = await files.read(workspace, path, offset=0, length=0 if wanted else _PIECE)
     if wanted is None or not any(wanted.groups()):
         headers = {**_SAFE, "content-length": str(first.size)}
-        return Stream(_rest(services, workspace, first, first.size), media_type=_MEDIA, headers=headers)
+        return Stream(_rest(files, workspace, first, first.size), media_type=_MEDIA, headers=headers)
     begin, end = _span(wanted, first.size)
-    piece = await services.workspaces.files.read(workspace, path, offset=begin, length=min(_PIECE, end - begin))
+    piece = await files.read(workspace, path, offset=begin, length=min(_PIECE, end - begin))
     headers = {
         **_SAFE,
         "content-length": str(end - begin),
         "content-range": f"bytes {begin}-{end - 1}/{first.size}",
     }
-    return Stream(_rest(services, workspace, piece, end), media_type=_MEDIA, headers=headers, status_code=206)
+    return Stream(_rest(files, workspace, piece, end), media_type=_MEDIA, headers=headers, status_code=206)
 
 
 @get("/sessions/{session:str}/files/image", operation_id="files.image", tags=_TAGS, media_type=_MEDIA, role="viewer")
@@ -90,7 +102,7 @@ async def show_image(
 ) -> Response[bytes]:
     """A picture that the session names, also without a workspace; only what is a picture is given."""
     live = await services.sessions.live(project, session)
-    found = await picture_of(live, services.workspaces, path)
+    found = await picture_of(live, services.runners.workspaces(live.record.runner), path)
     headers = {**_SANDBOXED, "cache-control": "private, no-cache"}
     return Response(found.content, media_type=found.media_type, headers=headers)
 
@@ -107,7 +119,7 @@ def _span(wanted: re.Match[str], size: int) -> tuple[int, int]:
     return first, last
 
 
-async def _rest(services: Services, workspace: str, piece: FileContent, end: int) -> AsyncIterator[bytes]:
+async def _rest(files: Files, workspace: str, piece: FileContent, end: int) -> AsyncIterator[bytes]:
     """A file piece by piece, up to `end`."""
     at = piece.offset
     while piece.data:
@@ -115,7 +127,7 @@ async def _rest(services: Services, workspace: str, piece: FileContent, end: int
         at += len(piece.data)
         if at >= end:
             return
-        piece = await services.workspaces.files.read(workspace, piece.path, offset=at, length=min(_PIECE, end - at))
+        piece = await files.read(workspace, piece.path, offset=at, length=min(_PIECE, end - at))
 
 
 @put("/sessions/{session:str}/files/content", operation_id="files.write", tags=_TAGS, status_code=200, role="operator")
@@ -128,17 +140,15 @@ async def write_file(
     executable: Annotated[bool | None, Parameter(description="Whether it can be run; by default as before.")] = None,
 ) -> FileEntry:
     """Write a file whole; the body is its content, and folders are made."""
-    workspace = await _workspace(services, project, session)
-    _, path = await _found(services, project, session, path)
-    return await services.workspaces.files.write(workspace, path, await request.body(), executable=executable)
+    files, workspace, path = await _own(services, project, session, path)
+    return await files.write(workspace, path, await request.body(), executable=executable)
 
 
 @delete("/sessions/{session:str}/files/content", operation_id="files.remove", tags=_TAGS, role="operator")
 async def remove_file(session: str, services: Services, project: str, path: FilePath) -> None:
     """Remove a file or an empty folder."""
-    workspace = await _workspace(services, project, session)
-    _, path = await _found(services, project, session, path)
-    await services.workspaces.files.remove(workspace, path)
+    files, workspace, path = await _own(services, project, session, path)
+    await files.remove(workspace, path)
 
 
 @get("/sessions/{session:str}/files/search", operation_id="files.search", tags=_TAGS, role="viewer")
@@ -153,8 +163,8 @@ async def search_files(
 ) -> FileMatches:
     """Lines that hold a text, in bounded time."""
     query = FileQuery(text=text, name=name, ignore_case=ignore_case, matches=limit)
-    place, _ = await _found(services, project, session, "")
-    return await services.workspaces.files.search(place, query)
+    files, place, _ = await _found(services, project, session, "")
+    return await files.search(place, query)
 
 
 @get(
@@ -167,8 +177,8 @@ async def archive_files(
     form: Annotated[ArchiveForm, Parameter(description="The kind of archive.")] = "tar",
 ) -> Stream:
     """The whole workspace without its .git."""
-    workspace = await _workspace(services, project, session)
-    archive = await services.workspaces.files.archive(workspace, form)
+    files, workspace, _ = await _own(services, project, session, "")
+    archive = await files.archive(workspace, form)
     headers = {**_SAFE, "content-disposition": f'attachment; filename="{workspace}.{form}"'}
     return Stream(
         archive.pieces, media_type="application/x-tar" if form == "tar" else "application/zip", headers=headers
@@ -179,7 +189,8 @@ async def archive_files(
 async def list_artifacts(session: str, services: Services, project: str) -> ArtifactList:
     """The files that the agent wrote or edited with its tools."""
     live = await services.sessions.live(project, session)
-    return await artifacts_of(services.sessions, services.workspaces, live.record)
+    workspaces = services.runners.workspaces(live.record.runner)
+    return await artifacts_of(services.sessions, workspaces, live.record)
 
 
 HANDLERS = (

@@ -62,7 +62,7 @@ class McpEndpoint:
         settings = self._services.settings
         tools = Tools(
             sessions=self._services.sessions,
-            catalogue=self._services.runner.catalogue,
+            catalogue=self._services.runners.catalogue,
             project=self._project,
             default_agent=settings.default_agent,
         )

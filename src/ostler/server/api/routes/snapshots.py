@@ -53,7 +53,9 @@ async def show_diff(
     live = await services.sessions.live(project, session)
     workspace = workspace_of(live)
     first, last = await _states(services, live, turn, old, new)
-    return await services.workspaces.files.diff(workspace, old=first, new=last, context=context, text=not summary)
+    return await services.runners.workspaces(live.record.runner).files.diff(
+        workspace, old=first, new=last, context=context, text=not summary
+    )
 
 
 @get(
@@ -66,7 +68,7 @@ async def show_patch(
     live = await services.sessions.live(project, session)
     workspace = workspace_of(live)
     first, last = await _states(services, live, turn, old, new)
-    patch = await services.workspaces.files.patch(workspace, old=first, new=last)
+    patch = await services.runners.workspaces(live.record.runner).files.patch(workspace, old=first, new=last)
     name = f'attachment; filename="{live.id}.patch"'
     headers = {"content-length": str(patch.size), "content-disposition": name}
     return Stream(patch.pieces, media_type="text/x-diff", headers=headers)
@@ -76,7 +78,7 @@ async def show_patch(
 async def rewind_session(session: str, services: Services, project: str, data: RewindSession) -> Session:
     """Go back to the end of a turn: files, conversation and the agent's memory; later turns no longer count."""
     live = await services.sessions.live(project, session)
-    await RewindAndFork(services.sessions, services.workspaces).rewind(live, data.turn)
+    await RewindAndFork(services.sessions, services.runners).rewind(live, data.turn)
     return live_view(live)
 
 
@@ -90,7 +92,7 @@ async def rewind_session(session: str, services: Services, project: str, data: R
 async def restore_snapshot(session: str, snapshot: str, services: Services, project: str) -> Session:
     """Put the files back to a snapshot; the conversation and the agent's memory stay as they are."""
     live = await services.sessions.live(project, session)
-    await RewindAndFork(services.sessions, services.workspaces).restore(live, snapshot)
+    await RewindAndFork(services.sessions, services.runners).restore(live, snapshot)
     return live_view(live)
 
 
@@ -100,7 +102,7 @@ async def fork_session(
 ) -> Response[Session]:
     """A new session that begins as this one was at the end of a turn; this one stays as it is."""
     live = await services.sessions.live(project, session)
-    forked = await RewindAndFork(services.sessions, services.workspaces).fork(live, data or ForkSession())
+    forked = await RewindAndFork(services.sessions, services.runners).fork(live, data or ForkSession())
     view = live_view(forked)
     return Response(view, status_code=201, headers={"location": view.links["self"]})
 

@@ -5,7 +5,6 @@ from typing import Annotated
 from litestar import Response, get, post
 from litestar.params import Parameter, QueryParameter
 
-from ostler.base.errors import InvalidRequest
 from ostler.server.api.routes.sessions import labels_of, statuses_of, stored_view
 from ostler.server.api.services import Services
 from ostler.server.store.records import SessionFilter
@@ -20,18 +19,10 @@ _TAGS = ["tasks"]
 @post("/tasks", operation_id="tasks.create", tags=_TAGS, role="operator")
 async def create_task(services: Services, project: str, data: CreateTask) -> Response[TaskCreated]:
     """Order work: a session with a workspace of its own is queued, works on the prompt and delivers the result."""
-    _check_host(services, data.workspace.execution_host_id)
     agent = services.runners.find(data.agent.type)
     live, _ = await services.sessions.create(project, session_of(data, agent), spec_of(data))
     view = task_created(live.record, live.state)
     return Response(view, status_code=201, headers={"location": view.links.self})
-
-
-def _check_host(services: Services, name: str | None) -> None:
-    if name not in {None, *services.runners.names}:
-        reason = f"'{name}' is not one of {', '.join(services.runners.names)}"
-        errors = {"workspace.executionHostId": [reason]}
-        raise InvalidRequest(reason=f"workspace.executionHostId: {reason}. See GET /api/v1/runners.", errors=errors)
 
 
 @get("/tasks", operation_id="tasks.list", tags=_TAGS, role="viewer")

@@ -173,7 +173,7 @@ class AcpConnection:
     async def prompt(self, incoming: Incoming) -> None:
         wanted = _params(incoming, messages.PromptParams)
         attachment = await self._attached(wanted.session_id)
-        there = await self._services.sessions.existing_files(linked_files(wanted.prompt))
+        there = await self._services.sessions.existing_files(attachment.live, linked_files(wanted.prompt))
         message = SendMessage(parts=prompt_parts(wanted.prompt, there))
         async with attachment.lock:
             before = attachment.live.last

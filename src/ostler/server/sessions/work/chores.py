@@ -46,7 +46,8 @@ class Chores:
     def are_due(self) -> bool:
         """Whether there is something to do."""
         state = self._session.state
-        waits = is_due(state) and self._session.record.order is not None and not self._is_over
+        can_be_done = self._session.record.order is not None and not self._is_over and not self._agent.is_away
+        waits = is_due(state) and can_be_done
         return waits and (state.workspace is None or state.restoring is not None or self._tried != state.turn_count)
 
     async def do(self) -> None:
@@ -105,7 +106,8 @@ class Chores:
             await self._work.restore(self._session)
         else:
             self._tried = self._session.state.turn_count
-            await self._work.settle(self._session, self._agent)
+            if not await self._work.settle(self._session, self._agent):
+                self._tried = -1
 
     async def _watched(self, work: Callable[[], Awaitable[T]]) -> T:
         task = asyncio.ensure_future(work())

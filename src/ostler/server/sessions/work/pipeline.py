@@ -6,14 +6,17 @@ that no session knows are removed at start, and a delivery that is repeated find
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed, WorkspaceBusy
+from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.base.retry import delays
 from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Workspaces
+from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.session import JobsAtEnd, SessionCore
@@ -39,52 +42,59 @@ class Pipeline:
 
     def __init__(
         self,
-        workspaces: Workspaces,
+        runners: Runners,
         *,
-        redeemed: Callable[[WorkspaceOrder], WorkspaceOrder],
+        redeemed: Callable[[WorkspaceOrder], tuple[WorkspaceOrder, str | None]],
         jobs_at_end: JobsAtEnd,
         ended: Sequence[Callable[[], object]],
     ) -> None:
-        """`redeemed` finds the upload of an order; those in `ended` hear of every end, and must not wait."""
-        self._workspaces = workspaces
+        """`redeemed` finds the upload of an order, and the runner that has it.
+
+        Those in `ended` hear of every end, and must not wait.
+        """
+        self._runners = runners
         self._redeemed = redeemed
         self.jobs_at_end = jobs_at_end
         self._ended = ended
 
-    async def checked(self, order: WorkspaceOrder, task: TaskSpec | None) -> WorkspaceOrder:
-        """The order as it is carried out; raises if such a workspace could never be made, or its result delivered."""
-        order = self._redeemed(order)
-        await self._workspaces.check(order, task.delivery if task is not None else None)
-        return order
+    def redeemed(self, order: WorkspaceOrder) -> tuple[WorkspaceOrder, str | None]:
+        """The order as it is carried out, and the runner that must have it because what it needs is there."""
+        return self._redeemed(order)
 
-    async def check_folder(self, path: str) -> None:
+    async def check(self, runner: str, order: WorkspaceOrder, task: TaskSpec | None) -> None:
+        """Raise if such a workspace could never be made on a runner, or its result delivered."""
+        await self._runners.workspaces(runner).check(order, task.delivery if task is not None else None)
+
+    async def check_folder(self, runner: str, path: str) -> None:
         """By the same rule as for folders that are copied."""
-        await self._workspaces.check_folder(path)
+        await self._runners.workspaces(runner).check_folder(path)
 
-    async def existing_files(self, paths: tuple[str, ...]) -> set[str]:
+    async def existing_files(self, runner: str | None, paths: tuple[str, ...]) -> set[str]:
         """As the runner sees them."""
-        return await self._workspaces.files.existing(paths)
+        return await self._runners.workspaces(runner).files.existing(paths)
 
-    async def forget(self, session_id: str) -> None:
-        """Remove its folders."""
-        await self._workspaces.forget(session_id)
+    async def forget(self, runner: str | None, session_id: str) -> None:
+        """Remove its folders; what cannot be removed now is when its runner is linked again."""
+        with suppress(RunnerUnavailable):
+            await self._runners.workspaces(runner).forget(session_id)
 
-    async def tidy(self, workspaces: set[str], sessions: set[str]) -> None:
-        """Remove what a killed server left half-made."""
-        await self._workspaces.keep_only(workspaces, sessions)
+    def _workspaces(self, session: SessionCore) -> Workspaces:
+        return self._runners.workspaces(session.record.runner)
 
     def ended(self, session: SessionCore) -> None:
         """Tell those who wished to hear it; the files are there when somebody wants them, but nothing runs for that."""
         self._tell_end()
         if (workspace := session.state.workspace_id) is not None:
-            self._workspaces.rest(workspace)
+            with suppress(RunnerUnavailable):
+                self._workspaces(session).rest(workspace)
+        self._runners.room()
 
     async def dispose(self, session: SessionCore) -> None:
         """Remove the files of a session."""
         self._tell_end()
         if (workspace := session.state.workspace_id) is not None:
-            await self._workspaces.destroy(workspace)
-        await self._workspaces.forget(session.record.id)
+            await self._workspaces(session).destroy(workspace)
+        await self.forget(session.record.runner, session.record.id)
 
     def _tell_end(self) -> None:
         for hear in self._ended:
@@ -105,11 +115,11 @@ class Pipeline:
         await session.note(begun)
         progress = ProgressLog(session)
         try:
-            done = await self._workspaces.create(order, progress.tell)
+            done = await self._workspaces(session).create(order, progress.tell)
         finally:
             await progress.close()
         made = done.workspace
-        async with async_undone_by(lambda: self._workspaces.destroy(made.id)):
+        async with async_undone_by(lambda: self._workspaces(session).destroy(made.id)):
             state = await self._frozen(session, made.id, _BEGINNING)
         notes = [*_notes_on(done, session.record.task), *_missing(made), *large_file_notices(made.too_large)]
         ready = [
@@ -119,7 +129,8 @@ class Pipeline:
         await session.note([*notes, *ready, drafts.status("running")])
 
     async def _frozen(self, session: SessionCore, workspace: str, note: str) -> FrozenState:
-        return await self._workspaces.snapshot(workspace, note, agent=session.record.agent, session=session.record.id)
+        workspaces, record = self._workspaces(session), session.record
+        return await workspaces.snapshot(workspace, note, agent=record.agent, session=record.id)
 
     # Going back
 
@@ -133,7 +144,7 @@ class Pipeline:
             return
         with_memory = wanted.native_session_id is not None
         await put_back(
-            self._workspaces,
+            self._workspaces(session),
             made.workspace_id,
             wanted.snapshot_id,
             session=session.record.id,
@@ -144,9 +155,13 @@ class Pipeline:
 
     # After a turn
 
-    async def settle(self, session: SessionCore, agent: SessionAgent) -> None:
-        """Keep the files, deliver them if that is due, and write all of it down at once."""
-        await _failed_with(session, lambda: self._settle(session, agent))
+    async def settle(self, session: SessionCore, agent: SessionAgent) -> bool:
+        """Keep the files, deliver them if that is due, and write all of it down at once; False if the runner went."""
+        try:
+            await _failed_with(session, lambda: self._settle(session, agent))
+        except RunnerUnavailable:
+            return False
+        return True
 
     async def _settle(self, session: SessionCore, agent: SessionAgent) -> None:
         state = session.state
@@ -164,7 +179,10 @@ class Pipeline:
 
     async def wrap_up(self, session: SessionCore) -> None:
         """Keep and deliver what a session that is stopped leaves; a delivery that fails does not hinder its end."""
-        await _failed_with(session, lambda: self._wrap_up(session))
+        try:
+            await _failed_with(session, lambda: self._wrap_up(session))
+        except RunnerUnavailable as error:  # it is over all the same
+            await session.note(_given_up(session, error))
 
     async def _wrap_up(self, session: SessionCore) -> None:
         state, task = session.state, session.record.task
@@ -204,7 +222,7 @@ class Pipeline:
             return []
         order = delivery_order(session, task.delivery, frozen.id)
         try:
-            result = await self._workspaces.deliver(order)
+            result = await self._workspaces(session).deliver(order)
         except NothingToDeliver as error:
             return [drafts.line(str(error))]
         return delivery_drafts(delivered(session.record.id, order, result))
@@ -285,6 +303,8 @@ async def _failed_with(session: SessionCore, work: Callable[[], Coroutine[Any, A
     """Whether work failed; if so, the session is over and says why. This is the edge of a background task."""
     try:
         await work()
+    except RunnerUnavailable:  # nothing has failed: it is done again when the runner is back
+        raise
     except OstlerError as error:
         await session.note(_given_up(session, error))
     except Exception as error:

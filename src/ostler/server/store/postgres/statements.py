@@ -11,7 +11,7 @@ from ostler.server.store.postgres.transaction import Transaction, labels_of
 from ostler.server.store.records import Append, AppendResult, NewJob, NewSession, SessionSpec, StoredResponse, encode
 
 _SESSION = """
-INSERT INTO sessions VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+INSERT INTO sessions VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 ON CONFLICT DO NOTHING RETURNING id
 """
 _CLEARED_ROWS = 32
@@ -67,6 +67,7 @@ async def create_session(transaction: Transaction, new: NewSession, first: Appen
         task is not None,
         task.project_id if task is not None else None,
         task.tenant_id if task is not None else None,
+        new.runner,
     )
     if await connection.fetchval(_SESSION, *map(sendable, row)) is None:
         found = await connection.fetchval(
@@ -90,6 +91,17 @@ async def update_spec(transaction: Transaction, session_id: str, epoch: int, spe
     if transaction.epochs.get(session_id) != epoch:
         raise StaleOwner(session_id)
     await transaction.connection.execute("UPDATE sessions SET spec = $1 WHERE id = $2", encode(spec), session_id)
+
+
+async def place_session(transaction: Transaction, session_id: str, epoch: int, runner: str, spec: SessionSpec) -> None:
+    """A session is on this runner from now on."""
+    await update_spec(transaction, session_id, epoch, spec)
+    await transaction.connection.execute("UPDATE sessions SET runner = $1 WHERE id = $2", runner, session_id)
+
+
+async def rename_runner(transaction: Transaction, old: str, new: str) -> None:
+    """What is on one runner is on another: they are the same."""
+    await transaction.connection.execute("UPDATE sessions SET runner = $1 WHERE runner = $2", new, old)
 
 
 async def nothing(_: Transaction) -> None:

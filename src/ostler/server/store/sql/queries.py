@@ -10,7 +10,7 @@ from ostler.server.store.sql.reading import Dialect, Query, Row, row_of, rows_of
 
 _COLUMNS = (
     "id, project, key, agent, status, title, labels, created_at, updated_at, spec, state, "
-    "(SELECT MAX(last) FROM chunks WHERE session = sessions.id), owner, epoch"
+    "(SELECT MAX(last) FROM chunks WHERE session = sessions.id), owner, epoch, runner"
 )
 _SESSIONS = "sessions JOIN owners ON owners.session = sessions.id"
 _PAGE_ROWS = 256
@@ -87,14 +87,17 @@ def _marks(values: Iterable[str]) -> str:
     return f"({','.join('?' for _ in values)})"
 
 
-def unfinished_sessions(terminal: Iterable[str], wanted: Callable[[str, bytes], bool]) -> Query[list[SessionRecord]]:
-    """The sessions that are not over and are wanted, by id and state; those that sleep are passed by in pages."""
+def unfinished_sessions(
+    runner: str, terminal: Iterable[str], wanted: Callable[[str, bytes], bool]
+) -> Query[list[SessionRecord]]:
+    """The sessions of a runner that are not over and are wanted, by id and state; others are passed by in pages."""
     over = tuple(terminal)
-    page = f"SELECT id, state FROM sessions WHERE status NOT IN {_marks(over)} AND id > ? ORDER BY id LIMIT ?"  # noqa: S608  only marks
+    open_ = f"runner = ? AND status NOT IN {_marks(over)}"
+    page = f"SELECT id, state FROM sessions WHERE {open_} AND id > ? ORDER BY id LIMIT ?"  # noqa: S608  only marks
     one = f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE id = ?"  # noqa: S608  fixed columns
     found: list[SessionRecord] = []
     last = ""
-    while rows := (yield from rows_of(page, *over, last, _PAGE_ROWS)):
+    while rows := (yield from rows_of(page, runner, *over, last, _PAGE_ROWS)):
         for id_, state in rows:
             if wanted(id_, state) and (row := (yield from row_of(one, id_))) is not None:
                 found.append(_record(row))
@@ -124,14 +127,24 @@ def count_by_project(dialect: Dialect, project: str) -> Query[dict[str, int]]:
     return {project: 0, **dict(rows)}
 
 
-def session_ids() -> Query[set[str]]:
-    """Every session there is."""
-    return set((yield from values_of("SELECT id FROM sessions")))
+def waiting_sessions(terminal: Iterable[str]) -> Query[list[SessionRecord]]:
+    """The sessions that wait for a runner, oldest first."""
+    over = tuple(terminal)
+    query = f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE runner IS NULL AND status NOT IN {_marks(over)} ORDER BY id"  # noqa: S608  fixed columns
+    return [_record(row) for row in (yield from rows_of(query, *over))]
 
 
-def workspaces_in_use() -> Query[set[str]]:
-    """The workspaces that sessions have."""
-    return set((yield from values_of("SELECT workspace FROM sessions WHERE workspace IS NOT NULL")))
+def session_ids(runner: str | None = None) -> Query[set[str]]:
+    """Every session there is, or those on one runner."""
+    if runner is None:
+        return set((yield from values_of("SELECT id FROM sessions")))
+    return set((yield from values_of("SELECT id FROM sessions WHERE runner = ?", runner)))
+
+
+def workspaces_in_use(runner: str) -> Query[set[str]]:
+    """The workspaces that sessions have on a runner."""
+    query = "SELECT workspace FROM sessions WHERE workspace IS NOT NULL AND runner = ?"
+    return set((yield from values_of(query, runner)))
 
 
 def ended_with_workspace(statuses: Iterable[str]) -> Query[list[SessionRecord]]:
@@ -168,4 +181,5 @@ def _record(row: Row) -> SessionRecord:
         last_sequence=row[11] or 0,
         owner=row[12],
         epoch=row[13],
+        runner=row[14],
     )

@@ -179,6 +179,12 @@ FROM webhooks JOIN sessions ON id = session WHERE status IN ('stopped', 'complet
 DROP TABLE webhooks;
 """
 
+# Which runner a session is on; none while it waits for one. What was made before is on the runner of its server.
+_RUNNERS = """
+ALTER TABLE sessions ADD COLUMN runner TEXT DEFAULT 'local';
+CREATE INDEX sessions_by_runner ON sessions (runner, status);
+"""
+
 # PostgreSQL begins with the seventh: what six migrations made of the first, and columns for what SQLite takes out of
 # JSON. A position is the number of a transaction and the place of an event in it (postgres/dialect.py): there is no
 # counter that every append would have to wait for.
@@ -348,6 +354,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(_RUNNER_KEYS, _RUNNER_KEYS),
     Migration(_JOBS, _JOBS_POSTGRES),
     Migration("", _SERVERS),
+    Migration(_RUNNERS, _RUNNERS),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

@@ -77,6 +77,7 @@ class SqlReads(_Verbs):
     find_branches = _reads_in_dialect(queries.find_branches)
     page_sessions = _reads_in_dialect(queries.page_sessions)
     unfinished_sessions = _reads(queries.unfinished_sessions)
+    waiting_sessions = _reads(queries.waiting_sessions)
     ended_with_workspace = _reads(queries.ended_with_workspace)
     session_ids = _reads(queries.session_ids)
     workspaces_in_use = _reads(queries.workspaces_in_use)

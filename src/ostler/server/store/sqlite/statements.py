@@ -60,9 +60,10 @@ def create_session(ledger: Ledger, new: NewSession, first: Append, owner: str) -
         encode(new.spec),
         change.state,
         change.workspace,
+        new.runner,
     )
     try:
-        ledger.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        ledger.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     except sqlite3.IntegrityError:
         raise KeyTaken(new.key) from None
     ledger.execute("INSERT INTO owners VALUES (?, ?, ?)", (new.id, owner, first.epoch))
@@ -79,6 +80,17 @@ def update_spec(ledger: Ledger, session_id: str, epoch: int, spec: SessionSpec) 
     if ledger.epoch_of(session_id) != epoch:
         raise StaleOwner(session_id)
     ledger.execute("UPDATE sessions SET spec = ? WHERE id = ?", (encode(spec), session_id))
+
+
+def place_session(ledger: Ledger, session_id: str, epoch: int, runner: str, spec: SessionSpec) -> None:
+    """A session is on this runner from now on."""
+    update_spec(ledger, session_id, epoch, spec)
+    ledger.execute("UPDATE sessions SET runner = ? WHERE id = ?", (runner, session_id))
+
+
+def rename_runner(connection: sqlite3.Connection, old: str, new: str) -> None:
+    """What is on one runner is on another: they are the same."""
+    connection.execute("UPDATE sessions SET runner = ? WHERE runner = ?", (new, old))
 
 
 def nothing(_: sqlite3.Connection) -> None:

@@ -1,18 +1,20 @@
-"""What an earlier server left: agents that worked on without it, and sessions that were in the middle of something."""
+"""What an earlier server or link left on a runner: agents that worked on, and sessions in the middle of something."""
 
 import asyncio
 
 import msgspec
 
 from ostler.base.errors import AgentLost
+from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.logs import Log
+from ostler.base.undo import undone_by
 from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
-from ostler.server.sessions.directory import Directory
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.history import transcript_of
 from ostler.server.sessions.log.state import TERMINAL, SessionState
 from ostler.server.sessions.log.transcript import Transcript
+from ostler.server.sessions.runners.by_runner import ByRunner
 from ostler.server.sessions.work.chores import is_due
 from ostler.wire.events import ErrorData
 from ostler.wire.items import Item
@@ -23,51 +25,77 @@ from ostler.wire.sessions import Ask, Turn
 log = Log(__name__)
 _state = msgspec.json.Decoder(SessionState)
 _REASON = "server_restarted"
+_BACK = "The link to the runner '{}' is back."
 _MESSAGE = "prm"
 
 
 class Recovery:
-    """Goes on with the sessions of an earlier server, once, at the start of this one."""
+    """Goes on with the sessions of one runner, once, when it is linked: the one of this process at its start."""
 
-    def __init__(self, directory: Directory, runner: Runner) -> None:
+    def __init__(self, directory: ByRunner, runner_id: str, runner: Runner, *, was_cut: bool) -> None:
+        """`was_cut` says that its machine stopped while a server had the sessions: its files may be gone."""
         self._directory = directory
+        self._runner_id = runner_id
         self._runner = runner
+        self._was_cut = was_cut
+        self._surviving: dict[str, ProcessRef] = {}
+        self._leases = Leases()
+        self._lives: list[LiveSession] = []
+
+    async def prepare(self) -> None:
+        """Look what is there, and have the sessions in memory that are about to be gone on with."""
+        if self._directory.live_on(self._runner_id):  # what an earlier link brought may be on its way to the disk
+            await self._directory.store.settled()
+        self._surviving = {process.session_id: process for process in await self._runner.surviving()}
+
+        def is_wanted(session_id: str, state: bytes) -> bool:
+            return session_id in self._surviving or _needs_recovery(_state.decode(state))
+
+        with undone_by(self._leases.end):
+            self._lives = await self._directory.load_for(self._leases, self._runner_id, TERMINAL, is_wanted)
 
     async def run(self) -> None:
         """Take over the agents that are still there, and go on with what was begun."""
-        surviving = {process.session_id: process for process in await self._runner.surviving()}
+        with self._leases:
+            for live in self._directory.live_on(self._runner_id):
+                if live not in self._lives or live.state.ended:  # nothing was under way, but a prompt may have come
+                    live.agent.regain_runner()
+                    live.background.spawn(live.turns.go_on())
+            going_on = [live for live in self._lives if not live.state.ended]
+            outcomes = await asyncio.gather(*map(self._recover, going_on))
+        if lost := next(filter(None, outcomes), None):
+            raise lost
+        await asyncio.gather(*map(self._runner.discard, self._surviving.values()))
 
-        def is_wanted(session_id: str, state: bytes) -> bool:
-            return session_id in surviving or _needs_recovery(_state.decode(state))
-
-        unfinished = await self._directory.store.unfinished_sessions(TERMINAL, is_wanted)
-        wanted = [record for record in unfinished if self._directory.is_ours(record)]
-        with Leases() as leases:
-            lives = [leases.hold(self._directory.load(record)) for record in wanted]
-            await asyncio.gather(*(self._recover(live, surviving.pop(live.id, None)) for live in lives))
-        await asyncio.gather(*map(self._runner.discard, surviving.values()))
-
-    async def _recover(self, live: LiveSession, survivor: ProcessRef | None) -> None:
+    async def _recover(self, live: LiveSession) -> RunnerUnavailable | None:
         try:
-            await self._take_over(live, survivor)
+            await self._take_over(live, self._surviving.pop(live.id, None))
+        except RunnerUnavailable as error:
+            return error
         except Exception as error:  # one session must not keep all others from their server
             log.error("session.not_recovered", session_id=live.id, exc_info=error)
+        return None
 
     async def _take_over(self, live: LiveSession, survivor: ProcessRef | None) -> None:
         turn = live.state.turn  # an agent that is adopted may end it at once, and the next one may begin
-        lost = AgentLost(reason="the machine stopped while it was there.") if self._directory.store.was_cut else None
+        lost = AgentLost(reason="the machine stopped while it was there.") if self._was_cut else None
         found: Connected | None = None
         if survivor is not None:
             adopted = await self._adopt(live, survivor)
             lost, found = (adopted, None) if isinstance(adopted, AgentLost) else (lost, adopted)
         transcript = await transcript_of(self._directory.store, live.id, turn.first_sequence - 1 if turn else live.last)
         log.info("session.recovered", session_id=live.id, status=live.state.status, adopted=found is not None)
+        if live.agent.was_lost:
+            await live.note([drafts.line(_BACK.format(live.record.runner_name))])
+        live.agent.regain_runner()
         await _go_on(live, found, turn, transcript, lost=lost)
 
     async def _adopt(self, live: LiveSession, survivor: ProcessRef) -> Connected | AgentLost:
         known = await self._directory.store.logs.last_step(live.id, survivor.start)
         try:
-            found = await live.agent.adopt(survivor, known=known)
+            found = await live.agent.adopt(self._runner, survivor, known=known)
+        except RunnerUnavailable:
+            raise
         except Exception as error:  # whatever is wrong with it: the session can go on with a new process
             log.error("session.not_adopted", session_id=live.id, exc_info=error)
             await self._runner.discard(survivor)

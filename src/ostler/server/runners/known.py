@@ -1,0 +1,46 @@
+"""One runner, as this server knows it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from ostler.link.protocol import Runner
+from ostler.link.workspaces import Workspaces
+from ostler.wire.agents import Agent
+from ostler.wire.runners import RunnerAbout
+
+
+class RunnerStatus(NamedTuple):
+    """A runner as it is now."""
+
+    about: RunnerAbout
+    linked: bool
+    last_beat: str | None
+    """When it was heard last; None for one that was never linked to this process."""
+    used: int
+    """How many of its slots sessions have."""
+    draining: bool
+
+
+class Link(NamedTuple):
+    """The way to a runner."""
+
+    runner: Runner
+    workspaces: Workspaces
+    drop: Callable[[], Awaitable[None]] | None
+    """Ends it, for a newer one."""
+
+
+class KnownRunner:
+    """Implements link.protocol.Registry: nobody asks a runner only to learn the name of an agent."""
+
+    def __init__(self, about: RunnerAbout) -> None:
+        self.about = about
+        self.link: Link | None = None
+        self.agents: dict[str, Agent] = {}
+        """As they were reported last, also while it is not linked."""
+        self.last_beat: str | None = None
+        self.draining = False
+
+    async def offered(self, agents: Sequence[Agent]) -> None:
+        """Take what it reports."""
+        self.agents.update({agent.id: agent for agent in agents})

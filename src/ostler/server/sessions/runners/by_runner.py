@@ -1,0 +1,48 @@
+"""The sessions that are in use, by the runner that they are on."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from ostler.server.sessions.directory import Directory
+from ostler.server.sessions.live import Leases, LiveSession
+
+
+class ByRunner(Directory):
+    """Finds what is on a runner."""
+
+    async def load_for(
+        self, leases: Leases, runner: str, terminal: Iterable[str], wanted: Callable[[str, bytes], bool]
+    ) -> list[LiveSession]:
+        """Use the sessions of a runner that are wanted, and all of it that are live."""
+        async with self._steady():
+            for record in await self.store.unfinished_sessions(runner, terminal, wanted):
+                if self.is_ours(record) and record.id not in self._live:
+                    self.load(record)
+            return [leases.hold(live) for live in self.live_on(runner)]
+
+    async def claim_all_on(self, runner: str) -> None:
+        """Have all sessions of a runner, whoever had them: its link is here."""
+        if self._peers is not None:
+            async with self._steady():
+                others = [each for each in await self.store.session_ids(runner) if each not in self._live]
+                await self.store.owners.claim(self._owner, others)
+
+    def live_on(self, runner: str) -> list[LiveSession]:
+        """The sessions of a runner that are in use."""
+        return [live for live in self._live.values() if live.record.runner == runner]
+
+    def at_work_by_project(self) -> Counter[str]:
+        """How many sessions are at work, by project."""
+        return Counter(live.record.project for live in self._live.values() if live.is_at_work)
+
+    def at_work(self) -> dict[str, str]:
+        """What to call each session with a turn under way in this process, by id."""
+        busy = [live for live in self.live_on(self._runners.home) if live.state.turn]
+        return {live.id: f"{live.record.agent} ({live.state.title or live.record.key})" for live in busy}
+
+    async def close_agents(self) -> None:
+        """End every turn and every agent of this process; the sessions stay, and so does what other runners have."""
+        ours = self.live_on(self._runners.home)
+        self.leave()
+        await asyncio.gather(*(live.lifecycle.shut_down() for live in ours), return_exceptions=True)

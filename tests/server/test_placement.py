@@ -1,0 +1,134 @@
+"""Which runner a session is placed on, and what it waits for."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ostler.server.sessions.runners.waiting import Waiting
+from ostler.server.store.records import NewSession, SessionRecord
+from tests.fleet import Fleet, fleet_in
+from tests.store.writing import NOW, SPEC, Writing, change, notice
+
+NONE = {"mode": "none"}
+
+
+@pytest.fixture
+async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
+    """A server that runs no agents itself."""
+    async with fleet_in(tmp_path, local_slots=0) as made:
+        yield made
+
+
+async def order(fleet: Fleet, prompt: str = "mock: say done", **more: Any) -> str:
+    return str((await fleet.post("/tasks", prompt=prompt, agent={"type": "mock"}, repo=NONE, **more))["id"])
+
+
+async def finished(fleet: Fleet, session: str) -> dict[str, Any]:
+    return await fleet.until(session, lambda found: found["status"] == "completed", "it is done")
+
+
+async def waits(fleet: Fleet, session: str) -> str | None:
+    found = await fleet.session(session)
+    assert ("runner" in found, found["placement"]["state"]) == (False, "queued")
+    reason: str | None = found["placement"]["reason"]
+    return reason
+
+
+async def test_the_runner_of_the_server_is_preferred_where_nothing_is_said(tmp_path: Path) -> None:
+    async with fleet_in(tmp_path) as fleet:
+        await fleet.host("far", labels={"gpu": "true"})
+        near, far = await order(fleet), await order(fleet, runtime={"labels": {"gpu": "true"}})
+        assert (await finished(fleet, near))["runner"]["name"] == "local"
+        done = await finished(fleet, far)
+        assert (done["runner"]["name"], done["workspace"]["host"]) == ("far", "far")
+        assert done["runtime"]["labels"] == {"gpu": "true"}
+
+
+async def test_a_task_waits_for_a_runner_with_its_labels(fleet: Fleet) -> None:
+    await fleet.host("plain")
+    task = await order(fleet, runtime={"labels": {"gpu": "true"}})
+    assert await waits(fleet, task) == "waiting for a runner with gpu=true"
+    await fleet.host("big", labels={"gpu": "true", "zone": "b"})
+    assert (await finished(fleet, task))["runner"]["name"] == "big"
+    lines = await fleet.lines(task)
+    assert lines[:2] == ["waiting for a runner with gpu=true", "Placed on the runner 'big'."]
+
+
+async def test_a_session_is_placed_on_the_host_that_it_names(fleet: Fleet) -> None:
+    one, other = await fleet.host("one"), await fleet.host("other")
+    named = [await order(fleet, workspace={"executionHostId": name}) for name in ("other", one.about.id)]
+    placed = [(await finished(fleet, task))["runner"]["id"] for task in named]
+    assert placed == [other.about.id, one.about.id]
+    answer = await fleet.api.post(
+        "/sessions", json={"agent": "mock", "repo": NONE, "workspace": {"executionHostId": "nowhere"}}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (422, "unprocessable")
+    assert "'nowhere'" in answer.json()["errors"]["workspace.executionHostId"][0]
+
+
+async def test_a_runner_gets_no_more_sessions_than_it_has_slots_and_the_rest_wait(fleet: Fleet) -> None:
+    await fleet.host("small", slots=1)
+    first = await order(fleet, "mock: wait 600")
+    await fleet.until(first, lambda found: found["activity"] == "working", "it works")
+    second = await order(fleet)
+    assert await waits(fleet, second) == "waiting for a runner with room for mock"
+    assert fleet.runners.describe("small").used == 1
+    await fleet.post(f"/sessions/{first}/cancel")
+    assert (await finished(fleet, second))["runner"]["name"] == "small"
+
+
+async def test_a_runner_that_is_drained_gets_none_until_it_is_not(fleet: Fleet) -> None:
+    host = await fleet.host("one")
+    fleet.runners.drain(host.about.id, on=True)
+    task = await order(fleet)
+    await waits(fleet, task)
+    (_, shown) = (await fleet.api.get("/runners")).json()["items"]
+    assert (shown["name"], shown["draining"]) == ("one", True)
+    fleet.runners.drain(host.about.id, on=False)
+    await finished(fleet, task)
+
+
+def waiting_record(session: str, project: str) -> SessionRecord:
+    new = NewSession(id=session, project=project, key=session, agent="mock", created_at=NOW, spec=SPEC, runner=None)
+    first = Writing(cast("Any", None), session, 1).burst(notice("created"), change=change("queued"))
+    return new.stored(first, "server")
+
+
+def test_those_who_wait_are_placed_oldest_first_and_fair_between_projects() -> None:
+    waiting, at_work = Waiting(), Counter({"busy": 2})
+    for session, project in (("ses_1", "busy"), ("ses_2", "one"), ("ses_3", "one"), ("ses_4", "one"), ("ses_5", "two")):
+        waiting.add(waiting_record(session, project))
+    order_of: list[str] = []
+    for each in waiting.in_turn(at_work):
+        order_of.append(each.id)
+        at_work[each.project] += 1
+    assert order_of == ["ses_2", "ses_5", "ses_3", "ses_1", "ses_4"]
+
+
+async def test_a_session_without_files_is_refused_where_no_runner_is_free(fleet: Fleet) -> None:
+    answer = await fleet.api.post("/sessions", json={"agent": "mock"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "no_runner")
+    await fleet.host("one")
+    made = await fleet.post("/sessions", agent="mock")
+    assert made["runner"]["name"] == "one"
+
+
+async def test_a_waiting_session_can_be_stopped_and_deleted(fleet: Fleet) -> None:
+    stopped, deleted, left = [await order(fleet) for _ in range(3)]
+    assert (await fleet.post(f"/sessions/{stopped}/stop"))["status"] == "stopped"
+    assert (await fleet.api.delete(f"/sessions/{deleted}")).status_code == 204
+    await fleet.host("one")
+    await finished(fleet, left)
+    assert (await fleet.session(stopped))["status"] == "stopped"
+
+
+async def test_a_server_that_starts_again_goes_on_with_those_who_wait(tmp_path: Path) -> None:
+    async with fleet_in(tmp_path, local_slots=0) as fleet:
+        task = await order(fleet, runtime={"labels": {"gpu": "true"}})
+    async with fleet_in(tmp_path, local_slots=0) as fleet:
+        assert await waits(fleet, task) == "waiting for a runner with gpu=true"
+        await fleet.host("big", labels={"gpu": "true"})
+        await finished(fleet, task)
