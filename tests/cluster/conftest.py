@@ -57,6 +57,10 @@ class Servers:
         """Where one of them is."""
         return self._running[name][0].url
 
+    def logs(self) -> str:
+        """What those that run have logged."""
+        return "".join(server.stderr.read_text() for server, _ in self._running.values())
+
     def close(self) -> None:
         """End all."""
         for name in list(self._running):

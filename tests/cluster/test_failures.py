@@ -1,7 +1,10 @@
 """Servers that die, stop and come back, and a database that does."""
 
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
 
 import asyncpg
 import httpx
@@ -11,7 +14,7 @@ from tests.cluster.conftest import Servers
 from tests.cluster.test_two_servers import at, following, sequences
 from tests.databases import Cluster
 from tests.server.talk import Talk, said, stream
-from tests.serving import wait_until
+from tests.serving import OSTLER, clean_env, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -119,3 +122,31 @@ async def test_who_lost_a_session_drops_it_and_passes_on_what_comes(
     assert renamed.status_code == 200, renamed.text
     assert b.get(f"/sessions/{talk.id}").json()["title"] == "theirs"
     assert next(stream(a, f"/sessions/{talk.id}/events/sse"))["sequence"] == 1
+
+
+async def test_a_request_is_passed_on_once_and_no_further(servers: Servers, a: httpx.Client, b: httpx.Client) -> None:
+    talk = Talk(a)
+    database = await asyncpg.connect(servers.database)
+    secret = await database.fetchval("SELECT value FROM shared WHERE name = 'relay'")
+    await database.close()
+    actor = quote('{"id": "somebody", "role": "operator", "project": "default"}')
+    headers = {"ostler-relay": secret, "ostler-relay-actor": actor, "ostler-relay-client": "10.1.2.3"}
+    refused = b.patch(f"/sessions/{talk.id}", json={"title": "no"}, headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (503, "session_elsewhere")
+    assert refused.headers["retry-after"]
+    assert a.patch(f"/sessions/{talk.id}", json={"title": "yes"}, headers=headers).status_code == 200
+    talk.until(lambda event: event["data"].get("title") == "yes")
+    assert talk.events[-1]["actor"] == "somebody"
+    assert secret not in servers.logs()
+
+
+def test_a_server_without_an_address_says_what_to_set(servers: Servers, tmp_path: Path) -> None:
+    command = [*OSTLER, "serve", "--host", "0.0.0.0", "--port", "0", "--token", "secret-token"]
+    command += ["--state-dir", str(tmp_path), "--database", servers.database]
+    done = subprocess.run(command, env=clean_env(tmp_path), capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert "--advertise http://" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    wrong = [*OSTLER, "serve", "--advertise", "10.0.0.1", "--state-dir", str(tmp_path)]
+    done = subprocess.run(wrong, env=clean_env(tmp_path), capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, "http://host:port" in done.stderr) == (2, True)
