@@ -1,6 +1,7 @@
 """The links of runners that dial in: who may, what they say of themselves, and how long they are there."""
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -20,6 +21,8 @@ from ostler.wire.runners import RunnerAbout
 log = Log(__name__)
 _HELLO_SECONDS = 15.0
 _DROP_SECONDS = 2.0
+_LOOK_BEATS = 2
+_REVOKED = Goodbye(reason="Its key was revoked.", final=True)
 _TENANT = "tenant"
 """A label that decides what a runner gets to see; only a token can give it."""
 
@@ -68,9 +71,11 @@ class RunnerLinks:
         end = ServerEnd(socket, self._beat, heard=partial(self._runners.beat, key.runner))
         live = _Live(end, asyncio.create_task(end.run(), name=f"link {key.runner}"))
         self._live[key.runner] = live
+        looking = asyncio.create_task(self._look_after(key, live), name=f"key of {key.runner}")
         try:
             await self._linked(key, about, live)
         finally:
+            looking.cancel()
             live.running.cancel()
             await asyncio.wait([live.running])
             if self._live.get(key.runner) is live:
@@ -99,13 +104,26 @@ class RunnerLinks:
         if live.running.done() and not live.running.cancelled() and (lost := live.running.exception()) is not None:
             log.warning("runner.link_lost", runner_id=key.runner, reason=str(lost))
 
+    async def _look_after(self, key: RunnerKey, live: _Live) -> None:
+        """Another server may revoke the key, or say that the runner drains."""
+        draining = key.draining
+        while True:
+            await asyncio.sleep(_LOOK_BEATS * self._beat)
+            with suppress(OstlerError):
+                found = await self._keys.find(key.hash)
+                if found is None or found.revoked_at is not None:
+                    live.end.leave(_REVOKED)
+                elif found.draining != draining:
+                    draining = found.draining
+                    self._runners.drain(key.runner, draining)
+
     async def revoke(self, runner_id: str) -> None:
         """A runner may not come back, and its link ends."""
         if runner_id not in {key.runner for key in await self._keys.all()}:
             raise NotSupported(reason="This runner is part of the server and cannot be removed. Drain it instead.")
         await self._keys.revoke(runner_id, self._clock.now())
         if (live := self._live.get(runner_id)) is not None:
-            await live.close(Goodbye(reason="Its key was revoked.", final=True))
+            await live.close(_REVOKED)
 
     async def drain(self, runner_id: str, on: bool) -> None:
         """Place no more sessions there, or place them again; that stays so when it is linked anew."""

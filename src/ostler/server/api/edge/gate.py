@@ -153,13 +153,13 @@ class Gate:
             identify(scope, error)
 
     def _admit(self, scope: Scope, headers: dict[bytes, str]) -> None:
+        if self._counters.stopping:
+            raise Stopping
         actor = RUNNER if scope["path"] in _FOR_RUNNERS else self._recognised(headers, client_of(scope))
         identify(scope, actor)
         act_for(actor.id)
 
     def _recognised(self, headers: dict[bytes, str], client: str) -> Actor:
-        if self._counters.stopping:
-            raise Stopping
         if not self._token:
             return LOCAL
         self._check_token(headers.get(b"authorization"), client)

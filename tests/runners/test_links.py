@@ -1,0 +1,50 @@
+"""The server's end of links, with a real store and a real WebSocket."""
+
+import asyncio
+from pathlib import Path
+
+from ostler.base.clock import SystemClock
+from ostler.link.channel import LINK_VERSION, Beat, Goodbye, Hello, decode, encode
+from ostler.link.keys import hashed
+from ostler.link.socket import ClientSocket, greet
+from ostler.server.runners.links import RunnerLinks
+from ostler.server.runners.registry import Runners
+from ostler.server.store.records import RunnerKey, RunnerToken
+from ostler.server.store.sqlite.store import SqliteStore
+from tests.link.loopback import socket_pair
+
+NOW = "2026-01-01T00:00:00.000Z"
+HELLO = Hello(link=LINK_VERSION, version="1", boot="b", labels={}, slots=1, os="linux", arch="arm", hostname="h")
+
+
+async def beating(socket: ClientSocket) -> None:
+    while True:
+        await socket.send(encode(Beat()))
+        await asyncio.sleep(0.2)
+
+
+async def goodbye_from(socket: ClientSocket) -> Goodbye:
+    while not isinstance(message := decode(await socket.receive() or b""), Goodbye):
+        continue
+    return message
+
+
+async def test_a_key_that_another_server_revoked_ends_the_link(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "ostler.db", sync="normal", boot="now")
+    await store.runner_keys.add_token(
+        RunnerToken(id="rtk_1", hash="t", labels={}, uses=1, expires_at=None, created_at=NOW)
+    )
+    key = RunnerKey(runner="run_1", hash=hashed("secret"), name="far", labels={}, created_at=NOW)
+    await store.runner_keys.register("t", key)
+    links = RunnerLinks(Runners(SystemClock()), store.runner_keys, SystemClock(), beat=0.5)
+    async with socket_pair() as (listening, dialling):
+        serving = asyncio.create_task(links.serve(await links.recognised("secret"), listening))
+        assert (await greet(dialling, HELLO)).runner == "run_1"
+        alive = asyncio.create_task(beating(dialling))
+        await store.runner_keys.revoke("run_1", NOW)  # as any other server of this database would
+        goodbye = await asyncio.wait_for(goodbye_from(dialling), 60)
+        assert (goodbye.final, goodbye.reason) == (True, "Its key was revoked.")
+        await asyncio.wait_for(serving, 60)
+        alive.cancel()
+        await asyncio.wait([alive])
+    await store.close()
