@@ -104,6 +104,7 @@ async def _serve(settings: Settings) -> None:
         services = await _assemble(settings, store, peers, runners, engine, retention)
         await services.sessions.start()
         await runners.linked(about, runner, workspaces)
+        await services.links.start()
         await engine.start({webhooks.KIND: calls.work})
         retention.start(services.sessions)
         await _answer_requests(services, runner, listener)

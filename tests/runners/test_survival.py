@@ -155,6 +155,7 @@ def test_an_agent_outlives_the_server(tmp_path: Path) -> None:
             server.process.kill()
             server.process.wait()
             with running_server(folder / "server", *SERVER, "--port", str(server.port)):
+                assert "far" in runners_of(server.url)
                 ended(talk)
                 check_whole(talk, pid)
                 stack.close()

@@ -55,6 +55,15 @@ class RunnerLinks:
         self._beat = beat
         self._live: dict[str, _Live] = {}
 
+    async def start(self) -> None:
+        """Know every runner that may dial in, so that sessions wait for it and everybody sees that it is not there."""
+        for key in await self._keys.all():
+            self._remember(key, RunnerAbout(id=key.runner, name=key.name, labels=key.labels))
+
+    def _remember(self, key: RunnerKey, about: RunnerAbout) -> None:
+        self._runners.remember(about)
+        self._runners.drain(key.runner, key.draining)
+
     async def recognised(self, key: str) -> RunnerKey:
         """The runner that has a key; raises RunnerRefused if there is none, or none any more."""
         found = await self._keys.find(hashed(key))
@@ -85,6 +94,7 @@ class RunnerLinks:
             live.over.set()
 
     async def _linked(self, key: RunnerKey, about: RunnerAbout, live: _Live) -> None:
+        self._remember(key, about)  # whether it drains, before it can get anything
         replaced = partial(live.close, Goodbye(reason="Another runner with the same key took its place.", final=True))
         linking = asyncio.create_task(
             self._runners.linked(about, live.end.runner, live.end.workspaces, replaced), name=f"linking {key.runner}"
@@ -93,7 +103,6 @@ class RunnerLinks:
             await asyncio.wait([linking, live.running], return_when=asyncio.FIRST_COMPLETED)
             if linking.done():
                 linking.result()
-                self._runners.drain(key.runner, key.draining)
                 live.end.take()
                 await asyncio.wait([live.running])
         except OstlerError as error:
@@ -124,6 +133,7 @@ class RunnerLinks:
         await self._keys.revoke(runner_id, self._clock.now())
         if (live := self._live.get(runner_id)) is not None:
             await live.close(_REVOKED)
+        self._runners.forget(runner_id)
 
     async def drain(self, runner_id: str, on: bool) -> None:
         """Place no more sessions there, or place them again; that stays so when it is linked anew."""
