@@ -29,7 +29,7 @@ GROUPS = {
     "node.txt": ("--group", "pyproject.toml:node"),
     "build.txt": ("--group", "pyproject.toml:build", "--constraints", "requirements/runtime.txt"),
     "dev.txt": (
-        *("pyproject.toml", "--extra", "temporal", "--group", "pyproject.toml:dev"),
+        *("pyproject.toml", "--extra", "objects", "--extra", "temporal", "--group", "pyproject.toml:dev"),
         *("--constraints", "requirements/runtime.txt"),
     ),
 }

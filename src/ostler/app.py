@@ -38,6 +38,7 @@ from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
 from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine
+from ostler.server.objects.opening import open_objects
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.admission import Admission
@@ -136,7 +137,8 @@ async def _assemble(
     retention: Retention,
 ) -> Services:
     clock = SystemClock()
-    uploads = Uploads(settings.state_dir / "uploads")
+    objects = await asyncio.to_thread(open_objects, settings)
+    uploads = Uploads(objects)
     addresses = AddressRules.reading(settings.allowed_addresses)
     sessions = Sessions(
         store=store,
@@ -147,7 +149,7 @@ async def _assemble(
             runners, redeemed=uploads.redeemed, jobs_at_end=webhooks.jobs_at_end, ended=(engine.wake, retention.wake)
         ),
         clock=clock,
-        attachments=Attachments(settings.state_dir / "attachments"),
+        attachments=Attachments(objects, settings.state_dir),
         last_position=await store.logs.last_position(),
         limits=SessionLimits.reading(settings),
         default_instructions=settings.default_instructions,

@@ -39,10 +39,12 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.server.store": (),
     "ostler.server.runners": ("ostler.server.store",),
     "ostler.server.engine": ("ostler.server.store",),
-    "ostler.server.sessions": ("ostler.server.runners", "ostler.server.store"),
+    "ostler.server.objects": (),
+    "ostler.server.sessions": ("ostler.server.objects", "ostler.server.runners", "ostler.server.store"),
     "ostler.server.dialects": ("ostler.server.sessions", "ostler.server.store"),
     "ostler.server.tasks": (
         "ostler.server.engine",
+        "ostler.server.objects",
         "ostler.server.sessions",
         "ostler.server.runners",
         "ostler.server.store",
@@ -87,8 +89,6 @@ DISK = frozenset(
 OWN_DISK: dict[str, str] = {
     "ostler.server.api.streams.outflow": "a large answer waits on the server's disk until it is sent",
     "ostler.server.api.ui": "the web UI ships with the server",
-    "ostler.server.sessions.attachments": "images that clients sent belong to the server's log",
-    "ostler.server.tasks.uploads": "tickets for uploads are the server's own; the archives go to the runner",
 }
 """Modules of these folders that have data of the server's own on its disk, and which; this list only shrinks."""
 
@@ -112,6 +112,10 @@ LATE_IMPORTS: dict[tuple[str, str], str] = {
         "ostler.cli.commands.doctor.engine",
         "ostler.server.engine.temporal.checking",
     ): "it looks whether Temporal can be used also when no server runs",
+    (
+        "ostler.cli.commands.doctor.objects",
+        "ostler.server.objects.opening",
+    ): "it looks whether the bucket can be used also when no server runs",
     (
         "ostler.cli.commands.doctor.keepers",
         "ostler.runner.processes.survey",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.buckets import CREDENTIALS, new_bucket, settings_of
 from tests.cli.conftest import Ostler
 from tests.server.talk import Talk
 from tests.serving import running_server, wait_until
@@ -41,6 +42,14 @@ def test_an_engine_that_cannot_be_used_is_named_with_what_to_do(ostler: Ostler, 
     assert "has no namespace 'nowhere'. Create it, or correct --engine. Until then webhooks wait" in done.stdout
     done = ostler("doctor", *state, OSTLER_ENGINE="temporal://127.0.0.1:1/x", **NOWHERE)
     assert "127.0.0.1:1 cannot be reached" in about(done.stdout, "Engine")
+
+
+def test_a_bucket_that_cannot_be_used_is_named(ostler: Ostler, tmp_path: Path) -> None:
+    bucket = new_bucket()
+    state = ("--state-dir", str(tmp_path / "state"))
+    for name, expected in ((bucket, f"ok    Object store {bucket} can be used."), ("s3://nowhere-to-be-found", "fail")):
+        env = {f"OSTLER_{key.upper()}": value for key, value in settings_of(name).items()}
+        assert expected in about(ostler("doctor", *state, **env, **CREDENTIALS, **NOWHERE).stdout, name)
 
 
 def about(found: str, session: str) -> str:

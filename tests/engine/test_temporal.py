@@ -108,7 +108,7 @@ def test_a_server_without_it_does_not_load_its_driver_and_one_with_it_says_what_
     program = """
 import sys
 import ostler.app
-assert not [name for name in sys.modules if name.startswith("temporalio")]
+assert not [name for name in sys.modules if name.startswith(("temporalio", "obstore"))]
 sys.modules["temporalio"] = None
 from pathlib import Path
 from ostler.base.settings import Settings

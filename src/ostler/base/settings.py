@@ -140,10 +140,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     database_sync: Annotated[
         Literal["full", "normal"], _about("`full` survives a power cut; `normal` may lose the last moments.")
     ] = "full"
-    engine: Annotated[
-        str | None,
-        _about("Temporal that carries durable work, instead of the server itself: temporal://host:7233/namespace."),
-    ] = None
+    object_store: Annotated[str | None, _about("Bucket for images and tickets of clients: s3://bucket/prefix.")] = None
+    object_store_endpoint: Annotated[str | None, _about("Address of an object store that is not its provider's.")] = (
+        None
+    )
+    object_store_region: Annotated[str | None, _about("Region of the bucket.")] = None
+    engine: Annotated[str | None, _about("Temporal for durable work: temporal://host:7233/namespace.")] = None
     engine_api_key: Annotated[str | None, _about("API key for Temporal; it is sent over TLS only.")] = None
     engine_tls: Annotated[bool, _about("Talk to Temporal over TLS.")] = False
     engine_ca: Annotated[str | None, _about("File with the certificates that Temporal's own is checked with.")] = None

@@ -3,38 +3,40 @@
 import asyncio
 import base64
 import mimetypes
-import shutil
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import PurePath
 from typing import assert_never
 
-from ostler.base import private
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import new_id
+from ostler.server.objects.protocol import Objects
 from ostler.wire.parts import FileInput, FileRefPart, ImageInput, ImagePart, InputPart, PromptPart, TextInput, TextPart
+
+_ROOT = "attachments"
 
 
 class SessionAttachments:
     """The images that clients sent to one session; agents get them as bytes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, objects: Objects, folder: PurePath, session_id: str) -> None:
+        self._objects = objects
         self._folder = folder
+        self._session = session_id
 
     def add(self, name: str, content: bytes) -> str:
         """Keep an image; gives the path that it is known by."""
-        path = self._folder / name
-        private.make_folder(path.parent)
-        private.write_file(path, content)
-        return str(path)
+        self._objects.put(f"{_ROOT}/{self._session}/{name}", content)
+        return str(self._folder / _ROOT / self._session / name)
 
     def read(self, path: str) -> bytes | None:
-        """What an image shows; None if it is gone, or none of these."""
-        if not Path(path).is_relative_to(self._folder) or ".." in Path(path).parts:
+        """What an image shows; None if it is gone, or none of these.
+
+        Its path says which it is, whatever the state folder of the server that took it.
+        """
+        *_, root, session, batch, name = ("", "", "", "", *PurePath(path).parts)
+        if (root, session) != (_ROOT, self._session) or ".." in {batch, name}:
             return None
-        try:
-            return Path(path).read_bytes()
-        except (OSError, ValueError):
-            return None
+        return self._objects.get(f"{_ROOT}/{session}/{batch}/{name}")
 
     async def shown(self, parts: Iterable[PromptPart]) -> dict[str, bytes]:
         """What those of them show that are in these parts, for a runner that does not see our disk."""
@@ -46,24 +48,29 @@ class SessionAttachments:
 
     def remove(self) -> None:
         """Nobody needs them any more."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._objects.remove(f"{_ROOT}/{self._session}")
 
 
 class Attachments:
-    """All images that clients sent: data of the server's own, with a folder for each session."""
+    """All images that clients sent: data of the servers' own, with a folder for each session."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, objects: Objects, folder: PurePath) -> None:
+        """`folder` is what their paths begin with."""
+        self._objects = objects
         self._folder = folder
 
     def of(self, session_id: str) -> SessionAttachments:
         """Those of one session."""
-        return SessionAttachments(self._folder / session_id)
+        return SessionAttachments(self._objects, self._folder, session_id)
 
-    def keep_only(self, sessions: set[str]) -> None:
+    def sessions(self) -> set[str]:
+        """The sessions that have some."""
+        return {name for name in self._objects.folders(_ROOT) if name.startswith("ses_")}
+
+    def remove(self, sessions: set[str]) -> None:
         """Remove what an earlier server left of sessions that it had just deleted."""
-        for path in self._folder.glob("ses_*"):
-            if path.name not in sessions:
-                SessionAttachments(path).remove()
+        for session_id in sessions:
+            self.of(session_id).remove()
 
 
 def named_files(parts: Iterable[InputPart]) -> dict[int, str]:

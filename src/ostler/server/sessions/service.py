@@ -117,7 +117,7 @@ class Sessions(ByRunner):
         """A new session with the runner that it is on, if there is one for it now and it can be started there."""
         spec, pinned = new.spec, None
         if spec.workspace is not None:
-            order, pinned = self._work.redeemed(spec.workspace)
+            order, pinned = await self._work.redeemed(spec.workspace)
             spec = msgspec.structs.replace(spec, workspace=order)
         needs = checked_needs(self._runners, spec.needs or Needs(), pinned)
         spec = msgspec.structs.replace(spec, needs=needs if needs != Needs() else None)
@@ -340,8 +340,9 @@ class Sessions(ByRunner):
     async def start(self) -> None:
         """Clean up behind an earlier server; what it had begun goes on as soon as the runner of it is linked."""
         self._clearing.add(await self.store.deleted_with_events())
+        with_images = await asyncio.to_thread(self.attachments.sessions)  # first: another server may add sessions
         known = await self.store.session_ids()
-        await asyncio.to_thread(self.attachments.keep_only, known)
+        await asyncio.to_thread(self.attachments.remove, with_images - known)
         if known:
             follow(max(known))  # the list is sorted by id, and the clock may have been set back since
         for record in filter(self.is_ours, await self.store.waiting_sessions(TERMINAL)):

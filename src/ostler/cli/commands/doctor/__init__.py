@@ -18,6 +18,7 @@ from ostler.cli.api import ApiCommand, connect
 from ostler.cli.commands.doctor.engine import engine_checks
 from ostler.cli.commands.doctor.finding import Check
 from ostler.cli.commands.doctor.keepers import keeper_checks
+from ostler.cli.commands.doctor.objects import object_checks
 from ostler.cli.commands.doctor.workspaces import workspace_checks
 from ostler.cli.root import Target
 from ostler.client import Client, ClientError, ServerUnreachable
@@ -49,6 +50,7 @@ def _checks(target: Target, state_dir: str | None) -> Iterator[Check]:
     yield _folder(settings.state_dir)
     yield _postgres(settings.database) if settings.database else _database(settings.state_dir / DATABASE)
     yield from engine_checks(settings)
+    yield from object_checks(settings)
     yield from keeper_checks(settings)
     yield from workspace_checks(settings)
     with connect(target) as client:

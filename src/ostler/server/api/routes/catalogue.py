@@ -42,7 +42,7 @@ async def list_projects(services: Services, project: str) -> ProjectList:
 @post("/uploads", operation_id="catalogue.upload", tags=_TAGS, role="operator")
 async def create_upload(services: Services) -> UploadTicket:
     """An address to send an archive to; its token then goes into repo.upload."""
-    token, expires = services.uploads.issue()
+    token, expires = await services.uploads.issue()
     return UploadTicket(
         token=token,
         url=f"/api/v1/uploads/{token}",
@@ -55,10 +55,10 @@ async def create_upload(services: Services) -> UploadTicket:
 @put("/uploads/{ticket:str}", operation_id="catalogue.send-upload", tags=_TAGS, status_code=200, role="anyone")
 async def send_upload(ticket: str, services: Services, request: Request[Any, Any, Any]) -> Upload:
     """Send a tar or zip archive as the body; the address is the permission, no token is needed."""
-    services.uploads.check(ticket)
+    await services.uploads.check(ticket)
     runner = services.runners.any()
     upload = await services.runners.workspaces(runner).upload(request.stream())
-    services.uploads.fill(ticket, upload, runner)
+    await services.uploads.fill(ticket, upload, runner)
     return upload
 
 

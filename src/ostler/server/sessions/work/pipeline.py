@@ -5,7 +5,7 @@ that no session knows are removed at start, and a delivery that is repeated find
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -44,7 +44,7 @@ class Pipeline:
         self,
         runners: Runners,
         *,
-        redeemed: Callable[[WorkspaceOrder], tuple[WorkspaceOrder, str | None]],
+        redeemed: Callable[[WorkspaceOrder], Awaitable[tuple[WorkspaceOrder, str | None]]],
         jobs_at_end: JobsAtEnd,
         ended: Sequence[Callable[[], object]],
     ) -> None:
@@ -57,9 +57,9 @@ class Pipeline:
         self.jobs_at_end = jobs_at_end
         self._ended = ended
 
-    def redeemed(self, order: WorkspaceOrder) -> tuple[WorkspaceOrder, str | None]:
+    async def redeemed(self, order: WorkspaceOrder) -> tuple[WorkspaceOrder, str | None]:
         """The order as it is carried out, and the runner that must have it because what it needs is there."""
-        return self._redeemed(order)
+        return await self._redeemed(order)
 
     async def check(self, runner: str, order: WorkspaceOrder, task: TaskSpec | None) -> None:
         """Raise if such a workspace could never be made on a runner, or its result delivered."""

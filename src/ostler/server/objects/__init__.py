@@ -1,0 +1,1 @@
+"""Files that belong to the server: what clients sent."""

@@ -1,0 +1,61 @@
+"""Objects as files in the state folder."""
+
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from ostler.base import private
+from ostler.base.errors import StoreUnavailable
+from ostler.base.ids import new_id
+from ostler.server.objects.protocol import Entry
+
+_UNFINISHED = ".unfinished-"
+
+
+class LocalObjects:
+    """Implements Objects for one server."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write beside and rename: what is cut off has another name."""
+        path = self._root / key
+        unfinished = path.with_name(new_id(_UNFINISHED))
+        try:
+            private.make_folder(path.parent)
+            private.write_file(unfinished, content)
+            unfinished.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise StoreUnavailable(reason=error.strerror or str(error)) from error
+
+    def get(self, key: str) -> bytes | None:
+        """What a file holds."""
+        try:
+            return (self._root / key).read_bytes()
+        except (OSError, ValueError):
+            return None
+
+    def entries(self, folder: str) -> list[Entry]:
+        """The files below a folder, finished or not."""
+        now, found = time.time(), []
+        for path in (self._root / folder).rglob("*"):
+            with suppress(OSError):
+                if path.is_file():
+                    found.append(Entry(path.relative_to(self._root).as_posix(), now - path.stat().st_mtime))
+        return found
+
+    def folders(self, folder: str) -> set[str]:
+        """The folders in a folder."""
+        return {path.name for path in (self._root / folder).glob("*") if path.is_dir()}
+
+    def remove(self, key: str) -> None:
+        """Remove a file or a folder."""
+        path = self._root / key
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
