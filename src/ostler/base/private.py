@@ -20,7 +20,7 @@ _FOLDERS = (
     "uploads",
     "workspaces",
 )
-_FILES = ("ostler.db", "ostler.db-wal", "ostler.db-shm", "ostler.lock")
+_FILES = ("ostler.db", "ostler.db-wal", "ostler.db-shm", "ostler.lock", "runner.id")
 _AGENTS = frozenset({"home", "workspace", "tree", "upper", "work"})
 _REPOSITORIES = frozenset({"mirrors", "bases", "records", "incoming", "content"})
 """Folders with the files of agents and repositories; they keep their modes, inside a closed folder."""
