@@ -102,7 +102,7 @@ def test_the_command_line_has_a_verb_for_everything(
     assert "provider" in ostler("session", "workspace", fork)
     assert "mock" in ostler("remote", "agents")
     assert "local" in ostler("remote", "runtimes")
-    assert "overlay" in ostler("remote", "runners") or "copy" in ostler("remote", "runners")
+    assert "local" in ostler("remote", "runners")
     assert "session is running" in ostler("session", "logs", fork)
     task = ostler("task", _WORK, "--agent", "mock", "--repo", str(repository), "--project", "cli", "--deliver", "patch")
     assert finished(api, task)["status"] == "completed"

@@ -58,6 +58,7 @@ _PARAMETERS = {
     "session": "The session's id or key.",
     "prompt_id": "The id of a waiting prompt.",
     "snapshot": "The id of a snapshot of the session.",
+    "runner_id": "The id or the name of a runner.",
     "permission_id": "The id of the permission ask.",
     "question_id": "The id of the question ask.",
     "name": "`wire.json`, or `agents/<agent>.json`.",
