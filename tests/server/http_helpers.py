@@ -27,6 +27,8 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "ForkSession": {},
     "TaskDelivery": {"mode": "patch"},
     "OpenIde": {"ide": "vscode"},
+    "NewRunnerToken": {},
+    "RegisterRunner": {"name": "builder", "keyHash": "0" * 64},
 }
 DIALECTS = frozenset({"chat", "daemon", "workflows", "acp", "agui", "mcp"})
 """Tags of operations whose protocol fixes other answers; they have tests of their own."""
