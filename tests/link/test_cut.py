@@ -13,9 +13,10 @@ from ostler.link.channel import Channel
 from ostler.link.ends import RunnerEnd, ServerEnd
 from ostler.link.messages import Call, Verb
 from ostler.link.peer import Peer
-from ostler.link.protocol import Connection
+from ostler.link.protocol import Connection, Sink
 from ostler.runner.local import LocalRunner
-from ostler.wire.running import ProcessRef
+from ostler.wire.events import ErrorData
+from ostler.wire.running import AgentSpec, Draft, ProcessRef
 from tests.link.loopback import BEAT, over_socket, socket_pair
 from tests.link.test_runner import local_runner, prompt, spec_in
 from tests.runner.tools import Recorder, until
@@ -106,3 +107,19 @@ async def test_an_end_that_stands_still_is_noticed_and_whoever_waits_for_it_hear
         with suppress(LinkLost):
             await peer.call("runner", ECHO, data=b"")
             raise AssertionError("a lost link takes no calls")
+
+
+async def test_a_runner_cannot_say_who_did_something(tmp_path: Path) -> None:
+    heard, liar = Recorder(), local_runner(tmp_path)
+    connect = liar.connect
+
+    async def connect_and_lie(spec: AgentSpec, sink: Sink) -> Connection:
+        connection = await connect(spec, sink)
+        await sink.deliver([Draft("error", ErrorData(message="I was told to", code="x"), actor="the operator")], 1)
+        return connection
+
+    liar.connect = connect_and_lie  # type: ignore[method-assign]
+    async with over_socket(liar, None) as server:
+        await server.runner.connect(spec_in(tmp_path), heard)
+        assert [draft.actor for draft in heard.drafts if draft.type == "error"] == [None]
+        await server.runner.close()

@@ -1,12 +1,24 @@
 """Rewind and fork bring files, conversation and the agent's memory back together, and leave the rest alone."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 
 from tests.server.http_helpers import assert_problem
-from tests.tasks.ordering import events, new_session, prompts, say, settled, shell, texts, tree_now, tree_of
-from tests.workspaces.places import tree_hash
+from tests.tasks.ordering import (
+    events,
+    new_session,
+    prompts,
+    say,
+    settled,
+    shell,
+    task_server,
+    texts,
+    tree_now,
+    tree_of,
+)
+from tests.workspaces.places import make_repository, tree_hash
 
 _TURNS = 20
 
@@ -190,3 +202,17 @@ def test_a_fork_has_the_changes_of_its_parent_but_not_its_cost(api: httpx.Client
     assert used == {parent: {"USD": 0.5}, fork["id"]: {"USD": 0.25}}
     for session in (parent, fork["id"]):
         api.delete(f"/sessions/{session}")
+
+
+def test_forks_that_want_the_same_key_leave_one_session_and_the_folders_of_one(tmp_path: Path, state_dir: Path) -> None:
+    project = make_repository(tmp_path / "project")
+    with task_server(state_dir, tmp_path) as (_, api), ThreadPoolExecutor() as pool:
+        session = new_session(api, project)
+        say(api, session, "mock: write a.txt one")
+        forks = [pool.submit(api.post, f"/sessions/{session}/fork", json={"key": "same"}) for _ in range(4)]
+        statuses = sorted(fork.result().status_code for fork in forks)
+        assert statuses == [201, 409, 409, 409]
+        known = {each["id"] for each in api.get("/sessions").json()["items"]}
+        folders = {path.name for path in (state_dir / "sessions").iterdir()}
+        assert (len(known), folders <= known) == (2, True)
+        assert len(list((state_dir / "workspaces" / "workspaces").iterdir())) == 2

@@ -23,10 +23,14 @@ CONNECTION, SINK = verbs_of(Connection), verbs_of(Sink)
 _VERBS: dict[Part, Any] = {"runner": RUNNER, "registry": REGISTRY, "connection": CONNECTION, "sink": SINK}
 
 
+def _arguments(call: Call) -> dict[str, Any]:
+    given = msgspec.msgpack.decode(call.arguments, type=_VERBS[call.to][call.verb].arguments)
+    return msgspec.structs.asdict(given)
+
+
 async def _done(call: Call, target: Any, **live: Any) -> Any:
     """Call the verb of an object; `live` are the arguments that do not travel."""
-    arguments = msgspec.msgpack.decode(call.arguments, type=_VERBS[call.to][call.verb].arguments)
-    return await getattr(target, call.verb)(**msgspec.structs.asdict(arguments), **live)
+    return await getattr(target, call.verb)(**_arguments(call), **live)
 
 
 class RemoteRunner(Remote):
@@ -53,7 +57,10 @@ class RemoteRunner(Remote):
         sink = self._sinks[call.process] if call.process is not None else None
         if call.verb == "closed" and call.process is not None:
             del self._sinks[call.process]
-        return await _done(call, sink)
+        arguments = _arguments(call)
+        for draft in arguments.get("drafts", ()):
+            draft.actor = None  # who did something is known here, and never a runner's word
+        return await getattr(sink, call.verb)(**arguments)
 
     async def register(self, registry: Registry) -> None:
         """Have its agents reported."""

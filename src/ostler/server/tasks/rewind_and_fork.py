@@ -127,10 +127,16 @@ class RewindAndFork:
         found = choose(live.id, await self._sessions.snapshots(live.id), turn)
         new = await self._sessions.sibling(live, wanted.key)
         with_memory = _memory(found) is not None
-        made = await self._workspaces(live).fork(found.snapshot_id, session=new.id, with_memory=with_memory)
-        async with async_undone_by(lambda: self._workspaces(live).destroy(made.id)):
+        workspaces = self._workspaces(live)
+        made = await workspaces.fork(found.snapshot_id, session=new.id, with_memory=with_memory)
+
+        async def undo() -> None:
+            await workspaces.destroy(made.id)
+            await workspaces.forget(new.id)  # the home that was made for it
+
+        async with async_undone_by(undo):
             note = f"fork of turn {turn}"
-            frozen = await self._workspaces(live).snapshot(made.id, note, agent=new.agent, session=new.id)
+            frozen = await workspaces.snapshot(made.id, note, agent=new.agent, session=new.id)
             begun = await self._beginning(live, new, wanted, found, made, frozen)
             return await self._sessions.insert(new, begun)
 
