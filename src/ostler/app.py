@@ -156,8 +156,7 @@ async def _assemble(
         admission=Admission(allowed_env=settings.allowed_env, addresses=addresses),
         peers=peers,
     )
-    if await store.session_ids("local"):  # as it was called before it had an id
-        await store.rename_runner("local", runners.home)
+    await store.take_strays(runners.home)  # of a database that came here without the rest of its folder
     runners.listen(Fleet(sessions, runners))
     return Services(
         settings=settings,

@@ -7,6 +7,7 @@ from ostler.server.store.errors import StaleOwner
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import NewJob, SessionFilter, SessionRecord
 from ostler.wire.sessions import Ask, Turn
+from tests.store.test_contract_runner_keys import TOKEN, key
 from tests.store.writing import NOW, SPEC, TASK, change, created, notice, sequences
 
 
@@ -114,8 +115,16 @@ async def test_sessions_are_found_by_the_runner_that_they_are_on(store: Store) -
     assert await store.workspaces_in_use("run_2") == {"wsp_2"}
     found = await store.unfinished_sessions("run_2", ["stopped"], lambda *_: True)
     assert [(record.id, record.runner) for record in found] == [("ses_2", "run_2")]
-    await store.rename_runner("run_2", "run_3")
-    assert await store.session_ids("run_3") == {"ses_2"}
+
+
+async def test_sessions_on_a_runner_that_nobody_knows_are_taken_in(store: Store) -> None:
+    await store.runner_keys.add_token(TOKEN)
+    await store.runner_keys.register(TOKEN.hash, key(2))
+    for number, runner in enumerate(["run_1", "run_2", "run_3", None]):
+        await created(store, f"ses_{number}", runner=runner)
+    await store.take_strays("run_1")
+    assert await store.session_ids("run_1") == {"ses_0", "ses_2"}
+    assert await store.session_ids("run_2") == {"ses_1"}
 
 
 async def test_a_session_waits_until_it_is_placed_on_a_runner(store: Store) -> None:

@@ -241,8 +241,11 @@ class Store(Protocol):
         """A session that waited is on this runner from now on; refused like an append."""
         ...
 
-    def rename_runner(self, old: str, new: str) -> "asyncio.Future[None]":
-        """What is on one runner is on another: they are the same."""
+    def take_strays(self, runner: str) -> "asyncio.Future[None]":
+        """Sessions on runners that nobody knows any more are on this one, which is the one of a server.
+
+        Nobody knows a runner that has no key and is not the one of another server either.
+        """
         ...
 
     def delete_session(

@@ -99,9 +99,11 @@ async def place_session(transaction: Transaction, session_id: str, epoch: int, r
     await transaction.connection.execute("UPDATE sessions SET runner = $1 WHERE id = $2", runner, session_id)
 
 
-async def rename_runner(transaction: Transaction, old: str, new: str) -> None:
-    """What is on one runner is on another: they are the same."""
-    await transaction.connection.execute("UPDATE sessions SET runner = $1 WHERE runner = $2", new, old)
+async def take_strays(transaction: Transaction, runner: str) -> None:
+    """Sessions on runners that nobody knows any more are on this one."""
+    known = "SELECT runner FROM runner_keys UNION ALL SELECT id FROM servers"
+    query = f"UPDATE sessions SET runner = $1 WHERE runner <> $1 AND runner NOT IN ({known})"  # noqa: S608  fixed text
+    await transaction.connection.execute(query, runner)
 
 
 async def nothing(_: Transaction) -> None:

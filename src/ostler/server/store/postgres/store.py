@@ -129,7 +129,7 @@ class PostgresStore(_Writing, SqlReads):
     create_session = _writes(statements.create_session)
     update_spec = _writes(statements.update_spec)
     place_session = _writes(statements.place_session)
-    rename_runner = _writes(statements.rename_runner)
+    take_strays = _writes(statements.take_strays)
     delete_session = _writes(statements.delete_session)
     clear_some_events = _writes(statements.clear_some_events)
     remember_response = _writes(statements.remember_response)

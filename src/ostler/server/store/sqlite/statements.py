@@ -88,9 +88,10 @@ def place_session(ledger: Ledger, session_id: str, epoch: int, runner: str, spec
     ledger.execute("UPDATE sessions SET runner = ? WHERE id = ?", (runner, session_id))
 
 
-def rename_runner(connection: sqlite3.Connection, old: str, new: str) -> None:
-    """What is on one runner is on another: they are the same."""
-    connection.execute("UPDATE sessions SET runner = ? WHERE runner = ?", (new, old))
+def take_strays(connection: sqlite3.Connection, runner: str) -> None:
+    """Sessions on runners that nobody knows any more are on this one."""
+    strays = "runner <> ?1 AND runner NOT IN (SELECT runner FROM runner_keys)"
+    connection.execute(f"UPDATE sessions SET runner = ?1 WHERE {strays}", (runner,))  # noqa: S608  fixed text
 
 
 def nothing(_: sqlite3.Connection) -> None:
