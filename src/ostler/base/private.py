@@ -47,6 +47,16 @@ def write_file(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file that is closed to others so that a crash leaves the old one or the new one."""
+    fresh = path.with_name(f".{path.name}.new")
+    with open_file(fresh) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
 def close_state(folder: Path, *, with_database: bool = True) -> None:
     """Make what belongs in a state folder, and close to others what an earlier version left open.
 

@@ -20,9 +20,8 @@ def durable_id(state_dir: Path) -> str:
             return known
     except FileNotFoundError:
         pass
-    made, whole = new_id("run"), file.with_suffix(".new")
-    private.write_file(whole, made.encode())
-    whole.replace(file)  # a power cut leaves the whole id or none
+    made = new_id("run")
+    private.replace_file(file, made.encode())
     return made
 
 

@@ -1,6 +1,5 @@
 """How a runner becomes known to its servers: it makes a key, and registers it once with a token."""
 
-import os
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
@@ -48,13 +47,7 @@ def read_registration(state_dir: Path) -> Registration:
 
 def write_registration(state_dir: Path, registration: Registration) -> None:
     """Remember it, whole or not at all."""
-    file = state_dir / _FILE
-    whole = file.with_suffix(".new")
-    with private.open_file(whole) as out:
-        out.write(msgspec.json.encode(registration))
-        out.flush()
-        os.fsync(out.fileno())
-    whole.replace(file)
+    private.replace_file(state_dir / _FILE, msgspec.json.encode(registration))
 
 
 async def register(server: str, key: str, token: str | None, name: str, tls: SSLContext | None) -> Registered:

@@ -1,6 +1,5 @@
 """What is remembered about workspaces and snapshots, as one small JSON file each, written whole or not at all."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ostler.base.logs import Log
-from ostler.base.private import open_file
+from ostler.base.private import replace_file
 from ostler.runner.workspaces.orders import Snapshot
 from ostler.wire.workspaces import LargeFile, Workspace
 
@@ -85,9 +84,4 @@ def _renamed(value: Any) -> Any:
 
 def write_record(path: Path, record: msgspec.Struct) -> None:
     """Write it so that a crash leaves the old one or the new one."""
-    fresh = path.with_name(f".{path.name}.new")
-    with open_file(fresh) as file:
-        file.write(msgspec.json.encode(record))
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    replace_file(path, msgspec.json.encode(record))
