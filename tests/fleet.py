@@ -13,6 +13,7 @@ import msgspec
 from ostler import app
 from ostler.base.clock import SystemClock
 from ostler.base.errors.runners import LinkLost
+from ostler.base.ids import new_id
 from ostler.base.private import close_state
 from ostler.base.settings import Settings
 from ostler.link.ends import RunnerEnd, ServerEnd
@@ -26,6 +27,7 @@ from ostler.server.api.services import Services
 from ostler.server.engine.embedded import EmbeddedEngine
 from ostler.server.runners.registry import Runners
 from ostler.server.store.opening import open_store
+from ostler.server.store.records import RunnerKey, RunnerToken
 from ostler.server.tasks.retention import Keep, Retention
 from ostler.wire.runners import RunnerAbout
 from tests.link.loopback import AcceptedSocket, socket_pair
@@ -114,8 +116,19 @@ class Fleet:
         """One more machine, linked."""
         host = Host(self.runners, self._folder / name, **about)
         self._hosts.append(host)
+        await self._register(host.about)
         await host.link()
         return host
+
+    async def _register(self, about: RunnerAbout) -> None:
+        """The server knows its key, as that of every runner that dials in."""
+        keys, now = self.services.sessions.store.runner_keys, self.services.clock.now()
+        if about.id not in {key.runner for key in await keys.all()}:
+            token = RunnerToken(id=new_id("rtk"), hash=about.id, labels={}, uses=1, expires_at=None, created_at=now)
+            await keys.add_token(token)
+            await keys.register(
+                about.id, RunnerKey(runner=about.id, hash=about.id, name=about.name, labels={}, created_at=now)
+            )
 
     def let_go(self, host: Host) -> None:
         """Leave a machine, and what runs there, to the next server."""

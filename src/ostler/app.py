@@ -31,6 +31,7 @@ from ostler.runner.identity import this_machine
 from ostler.runner.local import LocalRunner
 from ostler.runner.processes.helpers import Minder
 from ostler.runner.processes.spool import boot
+from ostler.runner.registration import is_registered
 from ostler.server.api.app import build_app
 from ostler.server.api.edge.http_protocol import limited
 from ostler.server.api.edge.listening import listen
@@ -121,6 +122,9 @@ async def _serve(settings: Settings) -> None:
 
 
 def _close_state(folder: Path) -> None:
+    if is_registered(folder):
+        reason = "is the folder of a runner. Choose another with --state-dir."
+        raise SettingsError(name="state_dir", value=folder, reason=reason)
     try:
         close_state(folder)
     except OSError as error:

@@ -83,6 +83,9 @@ async def _run(settings: Settings, options: RunnerOptions) -> None:
 
 
 def _locked(folder: Path) -> StateLock:
+    if (folder / "ostler.db").exists():  # the files of its sessions are nothing that this runner knows
+        reason = "is the folder of a server. Choose another with --state-dir."
+        raise SettingsError(name="state_dir", value=folder, reason=reason)
     try:
         close_state(folder, with_database=False)
         return StateLock.take(folder / "ostler.lock", boot())

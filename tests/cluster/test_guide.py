@@ -62,7 +62,9 @@ def test_the_guide_leads_to_two_servers_that_answer_for_each_other(tmp_path: Pat
         wait_until(lambda: '"assistant"' in run(read), what="the second server never told what the agent said")
         assert "hello" in run(read)
         token = _post(ports[0], "runners/tokens")["token"]
-        with started_runner(tmp_path / "far" / "runner", *shlex.split(join)[2:], token=token) as runner:
+        with started_runner(
+            tmp_path / "far" / "runner", *shlex.split(join.replace("\\\n", " "))[2:], token=token
+        ) as runner:
             runner.wait_linked()
 
 

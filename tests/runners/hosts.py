@@ -64,7 +64,8 @@ def runners_of(server: str) -> dict[str, Any]:
 def started_runner(
     state_dir: Path, *args: str, token: str | None = None, env: Mapping[str, str] | None = None
 ) -> Iterator[RunnerHost]:
-    """`ostler runner` with these arguments."""
+    """`ostler runner` with these arguments, by a name of its own if they give none."""
+    args = args if "--name" in args else (*args, "--name", f"{state_dir.parent.name}-{state_dir.name}")
     state_dir.mkdir(parents=True, exist_ok=True)
     home = state_dir.with_name(state_dir.name + "-home")
     stdout, stderr = (home.with_name(f"{home.name}-{kind}.log") for kind in ("stdout", "stderr"))

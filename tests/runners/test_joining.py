@@ -3,7 +3,9 @@
 import asyncio
 import signal
 import stat
+import subprocess
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -16,7 +18,7 @@ from ostler.link.keys import hashed
 from ostler.link.socket import ClientSocket, dialled, greet
 from tests.runners.hosts import runners_of, started_runner, token_of
 from tests.runners.proxy import Proxy
-from tests.serving import RunningServer, running_server, wait_until
+from tests.serving import OSTLER, RunningServer, clean_env, running_server, wait_until
 
 HELLO = Hello(link=LINK_VERSION, version="1", boot="b", labels={}, slots=1, os="linux", arch="arm", hostname="h")
 
@@ -203,3 +205,32 @@ async def test_an_end_that_says_nothing_or_nonsense_is_sent_away(server: Running
         with pytest.raises(LinkLost):
             await asyncio.wait_for(every_message(socket), 60)
     assert httpx.get(f"{server.url}/healthz").status_code == 200
+
+
+def test_a_link_outlives_the_time_that_a_request_may_take(tmp_path: Path) -> None:
+    quick = ("--header-timeout-seconds", "0.5", "--keep-alive-seconds", "1", "--runner-beat-seconds", "0.2")
+    with running_server(tmp_path / "server" / "state", *quick) as server:
+        token = token_of(server.url)
+        with started_runner(tmp_path / "far", "--server", server.url, "--name", "far", token=token) as host:
+            host.wait_linked()
+            begun = datetime.fromisoformat(runners_of(server.url)["far"]["lastBeat"])
+            later = begun + timedelta(seconds=3)
+            wait_until(
+                lambda: datetime.fromisoformat(runners_of(server.url)["far"]["lastBeat"]) > later,
+                what="its beats are not heard",
+            )
+            assert len(host.links) == 1
+
+
+def test_a_folder_of_a_server_is_none_for_a_runner_and_the_other_way_round(tmp_path: Path) -> None:
+    with running_server(tmp_path / "one" / "state") as server:
+        token = token_of(server.url)
+    with running_server(tmp_path / "two" / "state") as server:
+        with started_runner(tmp_path / "one" / "state", "--server", server.url, token=token) as host:
+            code, line = host.wait_ended()
+        assert (code, "is the folder of a server" in line) == (1, True), line
+        with started_runner(tmp_path / "far", "--server", server.url, token=token_of(server.url)) as host:
+            host.wait_linked()
+    command = [*OSTLER, "serve", "--port", "0", "--state-dir", str(tmp_path / "far")]
+    done = subprocess.run(command, env=clean_env(tmp_path / "home"), capture_output=True, text=True, check=False)
+    assert (done.returncode, "is the folder of a runner" in done.stderr) == (1, True), done.stderr

@@ -12,7 +12,7 @@ from tests.server.http_helpers import Operation, assert_problem, operations
 from tests.serving import OSTLER, RunningServer, clean_env, running_server
 
 TOKEN = "open sesame ÿ"
-OPEN = ("system.health", "system.ready", "catalogue.send-upload")
+OPEN = ("system.health", "system.ready", "catalogue.send-upload", "runner.register")
 CLOSED = [operation for operation in operations() if str(operation) not in OPEN]
 PAGE = "https://tea.example"
 PREFLIGHT = {"origin": PAGE, "access-control-request-method": "POST"}

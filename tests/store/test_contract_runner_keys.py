@@ -75,3 +75,13 @@ async def test_what_became_of_a_runner_is_remembered(opener: Opener) -> None:
     assert revoked is not None
     assert revoked.revoked_at == LATER
     await store.close()
+
+
+@pytest.mark.parametrize("name", ["host 1", "local", "run_01"])
+async def test_two_runners_do_not_share_a_name(store: Store, name: str) -> None:
+    await store.runner_keys.add_token(msgspec.structs.replace(TOKEN, uses=9))
+    await store.runner_keys.register("t1", key(1))
+    with pytest.raises(RunnerRefused, match="already"):
+        await store.runner_keys.register("t1", msgspec.structs.replace(key(2), name=name))
+    await store.runner_keys.revoke("run_1", LATER)
+    assert (await store.runner_keys.register("t1", msgspec.structs.replace(key(2), name="host 1"))).name == "host 1"

@@ -54,6 +54,10 @@ class Peer:
         try:
             await self._send(_encode(Call(id=number, to=to, verb=verb.name, arguments=packed, process=process)), lane)
             return msgspec.msgpack.decode(await answer, type=verb.result)
+        except msgspec.MsgspecError as error:
+            raise LinkLost(
+                reason=f"nobody can read the answer to '{verb.name}'; are both ends of one version?"
+            ) from error
         except asyncio.CancelledError:
             await self._break_off(number, lane)
             raise
@@ -80,6 +84,8 @@ class Peer:
             case Call() as call:
                 if len(self._serving) >= _MOST_CALLS:
                     raise LinkLost(reason=f"the other end wants more than {_MOST_CALLS} things at once")
+                if call.id in self._serving:
+                    raise LinkLost(reason=f"the other end used the number {call.id} twice")
                 self._serving[call.id] = asyncio.create_task(self._answer(call), name=f"link {call.verb}")
             case Answer(id=number, result=result):
                 if (waiting := self._waiting.get(number)) is not None and not waiting.done():

@@ -45,6 +45,11 @@ def read_registration(state_dir: Path) -> Registration:
         raise SettingsError(name="state_dir", value=file, reason=reason) from error
 
 
+def is_registered(state_dir: Path) -> bool:
+    """Whether this is the folder of a runner that dials in."""
+    return (state_dir / _FILE).exists()
+
+
 def write_registration(state_dir: Path, registration: Registration) -> None:
     """Remember it, whole or not at all."""
     private.replace_file(state_dir / _FILE, msgspec.json.encode(registration))

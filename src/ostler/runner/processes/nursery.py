@@ -93,8 +93,17 @@ def _spawn(door: int, environ: dict[str, str]) -> int:
     )
 
 
+_abandoned: set[int] = set()
+"""Nurseries that stay until their last keeper leaves; nobody hears when that is."""
+
+
 def _reap(pid: int) -> None:
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        return
+    """Take note of what became of a nursery, and of those that were given up before and have left since."""
+    _abandoned.add(pid)
+    for each in list(_abandoned):
+        try:
+            left, _ = os.waitpid(each, os.WNOHANG)
+        except ChildProcessError:
+            left = each
+        if left:
+            _abandoned.discard(each)

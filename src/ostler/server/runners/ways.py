@@ -15,6 +15,8 @@ from ostler.wire.running import RunnerStats
 from ostler.wire.tasks import RuntimeInfo
 
 T = TypeVar("T")
+_ANSWER_SECONDS = 10.0
+"""So long one waits for a runner elsewhere when the others have something to tell as well."""
 
 
 class Ways:
@@ -92,11 +94,12 @@ class Ways:
         )
 
     async def _ask_all(self, ask: Callable[[Link], Awaitable[T]]) -> list[T]:
-        """The answers of all that are linked; one whose link breaks meanwhile has none."""
-        asked = [ask(known.link) for known in self._known.values() if known.link is not None]
+        """The answers of all that are linked; one whose link breaks meanwhile, or that is silent, has none."""
+        linked = [(name, known.link) for name, known in self._known.items() if known.link is not None]
+        asked = (ask(link) if name == self.home else _in_time(ask(link)) for name, link in linked)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, RunnerUnavailable):
+            if isinstance(answer, BaseException) and not isinstance(answer, RunnerUnavailable | TimeoutError):
                 raise answer
         return [answer for answer in answers if not isinstance(answer, BaseException)]
 
@@ -146,6 +149,11 @@ def merged(catalogues: Iterable[Iterable[Agent]]) -> dict[str, Agent]:
             if agent.id not in found or (agent.installed and not found[agent.id].installed):
                 found[agent.id] = agent
     return found
+
+
+async def _in_time(answer: Awaitable[T]) -> T:
+    async with asyncio.timeout(_ANSWER_SECONDS):
+        return await answer
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -44,6 +44,7 @@ class _LimitedHttp(HttpToolsProtocol):
         self._refusal: OstlerError | None = None
         self._is_refused = False
         self._in_head = False
+        self._is_socket = False
         self._began_now = False
         self._received = self._body = self._header_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
@@ -67,6 +68,8 @@ class _LimitedHttp(HttpToolsProtocol):
             return
         self._began_now = False
         super().data_received(data)
+        if self._is_socket:  # what comes from now on goes to it, and no request is waited for
+            return
         if not self._began_now:
             self._received += len(data)
             not_body = self._received - self._body
@@ -78,6 +81,7 @@ class _LimitedHttp(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         """The connection is a socket from now on."""
         self._forget_timer()
+        self._is_socket = True
         super().handle_websocket_upgrade()
 
     # The parser

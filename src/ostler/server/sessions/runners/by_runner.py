@@ -25,6 +25,10 @@ class ByRunner(Directory):
         """Have all sessions of a runner, whoever had them: its link is here."""
         if self._peers is not None:
             async with self._steady():
+                for live in self.live_on(runner):
+                    found = await self.store.find_session(live.record.project, live.id)
+                    if found is None or (found.owner, found.epoch) != (self._owner, live.record.epoch):
+                        self._lose(live.id)  # another server had it meanwhile
                 others = [each for each in await self.store.session_ids(runner) if each not in self._live]
                 await self.store.owners.claim(self._owner, others)
 

@@ -55,6 +55,7 @@ async def _register(transaction: Transaction, token_hash: str, new: RunnerKey) -
     if (row := await connection.fetchrow(query, new.hash)) is not None:
         return runner_keys.known_again(tuple(row), runner_keys.some(token)[0])
     token_id, labels = runner_keys.check(token and tuple(token), new.created_at)
+    runner_keys.check_name(new.name, await connection.fetchval(runner_keys.NAMED.replace("?", "$1"), new.name))
     await connection.execute("UPDATE runner_tokens SET uses = uses - 1 WHERE id = $1", token_id)
     values = runner_keys.key_row(new, labels, token_id)
     await connection.execute("INSERT INTO runner_keys VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", *map(sendable, values))

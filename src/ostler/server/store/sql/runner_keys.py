@@ -64,6 +64,17 @@ def known_again(row: Row, token: str) -> RunnerKey:
     return key
 
 
+NAMED = "SELECT count(*) FROM runner_keys WHERE name = ? AND revoked_at IS NULL"
+
+
+def check_name(name: str, taken: int) -> None:
+    """Raise RunnerRefused if another runner is called so, and who names it would get either."""
+    if taken or name == "local" or name.startswith("run_"):
+        raise RunnerRefused(
+            reason=f"There is a runner '{name}' already. Choose another --name, or remove that one first."
+        )
+
+
 def check(token: Row | None, now: str) -> tuple[str, str]:
     """The id and the labels of a token that is good for one more runner: of id, labels, uses and expiry."""
     token_id, labels = some(token)

@@ -50,6 +50,7 @@ def _register(connection: sqlite3.Connection, token_hash: str, new: RunnerKey) -
     if (row := connection.execute(query, (new.hash,)).fetchone()) is not None:
         return runner_keys.known_again(row, runner_keys.some(token)[0])
     token_id, labels = runner_keys.check(token, new.created_at)
+    runner_keys.check_name(new.name, *connection.execute(runner_keys.NAMED, (new.name,)).fetchone())
     connection.execute("UPDATE runner_tokens SET uses = uses - 1 WHERE id = ?", (token_id,))
     row = runner_keys.key_row(new, labels, token_id)
     connection.execute("INSERT INTO runner_keys VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
