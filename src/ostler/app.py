@@ -27,11 +27,10 @@ from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.link.channel import MOST_FRAME_BYTES
 from ostler.machine import made_runner, made_workspaces
-from ostler.runner.identity import this_machine
+from ostler.runner.identity import REGISTRATION, this_machine
 from ostler.runner.local import LocalRunner
 from ostler.runner.processes.helpers import Minder
 from ostler.runner.processes.spool import boot
-from ostler.runner.registration import is_registered
 from ostler.server.api.app import build_app
 from ostler.server.api.edge.http_protocol import limited
 from ostler.server.api.edge.listening import listen
@@ -122,7 +121,7 @@ async def _serve(settings: Settings) -> None:
 
 
 def _close_state(folder: Path) -> None:
-    if is_registered(folder):
+    if (folder / REGISTRATION).exists():
         reason = "is the folder of a runner. Choose another with --state-dir."
         raise SettingsError(name="state_dir", value=folder, reason=reason)
     try:

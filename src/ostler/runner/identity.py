@@ -10,6 +10,8 @@ from ostler.runner.processes.spool import boot
 from ostler.wire.runners import RunnerAbout
 
 _FILE = "runner.id"
+REGISTRATION = "runner.json"
+"""What a runner that dials in has in its state folder, and a server has not."""
 
 
 def durable_id(state_dir: Path) -> str:

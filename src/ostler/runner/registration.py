@@ -15,9 +15,9 @@ from ostler.base import private
 from ostler.base.errors import SettingsError
 from ostler.base.errors.runners import LinkLost, RunnerRefused
 from ostler.link.keys import hashed
+from ostler.runner.identity import REGISTRATION
 from ostler.wire.runners import Registered, RegisterRunner
 
-_FILE = "runner.json"
 _SECONDS = 15.0
 _FINAL = range(400, 500)
 _HINT = "Make a token with `ostler runners token` and give it with --token-file, or in OSTLER_RUNNER_TOKEN."
@@ -33,7 +33,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_registration(state_dir: Path) -> Registration:
     """What is remembered; a runner that starts here for the first time gets a key, which nobody knows yet."""
-    file = state_dir / _FILE
+    file = state_dir / REGISTRATION
     try:
         return msgspec.json.decode(file.read_bytes(), type=Registration)
     except FileNotFoundError:
@@ -45,14 +45,9 @@ def read_registration(state_dir: Path) -> Registration:
         raise SettingsError(name="state_dir", value=file, reason=reason) from error
 
 
-def is_registered(state_dir: Path) -> bool:
-    """Whether this is the folder of a runner that dials in."""
-    return (state_dir / _FILE).exists()
-
-
 def write_registration(state_dir: Path, registration: Registration) -> None:
     """Remember it, whole or not at all."""
-    private.replace_file(state_dir / _FILE, msgspec.json.encode(registration))
+    private.replace_file(state_dir / REGISTRATION, msgspec.json.encode(registration))
 
 
 async def register(server: str, key: str, token: str | None, name: str, tls: SSLContext | None) -> Registered:
