@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ostler.base.clock import Clock
 from ostler.base.logs import Log
+from ostler.base.undo import async_undone_by
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
 from ostler.server.runners.known import KnownRunner, Link, RunnerStatus
@@ -75,11 +76,8 @@ class Runners(Ways):
             if known.link is not None:
                 await self._lose(known)
             await runner.register(known)
-            try:
+            async with async_undone_by(lambda: self._lose(known)):
                 await self._open(known, Link(runner, workspaces, drop))
-            except BaseException:
-                await self._lose(known)
-                raise
         log.info("runner.linked", runner_id=about.id, name=about.name)
 
     async def _open(self, known: KnownRunner, link: Link) -> None:

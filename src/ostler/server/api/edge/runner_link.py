@@ -1,5 +1,6 @@
 """Where runners dial in: a WebSocket on the ordinary port, opened with the runner's own key."""
 
+from contextlib import suppress
 from typing import Any
 
 from ostler.base.errors import OstlerError
@@ -14,6 +15,8 @@ TOKENS_PATH = "/api/v1/runners/tokens"
 """Its answers are secrets, which are not stored to be given again."""
 _REASON_BYTES = 120  # what fits into the frame that closes a WebSocket
 _GONE = 1000
+_BROKEN = (OSError, RuntimeError)
+"""What uvicorn raises for a socket that is broken, or was closed before."""
 
 
 class _Socket:
@@ -27,7 +30,7 @@ class _Socket:
         """Send one message."""
         try:
             await self._send({"type": "websocket.send", "bytes": data})
-        except Exception as error:
+        except _BROKEN as error:
             raise LinkLost(reason="the connection broke") from error
 
     async def receive(self) -> bytes | None:
@@ -63,13 +66,11 @@ class RunnerLinkApp:
         await self._close(socket, send, code, reason)
 
     async def _close(self, socket: _Socket, send: Send, code: int, reason: str) -> None:
-        try:
+        with suppress(LinkLost, *_BROKEN):  # the runner is gone, which is all that was wanted
             if code == REFUSED:
                 await socket.send(encode(Goodbye(reason=reason, final=True)))
             short = reason.encode()[:_REASON_BYTES].decode(errors="ignore")
             await send({"type": "websocket.close", "code": code, "reason": short})
-        except Exception:  # noqa: BLE001, S110 - the runner is gone, which is all that was wanted
-            pass
 
 
 def bearer(scope: Any) -> str:
