@@ -6,7 +6,10 @@ import socket
 import subprocess
 from pathlib import Path
 
+import httpx
+
 from tests.databases import shared_cluster
+from tests.runners.hosts import started_runner
 from tests.serving import running_server, wait_until
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "run-a-cluster.md"
@@ -21,8 +24,18 @@ def free_port() -> int:
         return port
 
 
+def without_folder(words: list[str]) -> list[str]:
+    """The same arguments without a folder of this machine: every test has its own."""
+    place = words.index("--state-dir")
+    return words[:place] + words[place + 2 :]
+
+
+def token() -> dict[str, str]:
+    return {"authorization": f"Bearer {TOKEN}"}
+
+
 def test_the_guide_leads_to_two_servers_that_answer_for_each_other(tmp_path: Path) -> None:
-    start, use, _ = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
+    start, use, join = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
     database, ports = shared_cluster().new_database(), [free_port(), free_port()]
 
     def arguments(number: int) -> list[str]:
@@ -31,11 +44,11 @@ def test_the_guide_leads_to_two_servers_that_answer_for_each_other(tmp_path: Pat
         text = text.replace("postgresql://ostler:password@db.internal/ostler", database).replace(host, "127.0.0.1")
         words = shlex.split(text.replace("\\\n", " ").replace("$TOKEN", TOKEN))
         assert words[:2] == ["ostler", "serve"]
-        del words[words.index("--state-dir") : words.index("--state-dir") + 2]  # the tests have their own
-        return [*words[2:], "--port", str(ports[number])]
+        return [*without_folder(words[2:]), "--port", str(ports[number])]
 
     for number in (0, 1):
         use = use.replace(f"{HOSTS[number]}:2468", f"127.0.0.1:{ports[number]}")
+        join = join.replace(f"{HOSTS[number]}:2468", f"127.0.0.1:{ports[number]}")
     create, send, read = (command.replace("\\\n", " ") for command in use.strip().split("\ncurl "))
 
     def run(command: str) -> str:
@@ -57,3 +70,7 @@ def test_the_guide_leads_to_two_servers_that_answer_for_each_other(tmp_path: Pat
         assert '"promptId"' in run(send)
         wait_until(lambda: '"assistant"' in run(read), what="the second server never told what the agent said")
         assert "hello" in run(read)
+        made = httpx.post(f"http://127.0.0.1:{ports[0]}/api/v1/runners/tokens", json={}, headers=token()).json()
+        words = without_folder(shlex.split(join.replace("\\\n", " "))[2:])
+        with started_runner(tmp_path / "far" / "runner", *words, token=made["token"]) as runner:
+            runner.wait_linked()
