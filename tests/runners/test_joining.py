@@ -1,10 +1,13 @@
 """How a runner joins a server and leaves it: tokens, keys, labels, versions, and what everybody is shown of it."""
 
 import asyncio
+import http.server
 import signal
 import stat
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +18,7 @@ import pytest
 from ostler.base.errors.runners import LinkLost, RunnerRefused
 from ostler.link.channel import LINK_VERSION, Hello, Welcome, encode
 from ostler.link.keys import hashed
+from ostler.link.refusals import refusal
 from ostler.link.socket import ClientSocket, dialled, greet
 from tests.runners.hosts import runners_of, started_runner, token_of
 from tests.runners.proxy import Proxy
@@ -38,6 +42,27 @@ def registered(server: RunningServer, key: str, **wanted: object) -> str:
     )
     assert answer.status_code == 200, answer.text
     return str(answer.json()["id"])
+
+
+class _Refusing(http.server.BaseHTTPRequestHandler):
+    """A proxy that wants a login of its own."""
+
+    def do_GET(self) -> None:
+        self.send_error(403)
+
+    do_POST = do_GET  # noqa: N815  the name that the base class looks for
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def refusing_proxy() -> Iterator[str]:
+    """Where somebody answers that is no server of ours."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as answering:
+        threading.Thread(target=answering.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{answering.server_port}"
+        answering.shutdown()
 
 
 async def every_message(socket: ClientSocket) -> None:
@@ -234,3 +259,28 @@ def test_a_folder_of_a_server_is_none_for_a_runner_and_the_other_way_round(tmp_p
     command = [*OSTLER, "serve", "--port", "0", "--state-dir", str(tmp_path / "far")]
     done = subprocess.run(command, env=clean_env(tmp_path / "home"), capture_output=True, text=True, check=False)
     assert (done.returncode, "is the folder of a runner" in done.stderr) == (1, True), done.stderr
+
+
+def test_a_new_runner_does_not_take_the_folder_of_an_earlier_one(server: RunningServer, tmp_path: Path) -> None:
+    state = tmp_path / "earlier"
+    with started_runner(state, "--server", server.url, token=token_of(server.url)) as host:
+        host.wait_linked()
+    work = state / "sessions" / "ses_1" / "home"
+    work.mkdir(parents=True)
+    (state / "runner.json").unlink()
+    with started_runner(state, "--server", server.url, token=token_of(server.url)) as host:
+        code, line = host.wait_ended()
+    assert (code, "has files of 1 sessions of an earlier runner" in line, work.exists()) == (1, True, True), line
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>no</html>", b'{"detail": "no"}', b'{"type": "about:blank"}'])
+@pytest.mark.parametrize("status", [401, 403, 404, 502])
+def test_only_a_server_of_ours_can_send_a_runner_away(status: int, body: bytes) -> None:
+    assert isinstance(refusal("https://x", status, body), LinkLost)
+
+
+def test_a_proxy_that_refuses_is_tried_again(server: RunningServer, tmp_path: Path) -> None:
+    with refusing_proxy() as proxy:
+        args = ("--server", proxy, "--server", proxy, "--server", server.url)
+        with started_runner(tmp_path / "refused", *args, token=token_of(server.url)) as host:
+            host.wait_linked()

@@ -11,12 +11,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 
 from ostler.base.errors.runners import LinkLost, RunnerRefused
 from ostler.link.channel import MOST_FRAME_BYTES, REFUSED, Goodbye, Hello, Welcome, decode, encode
+from ostler.link.refusals import refusal
 
 LINK_PATH = "/api/v1/runners/link"
 _OPEN_SECONDS = 15.0
 _CLOSE_SECONDS = 2.0
-_FINAL = frozenset({400, 401, 403, 404, 426})
-"""Statuses of an upgrade that will not become better by waiting."""
 
 
 class ClientSocket:
@@ -65,7 +64,7 @@ async def dialled(server: str, key: str, tls: ssl.SSLContext | None) -> AsyncIte
             user_agent_header=None,
         )
     except InvalidStatus as error:
-        raise _refusal(error.response.status_code, bytes(error.response.body or b"")) from error
+        raise refusal(server, error.response.status_code, bytes(error.response.body or b"")) from error
     except (OSError, EOFError, WebSocketException) as error:  # DNS and time-outs among them
         raise LinkLost(reason=str(error) or type(error).__name__) from error
     try:
@@ -73,13 +72,6 @@ async def dialled(server: str, key: str, tls: ssl.SSLContext | None) -> AsyncIte
     finally:
         with suppress(Exception):  # whatever is wrong with it, it is given up
             await connection.close()
-
-
-def _refusal(status: int, body: bytes) -> Exception:
-    reason = f"it answered with {status}"
-    with suppress(msgspec.MsgspecError, KeyError, TypeError):
-        reason = str(msgspec.json.decode(body)["detail"])
-    return RunnerRefused(reason=reason) if status in _FINAL else LinkLost(reason=reason)
 
 
 async def greet(socket: ClientSocket, hello: Hello) -> Welcome:

@@ -15,11 +15,11 @@ from ostler.base import private
 from ostler.base.errors import SettingsError
 from ostler.base.errors.runners import LinkLost, RunnerRefused
 from ostler.link.keys import hashed
+from ostler.link.refusals import refusal
 from ostler.runner.identity import REGISTRATION
 from ostler.wire.runners import Registered, RegisterRunner
 
 _SECONDS = 15.0
-_FINAL = range(400, 500)
 _HINT = "Make a token with `ostler runners token` and give it with --token-file, or in OSTLER_RUNNER_TOKEN."
 
 
@@ -37,12 +37,24 @@ def read_registration(state_dir: Path) -> Registration:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Registration)
     except FileNotFoundError:
+        _refuse_files_of_another(state_dir)
         made = Registration(key=f"rnk_{secrets.token_urlsafe(32)}")
         write_registration(state_dir, made)
         return made
     except (OSError, msgspec.MsgspecError) as error:
         reason = f"cannot be read ({error}). Remove it and register the runner anew."
         raise SettingsError(name="state_dir", value=file, reason=reason) from error
+
+
+def _refuse_files_of_another(state_dir: Path) -> None:
+    """A new runner has no sessions, so the server would have it remove whatever an earlier one left here."""
+    sessions = state_dir / "sessions"
+    if sessions.is_dir() and (count := sum(1 for _ in sessions.iterdir())):
+        reason = (
+            f"has files of {count} sessions of an earlier runner, which a new one would remove: "
+            f"{REGISTRATION} is missing. Bring it back, choose another --state-dir, or remove {sessions} yourself."
+        )
+        raise SettingsError(name="state_dir", value=state_dir, reason=reason)
 
 
 def write_registration(state_dir: Path, registration: Registration) -> None:
@@ -64,10 +76,7 @@ async def register(server: str, key: str, token: str | None, name: str, tls: SSL
     if response.is_success:
         with suppress(msgspec.MsgspecError):
             return msgspec.json.decode(response.content, type=Registered)
-    reason = f"{server} answered with {response.status_code}"
-    with suppress(msgspec.MsgspecError, KeyError, TypeError):
-        reason = str(msgspec.json.decode(response.content)["detail"])
-    raise RunnerRefused(reason=reason) if response.status_code in _FINAL else LinkLost(reason=reason)
+    raise refusal(server, response.status_code, response.content)
 
 
 def checked_servers(servers: tuple[str, ...], *, insecure: bool) -> Iterator[str]:
