@@ -1,5 +1,6 @@
 """One runner, as this server knows it."""
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
@@ -40,6 +41,16 @@ class KnownRunner:
         """As they were reported last, also while it is not linked."""
         self.last_beat: str | None = None
         self.draining = False
+        self._mute_until = 0.0
+
+    @property
+    def is_mute(self) -> bool:
+        """Whether it was asked something a while ago and did not answer, though its link is there."""
+        return time.monotonic() < self._mute_until
+
+    def did_not_answer(self, seconds: float) -> None:
+        """Ask others for so long."""
+        self._mute_until = time.monotonic() + seconds
 
     async def offered(self, agents: Sequence[Agent]) -> None:
         """Take what it reports."""

@@ -1,6 +1,7 @@
 """Which runner a session is placed on, and what it waits for if there is none."""
 
 import math
+from collections.abc import Set
 
 from msgspec.structs import replace
 
@@ -13,12 +14,16 @@ from ostler.wire.runners import Needs, RunnerAbout
 _HOST = "workspace.executionHostId"
 
 
-def choose(runners: Runners, agent: str, needs: Needs) -> RunnerAbout | None:
+_NOBODY: Set[str] = frozenset()
+
+
+def choose(runners: Runners, agent: str, needs: Needs, without: Set[str] = _NOBODY) -> RunnerAbout | None:
     """The best runner that can take a session of an agent now; None if it has to wait for one.
 
-    Best is one that has the agent installed; if nothing is said, the one of this process; and the most free slots.
+    Those `without` were tried already. Best is one that has the agent installed; if nothing is said, the one of this
+    process; and the most free slots.
     """
-    fitting = [known for known in runners.known if _can_take(known, agent, needs)]
+    fitting = [known for known in runners.known if known.about.id not in without and _can_take(known, agent, needs)]
     free = {known: slots for known in fitting if (slots := _free(runners, known)) > 0}
     if len(free) < 2:  # the usual case: nobody has to be compared
         return next((known.about for known in free), None)
@@ -33,7 +38,8 @@ def choose(runners: Runners, agent: str, needs: Needs) -> RunnerAbout | None:
 def _can_take(known: KnownRunner, agent: str, needs: Needs) -> bool:
     about = known.about
     is_wanted = needs.host in {None, about.id, about.name} and needs.labels.items() <= about.labels.items()
-    return is_wanted and known.link is not None and not known.draining and agent in known.agents
+    is_there = known.link is not None and not known.is_mute
+    return is_wanted and is_there and not known.draining and agent in known.agents
 
 
 def _free(runners: Runners, known: KnownRunner) -> float:

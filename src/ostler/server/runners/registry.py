@@ -2,19 +2,22 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 from ostler.base.clock import Clock
+from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.logs import Log
 from ostler.base.undo import async_undone_by
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
 from ostler.server.runners.known import KnownRunner, Link, RunnerStatus
-from ostler.server.runners.ways import Ways
+from ostler.server.runners.ways import ANSWER_SECONDS, Ways
 from ostler.wire.runners import RunnerAbout
 
 log = Log(__name__)
+_MUTE_SECONDS = 15.0
 
 
 class Listener(Protocol):
@@ -110,6 +113,22 @@ class Runners(Ways):
         """It was heard just now."""
         if (known := self._known.get(runner_id)) is not None:
             known.last_beat = self._clock.now()
+
+    @asynccontextmanager
+    async def answering(self, runner_id: str) -> AsyncIterator[None]:
+        """For what is asked before a session is placed: whoever is silent is unavailable, and gets nothing for a while.
+
+        The runner of this process is asked without a limit: it is not away.
+        """
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS if runner_id != self.home else None):
+                yield
+        except TimeoutError:
+            log.warning("runner.mute", runner_id=runner_id)
+            if (known := self._known.get(runner_id)) is not None:
+                known.did_not_answer(_MUTE_SECONDS)
+                asyncio.get_running_loop().call_later(_MUTE_SECONDS, self.room)
+            raise RunnerUnavailable(runner=runner_id) from None
 
     def drain(self, runner_id: str, on: bool) -> None:
         """Place no more sessions there, or place them again."""

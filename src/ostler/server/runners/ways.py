@@ -15,8 +15,8 @@ from ostler.wire.running import RunnerStats
 from ostler.wire.tasks import RuntimeInfo
 
 T = TypeVar("T")
-_ANSWER_SECONDS = 10.0
-"""So long one waits for a runner elsewhere when the others have something to tell as well."""
+ANSWER_SECONDS = 10.0
+"""So long one waits for a runner elsewhere when there are others to ask."""
 
 
 class Ways:
@@ -152,7 +152,7 @@ def merged(catalogues: Iterable[Iterable[Agent]]) -> dict[str, Agent]:
 
 
 async def _in_time(answer: Awaitable[T]) -> T:
-    async with asyncio.timeout(_ANSWER_SECONDS):
+    async with asyncio.timeout(ANSWER_SECONDS):
         return await answer
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from ostler.base.errors import (
     SettingsInUse,
     StoreUnavailable,
 )
-from ostler.base.errors.runners import NoRunner
+from ostler.base.errors.runners import NoRunner, RunnerUnavailable
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
@@ -121,13 +122,16 @@ class Sessions(ByRunner):
             spec = msgspec.structs.replace(spec, workspace=order)
         needs = checked_needs(self._runners, spec.needs or Needs(), pinned)
         spec = msgspec.structs.replace(spec, needs=needs if needs != Needs() else None)
-        place = choose(self._runners, new.agent, needs)
-        if place is not None:
-            spec = msgspec.structs.replace(spec, runner_name=place.name)
-            spec = await self.startable(place.id, new.id, new.agent, spec)
-        elif spec.workspace is None:
+        tried: set[str] = set()
+        while (place := choose(self._runners, new.agent, needs, tried)) is not None:
+            placed = msgspec.structs.replace(spec, runner_name=place.name)
+            with suppress(RunnerUnavailable):
+                placed = await self.startable(place.id, new.id, new.agent, placed)
+                return msgspec.structs.replace(new, spec=placed, runner=place.id)
+            tried.add(place.id)
+        if spec.workspace is None:
             raise NoRunner(reason=waiting_for(new.agent, needs))
-        return msgspec.structs.replace(new, spec=spec, runner=place.id if place is not None else None)
+        return msgspec.structs.replace(new, spec=spec)
 
     async def startable(self, runner: str, session_id: str, agent: str, spec: SessionSpec) -> SessionSpec:
         """Raise if a session could never be started on a runner; gives it a folder there if it names none.
@@ -137,11 +141,12 @@ class Sessions(ByRunner):
         wanted = agent_spec(session_id, agent, spec)
         if spec.workspace is not None:
             wanted = msgspec.structs.replace(wanted, cwd="/")
-        accepted = await self._runners.runner(runner).validate(wanted)
-        if spec.cwd and spec.workspace is None:
-            await self._work.check_folder(runner, spec.cwd)
-        if spec.workspace is not None:
-            await self._work.check(runner, spec.workspace, spec.task)
+        async with self._runners.answering(runner):
+            accepted = await self._runners.runner(runner).validate(wanted)
+            if spec.cwd and spec.workspace is None:
+                await self._work.check_folder(runner, spec.cwd)
+            if spec.workspace is not None:
+                await self._work.check(runner, spec.workspace, spec.task)
         return msgspec.structs.replace(spec, cwd=spec.cwd or accepted.folder)
 
     async def _same_agent(self, known: SessionRecord, new: NewSession) -> LiveSession:
