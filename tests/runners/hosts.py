@@ -57,7 +57,7 @@ def token_of(server: str, **wanted: Any) -> str:
 
 def runners_of(server: str) -> dict[str, Any]:
     """What the server tells of each runner, by name."""
-    return {each["name"]: each for each in httpx.get(f"{server}/api/v1/runners").json()["items"]}
+    return {each["name"]: each for each in httpx.get(f"{server}/api/v1/runners", timeout=60).json()["items"]}
 
 
 @contextmanager

@@ -19,6 +19,8 @@ PIECE_BYTES = 128 * 1024
 MOST_FRAME_BYTES = 2**20
 """The largest binary message that an end takes; pieces are far smaller."""
 _MOST_BYTES = 320 * 2**20
+_PART_BYTES = 8 * 1024
+"""What a part counts for besides its data, so that small and empty ones are not free."""
 _BEATS_OF_PATIENCE = 3
 
 PeerName = Literal["runner", "workspaces"]
@@ -109,6 +111,21 @@ class _Outgoing:
         return Piece(of=self._of, data=part, message=self._number, more=more), not more
 
 
+class _Incoming:
+    """A message of which parts have come."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.held = 0
+
+    def add(self, part: bytes) -> int:
+        """One more part; returns what it counts for."""
+        self.data += part
+        counts = len(part) + _PART_BYTES
+        self.held += counts
+        return counts
+
+
 class Channel:
     """Keeps the order within a lane; lanes take turns, a piece each, so that no session holds up the others.
 
@@ -122,19 +139,24 @@ class Channel:
         *,
         heard: Callable[[], object] = lambda: None,
         taken: Callable[[], object] = lambda: None,
+        most_held: int | None = None,
     ) -> None:
-        """`heard` is called whenever the other end has shown that it is there, `taken` when it has taken us in."""
+        """`heard` is called whenever the other end has shown that it is there, `taken` when it has taken us in.
+
+        Nothing is read while calls of the other end that are not answered yet hold more than `most_held` bytes.
+        """
         self._socket = socket
         self._beat = beat
         self._on_heard = heard
         self._on_taken = taken
+        self._most_held = most_held
         self._peers: dict[PeerName, Peer] = {}
         self._lanes: dict[str, deque[_Outgoing]] = {}
         self._numbers = count(1)
         self._wake = asyncio.Event()
         self._farewell: Goodbye | None = None
         self._lost: LinkLost | None = None
-        self._parts: dict[int, list[bytes]] = {}
+        self._parts: dict[int, _Incoming] = {}
         self._held = 0
         self._heard = 0.0
         self._sending_since: float | None = None
@@ -208,6 +230,7 @@ class Channel:
             match decode(data):
                 case Piece() as piece:
                     self._take(piece)
+                    await self._ease(self._peers[piece.of])
                 case Goodbye() as goodbye:
                     return goodbye
                 case Taken():
@@ -220,15 +243,24 @@ class Channel:
         if not piece.message:
             self._peers[piece.of].receive(piece.data)
             return
-        parts = self._parts.setdefault(piece.message, [])
-        parts.append(piece.data)
-        self._held += len(piece.data)
+        parts = self._parts.setdefault(piece.message, _Incoming())
+        self._held += parts.add(piece.data)
         if self._held > _MOST_BYTES:
             raise LinkLost(reason=f"the other end sent a message of more than {_MOST_BYTES} bytes")
         if not piece.more:
             del self._parts[piece.message]
-            self._held -= sum(map(len, parts))
-            self._peers[piece.of].receive(b"".join(parts))
+            self._held -= parts.held
+            self._peers[piece.of].receive(bytes(parts.data))
+
+    async def _ease(self, peer: Peer) -> None:
+        if self._most_held is None or peer.held <= self._most_held:
+            return
+        try:
+            async with asyncio.timeout(_BEATS_OF_PATIENCE * self._beat):
+                await peer.eased(self._most_held)
+        except TimeoutError:
+            raise LinkLost(reason=f"what the other end wants done takes more than {self._most_held} bytes") from None
+        self._heard = asyncio.get_running_loop().time()  # it may have said a lot meanwhile
 
     async def _write(self) -> Goodbye | None:
         while self._farewell is None:

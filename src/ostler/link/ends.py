@@ -8,13 +8,16 @@ from ostler.link.remote import RemoteRunner, RunnerService
 from ostler.link.remote_workspaces import RemoteWorkspaces, WorkspacesService
 from ostler.link.workspaces import Workspaces
 
+_MOST_HELD = 64 * 2**20
+"""Bytes that the calls of one runner may hold in the server, besides the last one."""
+
 
 class ServerEnd:
     """A runner as a server has it while the link is there."""
 
     def __init__(self, socket: Socket, beat: float, *, heard: Callable[[], object] = lambda: None) -> None:
         """`heard` is called whenever the runner has shown that it is there."""
-        self._channel = Channel(socket, beat, heard=heard)
+        self._channel = Channel(socket, beat, heard=heard, most_held=_MOST_HELD)
         self.runner = RemoteRunner(self._channel.sender("runner"))
         self.workspaces = RemoteWorkspaces(self._channel.sender("workspaces"))
         self._channel.attach("runner", self.runner.peer)

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
-from ostler.base.errors import InternalError, OstlerError
+from ostler.base.errors import InternalError, OstlerError, Unprocessable
 from ostler.base.errors.runners import LinkLost
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
@@ -44,7 +45,11 @@ class Peer:
         self._ids = count(1)
         self._waiting: dict[int, asyncio.Future[msgspec.Raw]] = {}
         self._serving: dict[int, asyncio.Task[None]] = {}
+        self._unanswered: set[asyncio.Task[None]] = set()
+        self._eased = asyncio.Event()
         self._lost: LinkLost | None = None
+        self.held = 0
+        """Bytes of calls of the other end whose answers are not on their way yet."""
 
     async def call(self, to: Part, verb: Verb, process: ProcessRef | None = None, **arguments: Any) -> Any:
         """Have a verb done by the other end; raises what it raised. Cancelled here, it is broken off there."""
@@ -82,20 +87,37 @@ class Peer:
         """Take one message of the other end; raises LinkLost if it asks for more than anybody would."""
         match _messages.decode(data):
             case Call() as call:
-                if len(self._serving) >= _MOST_CALLS:
-                    raise LinkLost(reason=f"the other end wants more than {_MOST_CALLS} things at once")
-                if call.id in self._serving:
-                    raise LinkLost(reason=f"the other end used the number {call.id} twice")
-                self._serving[call.id] = asyncio.create_task(self._answer(call), name=f"link {call.verb}")
+                self._begin(call, len(data))
             case Answer(id=number, result=result):
                 if (waiting := self._waiting.get(number)) is not None and not waiting.done():
                     waiting.set_result(result)
             case Cancel(id=number):
                 if (serving := self._serving.get(number)) is not None:
-                    serving.cancel()
+                    asyncio.get_running_loop().call_soon(serving.cancel)  # one that has not begun would never answer
             case failed:
                 if (waiting := self._waiting.get(failed.id)) is not None and not waiting.done():
                     waiting.set_exception(error_of(failed))
+
+    def _begin(self, call: Call, size: int) -> None:
+        if len(self._unanswered) >= _MOST_CALLS:
+            raise LinkLost(reason=f"the other end wants more than {_MOST_CALLS} things at once")
+        if call.id in self._serving:
+            raise LinkLost(reason=f"the other end used the number {call.id} twice")
+        task = self._serving[call.id] = asyncio.create_task(self._answer(call), name=f"link {call.verb}")
+        self._unanswered.add(task)
+        self.held += size
+        task.add_done_callback(partial(self._answered, size))
+
+    def _answered(self, size: int, task: "asyncio.Task[None]") -> None:
+        self._unanswered.discard(task)
+        self.held -= size
+        self._eased.set()
+
+    async def eased(self, most: int) -> None:
+        """Wait until calls of the other end hold no more bytes than that."""
+        while self.held > most:
+            self._eased.clear()
+            await self._eased.wait()
 
     async def _answer(self, call: Call) -> None:
         message: Message = failure(call.id, InternalError(reference="cancelled"))
@@ -103,6 +125,8 @@ class Peer:
             message = Answer(id=call.id, result=msgspec.Raw(_encode(await self._serve(call))))
         except OstlerError as error:
             message = failure(call.id, error)
+        except msgspec.DecodeError as error:
+            message = failure(call.id, Unprocessable(reason=f"Nobody can read what '{call.verb}' was given: {error}."))
         except Exception as error:  # the edge of the link
             reference = new_id("err")
             log.error("link.call_failed", verb=call.verb, reference=reference, exc_info=error)
@@ -122,16 +146,16 @@ class Peer:
 
     async def finish(self) -> None:
         """Wait until everything that is being served has ended by itself; what hangs is broken off."""
-        if self._serving:
-            await asyncio.wait(self._serving.values(), timeout=_FINISH_SECONDS)
+        if self._unanswered:
+            await asyncio.wait(self._unanswered, timeout=_FINISH_SECONDS)
         await self.close()
 
     async def close(self) -> None:
         """Break off what is being served."""
-        serving = list(self._serving.values())
-        for task in serving:
+        unanswered = list(self._unanswered)
+        for task in unanswered:
             task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
+        await asyncio.gather(*unanswered, return_exceptions=True)
 
 
 class Remote:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.base.errors import AgentExited
+from ostler.base.errors import AgentExited, NotSupported
 from ostler.base.undo import undone_by
 from ostler.link.messages import Call, Part, verbs_of
 from ostler.link.peer import Peer, Remote, Send, remote
@@ -52,12 +52,17 @@ class RemoteRunner(Remote):
         self._sinks: dict[ProcessRef, Sink] = {}
 
     async def _serve(self, call: Call) -> Any:
-        if call.to == "registry":
+        if call.to == "registry" and call.verb in REGISTRY and self._registry is not None:
             return await _done(call, self._registry)
-        sink = self._sinks[call.process] if call.process is not None else None
-        if call.verb == "closed" and call.process is not None:
-            del self._sinks[call.process]
+        if call.to != "sink" or call.verb not in SINK or call.process is None:
+            raise NotSupported(reason=f"A server does not do '{call.verb}' of '{call.to}' for a runner.")
+        return await self._report(call, call.process)
+
+    async def _report(self, call: Call, process: ProcessRef) -> Any:
         arguments = _arguments(call)
+        if process not in self._sinks:
+            raise AgentExited(agent=process.session_id, exit="it was reported as gone, or never began")
+        sink = self._sinks.pop(process) if call.verb == "closed" else self._sinks[process]
         for draft in arguments.get("drafts", ()):
             draft.actor = None  # who did something is known here, and never a runner's word
         return await getattr(sink, call.verb)(**arguments)

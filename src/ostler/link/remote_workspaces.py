@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ostler.base.errors import NotSupported, Unprocessable
 from ostler.base.errors.runners import LinkLost
 from ostler.link.messages import Call, Verb, verbs_of
 from ostler.link.peer import Peer, Remote, Send, remote
@@ -55,6 +56,7 @@ class _End(Remote):
         super().__init__(Peer(send, self._serve), "workspaces", _VERBS)
         self._ids = count(1)
         self._offered: dict[int, AsyncIterator[bytes]] = {}
+        self._asked: set[int] = set()
 
     def offer(self, pieces: AsyncIterable[bytes]) -> int:
         stream = next(self._ids)
@@ -65,13 +67,23 @@ class _End(Remote):
         """What the other end offers."""
         try:
             while (piece := await self.call("piece", stream)) is not None:
+                if not piece:
+                    raise LinkLost(reason="the other end sends pieces without a byte")  # there is no end of those
                 yield piece
         finally:
             with suppress(LinkLost):
                 await self.call("drop", stream)
 
     async def piece(self, stream: int) -> bytes | None:
-        return await anext(self._offered[stream], None)
+        if stream not in self._offered or stream in self._asked:
+            raise Unprocessable(reason=f"Nothing more can be asked of the stream {stream} now.")
+        self._asked.add(stream)
+        try:
+            while (piece := await anext(self._offered[stream], None)) == b"":
+                continue
+            return piece
+        finally:
+            self._asked.discard(stream)
 
     async def drop(self, stream: int) -> None:
         pieces = self._offered.pop(stream, None)
@@ -86,11 +98,13 @@ class _End(Remote):
                 await self.drop(stream)
 
     async def _serve(self, call: Call) -> Any:
-        given = msgspec.msgpack.decode(call.arguments, type=_VERBS[call.verb].arguments)
+        if (verb := _VERBS.get(call.verb)) is None:
+            raise NotSupported(reason=f"There is no '{call.verb}' of workspaces.")
+        given = msgspec.msgpack.decode(call.arguments, type=verb.arguments)
         return await self.done(call.verb, **msgspec.structs.asdict(given))
 
     async def done(self, verb: str, **given: Any) -> Any:
-        return await getattr(self, verb)(**given)
+        raise NotImplementedError
 
 
 class RemoteFiles(_End):
@@ -156,6 +170,13 @@ class RemoteWorkspaces(RemoteFiles):
         finally:
             del self._progress[stream]
         return made
+
+    async def done(self, verb: str, **given: Any) -> Any:
+        """One call: a runner hands over lines and asks for bytes, and nothing else."""
+        match verb:
+            case "piece" | "drop" | "lines":
+                return await getattr(self, verb)(**given)
+        raise NotSupported(reason=f"A server does not do '{verb}' for a runner.")
 
     async def lines(self, stream: int, texts: tuple[str, ...]) -> None:
         """Lines of progress from there."""
