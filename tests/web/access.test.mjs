@@ -106,7 +106,7 @@ for (const [device, viewport] of [["a desktop", { width: 1280, height: 800 }], [
         await page.getByRole("tab", { name }).click();
         assert.deepEqual(await seriousFindings(page), [], name);
       }
-      for (const [path, ready] of [["/", "For everybody"], ["/new", "Start session"], ["/inbox", "Allow once"], ["/agents", "What each can do"], ["/nowhere", "no such page"]]) {
+      for (const [path, ready] of [["/", "For everybody"], ["/new", "Start session"], ["/inbox", "Allow once"], ["/agents", "What each can do"], ["/runners", "Linked"], ["/nowhere", "no such page"]]) {
         await page.goto(server.url + path);
         await page.getByRole("main").getByText(ready).first().waitFor();
         assert.deepEqual(await seriousFindings(page), [], path);

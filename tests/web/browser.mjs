@@ -42,6 +42,18 @@ export async function startServer(folder, { port = 0, args = [], env: more = {} 
   return { url, port: Number(new URL(url).port), stop: () => end("SIGTERM"), kill: () => end("SIGKILL") };
 }
 
+/** Runs a command of `ostler runner`, as a shell of the new machine would, with a state folder and a name of its own. */
+export function startRunner(folder, command, name, args = "") {
+  const ours = command.replace(" ostler ", ` ${PYTHON} -m ostler `);
+  const child = spawn("/bin/sh", ["-c", `exec env ${ours} --name ${name} --state-dir ${join(folder, name)} ${args}`], {
+    env: { PATH: process.env.PATH, HOME: join(folder, "home"), OSTLER_ALLOWED_ADDRESSES: "127.0.0.1" },
+    cwd: folder,
+    stdio: "ignore",
+  });
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  return { ended, end: (signal) => (child.kill(signal), ended) };
+}
+
 /** Calls the API as a program would. */
 export function apiOf(server, token) {
   return async (method, path, body) => {

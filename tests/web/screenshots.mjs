@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+import { answer, apiOf, endServer, openBrowser, openPage, startRunner, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 const OUT = process.argv[2] ?? fileURLToPath(new URL("../../docs/images", import.meta.url));
 const DEVICES = { desktop: { width: 1280, height: 800 }, phone: { width: 375, height: 760 } };
@@ -17,6 +17,20 @@ const WORK = [
   "mock: usage 18400 1250 0.084",
   "mock: say Both formats are **accepted now**, and the tests pass:\\n\\n| format | example | tested |\\n|---|---|---|\\n| ISO | `2026-05-04` | yes |\\n| short | `4 May` | yes |\\n\\n```python\\ndef parse(text: str) -> Note:\\n    return Note(text.strip(), format=detect(text))\\n```\\n\\nOne thing is left: the old notes are still in the folder.",
 ];
+
+/** Two machines: one at work, one that drains. */
+async function addRunners(api) {
+  const runners = [];
+  for (const [name, labels, slots] of [["builder-1", { disk: "big", gpu: "1" }, 2], ["builder-2", { disk: "big" }, 8]]) {
+    const { token } = await api("POST", "/runners/tokens", { labels });
+    runners.push(startRunner(folder, `OSTLER_RUNNER_TOKEN=${token} ostler runner --server ${server.url}`, name, `--slots ${slots}`));
+    await until(async () => (await api("GET", "/runners")).items.some((runner) => runner.name === name && runner.health === "ok"), `${name} is linked`);
+  }
+  await api("POST", "/runners/builder-2/drain");
+  const task = { agent: { type: "mock" }, repo: { mode: "none" }, runtime: { labels: { gpu: "1" } } };
+  await api("POST", "/tasks", { ...task, title: "Train the small model", prompt: "mock: run sleep 900" });
+  return runners;
+}
 
 async function fill(api) {
   const sessions = {
@@ -44,6 +58,7 @@ const SCREENS = (sessions) => [
   ["events", `/sessions/${sessions.asking}`, events],
   ["inbox", "/inbox", async (page) => page.getByText("Which database").waitFor()],
   ["agents", "/agents", async (page) => page.getByText("What each can do").waitFor()],
+  ["runners", "/runners", async (page) => page.getByRole("main").getByText("Train the small").waitFor()],
   ["palette", "/", async (page) => (await page.locator("a[data-session]").first().waitFor(), page.keyboard.press("Control+k"))],
   ["keyboard", "/", async (page) => (await page.locator("a[data-session]").first().waitFor(), page.keyboard.press("?"))],
 ];
@@ -90,10 +105,14 @@ const take = async (page, name) => {
   await page.screenshot({ path: join(OUT, `${name}.png`) });
   await page.context().close();
 };
+let runners = [];
 try {
-  await takeAll(browser, server, await fill(api), take);
+  const sessions = await fill(api);
+  runners = await addRunners(api);
+  await takeAll(browser, server, sessions, take);
   await takeConnect(browser, take);
 } finally {
   await browser.close();
   await endServer(server, api, folder);
+  await Promise.all(runners.map((runner) => runner.end("SIGTERM")));
 }

@@ -18,6 +18,7 @@ const SessionPage = lazy(() => import("./pages/session"));
 const NewPage = lazy(() => import("./pages/new"));
 const InboxPage = lazy(() => import("./pages/inbox"));
 const AgentsPage = lazy(() => import("./pages/agents"));
+const RunnersPage = lazy(() => import("./pages/runners"));
 
 export function App() {
   const link = useSelected(overview, (known) => known.link);
@@ -74,6 +75,7 @@ function Pages() {
       <Route path="/new" component={NewPage} />
       <Route path="/inbox" component={InboxPage} />
       <Route path="/agents" component={AgentsPage} />
+      <Route path="/runners" component={RunnersPage} />
       <Route path="/sessions/:id">{({ id }) => <SessionPage id={decodeURIComponent(id)} />}</Route>
       <Route path="/ai/runs/new">{() => <Redirect to="/new" replace />}</Route>
       <Route path="/ai/runs/:id">{({ id }) => <Redirect to={`/sessions/${id}`} replace />}</Route>

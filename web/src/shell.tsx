@@ -1,5 +1,5 @@
 // The frame of every page: navigation, the switcher of sessions, and how the connection is.
-import { Bot, Command, Inbox, List, Menu as MenuIcon, Moon, Plus, Sun, X } from "lucide-react";
+import { Bot, Command, Inbox, List, Menu as MenuIcon, Moon, Plus, Server, Sun, X } from "lucide-react";
 import { useState, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import type { Session } from "./api/types";
@@ -111,6 +111,7 @@ function Sidebar({ onNavigate, onPalette, onConnect }: { onNavigate(): void; onP
         <NavLink href="/" icon={<List size={15} />} text="Sessions" />
         <NavLink href="/inbox" icon={<Inbox size={15} />} text="Inbox" count={asks} />
         <NavLink href="/agents" icon={<Bot size={15} />} text="Agents" />
+        <NavLink href="/runners" icon={<Server size={15} />} text="Runners" />
       </nav>
       <Switcher onNavigate={onNavigate} />
       <button

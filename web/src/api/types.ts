@@ -31,6 +31,9 @@ export type InputPart = NonNullable<SendMessage["parts"]>[number];
 export type WhenBusy = NonNullable<SendMessage["whenBusy"]>;
 export type Difference = Schemas["Difference"];
 export type Version = Schemas["Version"];
+export type Runner = Schemas["RunnerInfo"];
+export type RunnerList = Schemas["RunnerList"];
+export type RunnerToken = Schemas["RunnerTokenIssued"];
 
 export interface EventPage {
   events: Event[];

@@ -30,6 +30,7 @@ export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHel
       { id: "sessions", label: "All sessions", hint: "g", run: () => go("/") },
       { id: "inbox", label: "Inbox", hint: "i", run: () => go("/inbox") },
       { id: "agents", label: "Agents", hint: "", run: () => go("/agents") },
+      { id: "runners", label: "Runners", hint: "", run: () => go("/runners") },
       { id: "theme", label: "Switch between dark and light", hint: "", run: toggleTheme },
       { id: "connect", label: "Server and token", hint: "", run: onConnect },
       { id: "help", label: "Keyboard help", hint: "?", run: onHelp },

@@ -1,7 +1,9 @@
 // Hooks of one session: its head, one row, and which cards are open.
 import { createContext, useCallback, useContext, useState, useSyncExternalStore } from "react";
 import type { Head, LiveSession } from "../state/live";
+import type { Session } from "../api/types";
 import type { Row } from "../state/rows";
+import { overview } from "../state/sessions";
 import { useSelected } from "../state/store";
 
 export const LiveContext = createContext<LiveSession | null>(null);
@@ -14,6 +16,12 @@ export function useLive(): LiveSession {
 
 export function useHead<T>(select: (head: Head) => T): T {
   return useSelected(useLive().head, select);
+}
+
+/** The session as the server told it last: where it is, or what it waits for, changes while one looks. */
+export function usePlaced(): Session | undefined {
+  const opened = useHead((head) => head.session);
+  return useSelected(overview, (known) => known.sessions.get(opened?.id ?? "")) ?? opened;
 }
 
 export function useRow(id: string): Row | undefined {

@@ -1,7 +1,7 @@
 // The head of a session: what it is, how it is, and what can be done with it.
 import { ChevronRight, Ellipsis, PanelRight, WifiOff } from "lucide-react";
 import { useState } from "react";
-import { useLocation } from "wouter";
+import { Link as RouteLink, useLocation } from "wouter";
 import { api } from "../api/client";
 import { Confirm } from "../parts/dialog";
 import { Menu, type MenuEntry } from "../parts/menu";
@@ -10,7 +10,7 @@ import { money, short } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
 import { refresh } from "../state/sessions";
 import type { Head } from "../state/live";
-import { useHead, useLive } from "./context";
+import { useHead, useLive, usePlaced } from "./context";
 
 export function activityOf({ summary }: Head): "idle" | "working" | "waiting" {
   if (summary.asks.length) return "waiting";
@@ -44,6 +44,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
       <div className="flex w-full flex-wrap items-center gap-x-3 text-2xs text-dim">
         <StatusWord session={{ status: summary.status, activity }} />
         <span>{session?.agent.type}</span>
+        <Place />
         {model && <span>{model}</span>}
         {(summary.mode ?? session?.mode) && <span>{summary.mode ?? session?.mode}</span>}
         {session?.instructions && (
@@ -75,6 +76,18 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
         </div>
       )}
     </header>
+  );
+}
+
+/** Which machine it is on, or what it waits for; nothing while there is only one machine. */
+function Place() {
+  const placed = usePlaced();
+  if (placed?.placement?.state === "queued") return <span className="text-warn">{placed.placement.reason}</span>;
+  if (!placed?.runner || placed.runner.name === "local") return null;
+  return (
+    <RouteLink href="/runners" className="underline-offset-2 hover:underline">
+      on {placed.runner.name}
+    </RouteLink>
   );
 }
 

@@ -6,7 +6,7 @@ import { CopyButton } from "../parts/code";
 import { Counts, Diff } from "../parts/diff";
 import { moment, money, short } from "../parts/text";
 import type { ChangedFile } from "../state/rows";
-import { useHead, useLive, useOpen } from "./context";
+import { useHead, useLive, useOpen, usePlaced } from "./context";
 import { Plan } from "./rows";
 import { useWorkspace, WorkspaceChanges } from "./workspace";
 
@@ -144,6 +144,7 @@ function Details() {
   const live = useLive();
   const session = useHead((head) => head.session);
   const summary = useHead((head) => head.summary);
+  const placed = usePlaced();
   if (!session) return null;
   const { usage } = summary;
   const facts: [string, string | null | undefined][] = [
@@ -154,6 +155,8 @@ function Details() {
     ["Variant", summary.variant ?? session.variant],
     ["Mode", summary.mode ?? session.mode],
     ["Permissions", session.permissionMode],
+    ["Runner", placed?.runner?.name],
+    ["Placement", placed?.placement?.reason],
     ["Folder", session.cwd],
     ["Native session", summary.nativeId ?? session.nativeSessionId],
     ["Provider", session.provider],

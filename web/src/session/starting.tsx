@@ -5,7 +5,7 @@ import { useNow } from "../parts/now";
 import { catalogue, loadAgents } from "../state/agents";
 import type { Head } from "../state/live";
 import { useSelected } from "../state/store";
-import { useHead } from "./context";
+import { useHead, usePlaced } from "./context";
 
 type Step = "files" | "start" | "answer";
 
@@ -32,6 +32,8 @@ function Waiting({ step }: { step: Step }) {
       agents.find((agent) => agent.id === session?.agent.type)?.name ?? session?.agent.type ?? "the agent",
   );
   const doing = useHead((head) => head.summary.step);
+  const placed = usePlaced();
+  const wait = placed?.placement?.state === "queued" ? placed.placement.reason : undefined;
   const words = { files: "Preparing the files", start: `Starting ${name}`, answer: `${name} is working` }[step];
   const now = useNow(1000);
   useEffect(() => void (catalogue.get().loaded || loadAgents()), []);
@@ -39,7 +41,8 @@ function Waiting({ step }: { step: Step }) {
     <div className="px-3 py-2 sm:px-5">
       <p role="status" className="mx-auto flex max-w-[54rem] items-center gap-2 text-dim">
         <LoaderCircle size={14} className="shrink-0 animate-spin" aria-hidden />
-        {words} <span className="tabular-nums">{clock(now - Date.parse(since ?? ""))}</span>
+        {wait ? wait[0]!.toUpperCase() + wait.slice(1) : words}{" "}
+        <span className="tabular-nums">{clock(now - Date.parse(since ?? ""))}</span>
         {doing && <span className="min-w-0 truncate font-mono text-xs">{doing}</span>}
       </p>
     </div>
