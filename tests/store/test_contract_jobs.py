@@ -23,7 +23,9 @@ async def test_a_job_is_had_by_whoever_takes_it_first_until_its_time_is_over(sto
     wait = await store.jobs.next_due(["a", "b"])
     assert wait is not None
     assert 0 < wait <= LONG
-    await store.jobs.renew("me", seconds=-1)
+    await store.jobs.renew("me", ["other"], seconds=-1)
+    assert await taken(store, "you") == []
+    await store.jobs.renew("me", ["one", "two"], seconds=-1)
     assert len(await taken(store, "you")) == 1
     await store.jobs.release("you")
     assert await taken(store, "me") == ["one", "two"]

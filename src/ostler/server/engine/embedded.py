@@ -85,7 +85,7 @@ class EmbeddedEngine:
     async def _begin_due(self) -> float:
         """Take what is due and begin with it; gives the seconds until one should look again."""
         if self._running:
-            await self._jobs.renew(self._owner, seconds=_LEASE_SECONDS)
+            await self._jobs.renew(self._owner, tuple(self._running), seconds=_LEASE_SECONDS)
         longest = _LEASE_SECONDS / 3 if self._running else _LOOK_SECONDS
         room, kinds = _MOST - len(self._running), tuple(self._works)
         wait = await self._jobs.next_due(kinds) if room else None

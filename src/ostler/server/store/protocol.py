@@ -144,8 +144,8 @@ class Jobs(Protocol):
         """
         ...
 
-    def renew(self, owner: str, *, seconds: float) -> "asyncio.Future[None]":
-        """Have all that this owner has for so long from now on."""
+    def renew(self, owner: str, keys: Sequence[str], *, seconds: float) -> "asyncio.Future[None]":
+        """Have those of these that this owner has for so long from now on."""
         ...
 
     def release(self, owner: str) -> "asyncio.Future[None]":

@@ -66,11 +66,16 @@ class Relay:
             await self._app(scope, receive, send)
             return
         body = _Body(receive)
+
+        async def answer(message: Message) -> None:
+            body.forget()  # the request is not tried again
+            await send(message)
+
         error: OstlerError | None = None
         for pause in (0.0, *delays(_FIRST_PAUSE, _LONGEST_PAUSE, tries=_TRIES)):
             await asyncio.sleep(pause)
             attempt = {**scope, "state": dict(scope.get("state", {})), LEFT: None}
-            await self._app(attempt, body.again(), send)
+            await self._app(attempt, body.again(), answer)
             if (left := attempt[LEFT]) is None:
                 return
             if not isinstance(left, OwnedElsewhere):  # it was lost just now: whoever has it is found by another look
@@ -80,14 +85,14 @@ class Relay:
                 error = left
                 break
             try:
-                await self._pass_on(left, scope, body.again(), send)
+                await self._pass_on(left, scope, body.again(), answer)
             except _Unreachable:
                 address = self._peers.address_of(left.fields["owner"]) or "unknown"
                 error = ServerAway(session=left.fields["session"], address=address, retry_after=_AWAY_SECONDS)
             else:
                 return
         if error is not None:
-            await refuse(scope, send, error)
+            await refuse(scope, answer, error)
 
     async def _pass_on(self, left: OwnedElsewhere, scope: Scope, receive: Receive, send: Send) -> None:
         owner = left.fields["owner"]
@@ -203,24 +208,29 @@ class _Body:
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._read: list[Message] = []
+        self._place = 0
         self._is_whole = False
+        self._may_be_repeated = True
 
     def again(self) -> Receive:
-        """The body from its beginning."""
-        place = 0
+        """The body from its beginning; whoever read it before reads no more."""
+        self._place = 0
+        return self._next
 
-        async def receive() -> Any:
-            nonlocal place
-            if place == len(self._read) and not self._is_whole:
-                message = await self._receive()
-                if message["type"] == "http.request":
-                    self._read.append(message)
-                    self._is_whole = not message.get("more_body", False)
-                else:
-                    return message
-            if place < len(self._read):
-                place += 1
-                return self._read[place - 1]
-            return await self._receive()
+    def forget(self) -> None:
+        """It will not be read again: what was read need not be held."""
+        self._may_be_repeated = False
+        del self._read[: self._place]
+        self._place = 0
 
-        return receive
+    async def _next(self) -> Any:
+        if self._place == len(self._read):
+            message = await self._receive()
+            if message["type"] != "http.request" or self._is_whole:
+                return message
+            self._is_whole = not message.get("more_body", False)
+            self._read.append(message)
+        if not self._may_be_repeated:
+            return self._read.pop(0)
+        self._place += 1
+        return self._read[self._place - 1]

@@ -141,7 +141,7 @@ class TemporalEngine:
         except RPCError:
             await self._jobs.release(batch)
             raise
-        await self._jobs.renew(batch, seconds=_KNOWN_SECONDS)
+        await self._jobs.renew(batch, [job.key for job in jobs], seconds=_KNOWN_SECONDS)
         return 0.0
 
     async def _start_one(self, client: Client, job: Job) -> None:

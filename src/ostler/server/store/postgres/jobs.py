@@ -41,9 +41,10 @@ async def take(
     return [_job(*row) for row in rows]
 
 
-async def renew(transaction: Transaction, owner: str, *, seconds: float) -> None:
+async def renew(transaction: Transaction, owner: str, keys: Sequence[str], *, seconds: float) -> None:
     """Have them longer."""
-    await transaction.connection.execute(f"UPDATE jobs SET until = {NOW} + $2 WHERE owner = $1", owner, seconds)  # noqa: S608  fixed words
+    update = f"UPDATE jobs SET until = {NOW} + $3 WHERE owner = $1 AND key = ANY($2)"  # noqa: S608  fixed words
+    await transaction.connection.execute(update, owner, list(keys), seconds)
 
 
 async def release(transaction: Transaction, owner: str) -> None:

@@ -48,9 +48,10 @@ def take(
     return [_job(*row) for row in rows]
 
 
-def renew(connection: sqlite3.Connection, owner: str, *, seconds: float) -> None:
+def renew(connection: sqlite3.Connection, owner: str, keys: Sequence[str], *, seconds: float) -> None:
     """Have them longer."""
-    connection.execute("UPDATE jobs SET until = ? WHERE owner = ?", (steady_seconds() + seconds, owner))
+    update = f"UPDATE jobs SET until = ? WHERE owner = ? AND key IN ({_marks(keys)})"  # noqa: S608  only marks
+    connection.execute(update, (steady_seconds() + seconds, owner, *keys))
 
 
 def release(connection: sqlite3.Connection, owner: str) -> None:
