@@ -26,14 +26,15 @@ EVERYWHERE = os.environ.get("OSTLER_TEST_STORE") == "postgres"
 class Cluster:
     """One PostgreSQL server with a data folder."""
 
-    def __init__(self, programs: Path, folder: Path, port: int) -> None:
+    def __init__(self, programs: Path, folder: Path, port: int, address: str = "127.0.0.1") -> None:
         self._programs = programs
+        self._address = address
         self.folder = folder
         self.port = port
 
     def url(self, database: str) -> str:
         """The address of one of its databases."""
-        return f"postgresql://{_USER}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{_USER}@{self._address}:{self.port}/{database}"
 
     def new_database(self) -> str:
         """The address of a new, empty database."""
@@ -43,7 +44,7 @@ class Cluster:
 
     def start(self) -> None:
         """Answer requests; returns when it does."""
-        options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=200"
+        options = f"-p {self.port} -k {self.folder} -c listen_addresses={self._address} -c max_connections=200"
         self.run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-t", "120", "-o", options, "-l", self.log, "start")
 
     def stop(self, mode: str = "immediate") -> None:
@@ -79,12 +80,14 @@ def _as_user() -> Sequence[str]:
 
 
 @contextmanager
-def running_cluster(folder: Path) -> Iterator[Cluster]:
-    """A new one, as long as the block runs."""
-    cluster = Cluster(_programs(), folder, _free_port())
+def running_cluster(folder: Path, address: str = "127.0.0.1") -> Iterator[Cluster]:
+    """A new one, as long as the block runs; whoever reaches the address may use it."""
+    cluster = Cluster(_programs(), folder, _free_port(), address)
     if os.geteuid() == 0:
         shutil.chown(folder, _USER, pwd.getpwnam(_USER).pw_gid)
     cluster.run("initdb", "-D", str(folder / "data"), "-A", "trust", "-U", _USER, "-E", "UTF8", "--no-sync")
+    with (folder / "data" / "pg_hba.conf").open("a") as rules:
+        rules.write("host all all samenet trust\n")
     cluster.start()
     try:
         yield cluster

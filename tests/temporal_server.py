@@ -23,19 +23,20 @@ NAMESPACE = "default"
 class TemporalServer:
     """One server with its database in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, address: str = "127.0.0.1") -> None:
         self._folder = folder
+        self._address = address
         self._process: subprocess.Popen[bytes] | None = None
         self.port, self._http, self._metrics = _free_ports(3)
 
     @property
     def url(self) -> str:
         """What `--engine` takes."""
-        return f"temporal://127.0.0.1:{self.port}/{NAMESPACE}"
+        return f"temporal://{self._address}:{self.port}/{NAMESPACE}"
 
     def start(self) -> None:
         """Answer requests, with what was there before; returns when somebody listens."""
-        options = ["--headless", "--ip", "127.0.0.1", "--port", str(self.port), "--http-port", str(self._http)]
+        options = ["--headless", "--ip", self._address, "--port", str(self.port), "--http-port", str(self._http)]
         options += ["--metrics-port", str(self._metrics), "--db-filename", str(self._folder / "temporal.db")]
         pragmas = ["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"]
         with (self._folder / "log").open("ab") as log:
@@ -47,7 +48,7 @@ class TemporalServer:
                 env={"PATH": os.environ["PATH"], "HOME": str(self._folder)},
             )
         deadline = time.monotonic() + stretched(60)
-        while not _answers(self.port):
+        while not _answers(self._address, self.port):
             assert self._process.poll() is None, f"Temporal ended: {(self._folder / 'log').read_text()[-2000:]}"
             assert time.monotonic() < deadline, "Temporal does not answer"
             time.sleep(0.05)
@@ -61,9 +62,9 @@ class TemporalServer:
 
 
 @contextmanager
-def running_temporal(folder: Path) -> Iterator[TemporalServer]:
+def running_temporal(folder: Path, address: str = "127.0.0.1") -> Iterator[TemporalServer]:
     """A new one, as long as the block runs."""
-    server = TemporalServer(folder)
+    server = TemporalServer(folder, address)
     server.start()
     try:
         yield server
@@ -88,8 +89,8 @@ def _program() -> str:
     return found
 
 
-def _answers(port: int) -> bool:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+def _answers(address: str, port: int) -> bool:
+    with suppress(OSError), socket.create_connection((address, port), timeout=1):
         return True
     return False
 

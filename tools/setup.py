@@ -43,6 +43,10 @@ TEST_TOOLS = {
     "catatonit": "catatonit",
     "pg_createcluster": "postgresql",
     "pgbouncer": "pgbouncer",
+    "nginx": "nginx",
+    "ip": "iproute2",
+    "iptables": "iptables",
+    "faketime": "faketime",
 }
 UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
 

@@ -4,6 +4,7 @@ import json
 import re
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -42,21 +43,33 @@ def stored_sessions(database: Path) -> dict[str, Stored]:
 
 def _stored(connection: sqlite3.Connection, session: str, title: str, status: str, state: bytes) -> Stored:
     query = "SELECT session, packing, body, raw FROM chunks WHERE session = ? ORDER BY last"
-    lines = [line for row in connection.execute(query, (session,)) for line in unpack(*row)[0]]
+    return unpacked(session, title, status, state, connection.execute(query, (session,)))
+
+
+def unpacked(session: str, title: str, status: str, state: bytes, chunks: Iterable[Sequence[Any]]) -> Stored:
+    """A session from its row and its chunks in their order: session, packing, body, raw of each."""
+    lines = [line for session_id, packing, body, raw in chunks for line in unpack(session_id, packing, body, raw)[0]]
     events = [msgspec.json.decode(line) for line in lines]
     return Stored(session, title, status, lines, events, msgspec.json.decode(state))
 
 
 def check(state_dir: Path, history: History) -> list[str]:
     """Every violation; the server is down and all of its agents are gone."""
-    stored = stored_sessions(state_dir / "ostler.db")
+    problems = check_stored(stored_sessions(state_dir / "ostler.db"), [state_dir], history)
+    return problems + _positions(state_dir / "ostler.db")
+
+
+def check_stored(stored: dict[str, Stored], state_dirs: Sequence[Path], history: History) -> list[str]:
+    """Every violation of what is stored and shown, and what is left in the state folders of those that had agents."""
     problems = [problem for session in stored.values() for problem in broken(session.id, session.events)]
-    problems += _positions(state_dir / "ostler.db")
     problems += _creations(stored, history) + _prompts(stored, history) + _replies(stored, history)
     problems += [problem for reading in history.readings for problem in _reading(stored, history, reading)]
     for session in stored.values():
-        problems += _decisions(session) + _starts(session, history) + _memory(state_dir, session)
-    return history.violations + problems + _leavings(state_dir, stored)
+        problems += _decisions(session) + _starts(session, history)
+    for state_dir in state_dirs:
+        problems += [problem for session in stored.values() for problem in _memory(state_dir, session)]
+        problems += _leavings(state_dir, stored)
+    return history.violations + problems
 
 
 def _positions(database: Path) -> list[str]:

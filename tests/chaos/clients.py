@@ -17,14 +17,20 @@ from tests.patience import stretched
 
 PATIENCE = 90.0
 _PAUSE = 0.05
-_TRY_AGAIN = 503
+_TRY_AGAIN = frozenset({502, 503, 504})
+
+
+def _headers(token: str | None) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"} if token is not None else {}
 
 
 class Caller:
     """Sends requests until the server has answered; a POST keeps its key."""
 
-    def __init__(self, url: str) -> None:
-        self._http = httpx.AsyncClient(base_url=f"{url}/api/v1", timeout=stretched(60), trust_env=False)
+    def __init__(self, url: str, token: str | None = None) -> None:
+        self._http = httpx.AsyncClient(
+            base_url=f"{url}/api/v1", headers=_headers(token), timeout=stretched(60), trust_env=False
+        )
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -56,7 +62,7 @@ class Caller:
             except httpx.TransportError as error:
                 reason = repr(error)
             else:
-                if answer.status_code != _TRY_AGAIN:
+                if answer.status_code not in _TRY_AGAIN:
                     return answer
                 reason = answer.text
             passed = time.monotonic() - started
@@ -65,10 +71,10 @@ class Caller:
             await asyncio.sleep(_PAUSE)
 
 
-async def read_plainly(url: str, reading: Reading, too_late: int = 0) -> None:
+async def read_plainly(url: str, reading: Reading, too_late: int = 0, token: str | None = None) -> None:
     """Read a session's stream over bare HTTP with Last-Event-ID, for ever."""
     path = f"{url}/api/v1/sessions/{reading.session}/events/sse"
-    async with httpx.AsyncClient(timeout=stretched(60), trust_env=False) as http:
+    async with httpx.AsyncClient(headers=_headers(token), timeout=stretched(60), trust_env=False) as http:
         while True:
             with suppress(httpx.TransportError):
                 await _read_once(http, path, reading, reading.last + too_late if reading.last else 0)

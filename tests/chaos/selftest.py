@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.chaos.bugs import BUGS, VARIABLE
+from tests.chaos.crowd import Plan
 from tests.chaos.power import PoweredVictim, make_disk
-from tests.chaos.run import Plan, Run, seed_of
+from tests.chaos.run import Run, seed_of
 from tests.chaos.sweep import Sweep
 from tests.chaos.victim import Victim
 from tests.serving import OSTLER

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.crowd import Plan
 from tests.chaos.power import PoweredVictim, make_disk
-from tests.chaos.run import Plan, Run, seed_of, told
+from tests.chaos.run import Run, seed_of, told
 from tests.patience import stretched
 
 

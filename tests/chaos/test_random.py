@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.crowd import Plan
 from tests.chaos.full_disk import CrampedVictim
 from tests.chaos.real_agents import installed, real_agents
-from tests.chaos.run import CRAMPED, Plan, Run, seed_of, told
+from tests.chaos.run import CRAMPED, Run, seed_of, told
 from tests.chaos.victim import Victim
 from tests.patience import stretched
 

@@ -118,8 +118,13 @@ class Victim:
 
     def agents(self) -> list[Kept]:
         """The agents that are alive, with their keepers."""
-        found = [_noted(path) for path in (self.seen_dir / "keepers").glob("*/running")]
-        return [kept for kept in found if kept is not None and is_alive(kept.pid) and is_alive(kept.keeper)]
+        return agents_below(self.seen_dir)
+
+
+def agents_below(state_dir: Path) -> list[Kept]:
+    """The agents of a state folder that are alive, with their keepers."""
+    found = [_noted(path) for path in (state_dir / "keepers").glob("*/running")]
+    return [kept for kept in found if kept is not None and is_alive(kept.pid) and is_alive(kept.keeper)]
 
 
 def _noted(path: Path) -> Kept | None:

@@ -124,6 +124,26 @@ async def test_who_lost_a_session_drops_it_and_passes_on_what_comes(
     assert next(stream(a, f"/sessions/{talk.id}/events/sse"))["sequence"] == 1
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE owners SET owner = 'srv_other', epoch = nextval('epochs') WHERE session = $1",
+        "INSERT INTO deleted_sessions VALUES ($1, 'default', $1, '2026-01-01T00:00:00.000Z')",
+    ],
+)
+async def test_readers_of_a_session_that_was_lost_unheard_do_not_wait_for_ever(
+    servers: Servers, a: httpx.Client, change: str
+) -> None:
+    talk = Talk(a)
+    with a.stream("GET", f"/sessions/{talk.id}/events/sse") as answer:
+        lines = answer.iter_lines()
+        assert next(lines)
+        database = await asyncpg.connect(servers.database)
+        await database.execute(change, talk.id)
+        await database.close()
+        assert list(lines)  # it ends, although no bell was rung
+
+
 async def test_a_request_is_passed_on_once_and_no_further(servers: Servers, a: httpx.Client, b: httpx.Client) -> None:
     talk = Talk(a)
     database = await asyncpg.connect(servers.database)

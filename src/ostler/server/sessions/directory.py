@@ -85,7 +85,7 @@ class Directory(Reading):
         self._unused: set[str] = set()
         self._is_leaving = False
         self._peers = peers
-        self._elsewhere = Elsewhere(self, self._project_feeds, self.background)
+        self._elsewhere = Elsewhere(self, self._project_feeds, self.background, self._lose_others)
         if peers is not None:
             self._elsewhere.start()
             peers.listen(self._heard)
@@ -98,6 +98,12 @@ class Directory(Reading):
         if bell is not None and (live := self._live.get(bell.session)) is not None and bell.epoch > live.record.epoch:
             self._lose(bell.session)
         self._elsewhere.heard(bell)
+
+    async def _lose_others(self) -> None:
+        """Let go of what another server has, or has deleted, while its bell was not heard here."""
+        if self._live:
+            for session_id in await self.store.logs.had_by_others(self._owner, list(self._live)):
+                self._lose(session_id)
 
     def _lose(self, session_id: str) -> None:
         """Another server has a session since; what is under way here ends, and readers begin anew."""

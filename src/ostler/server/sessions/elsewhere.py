@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from ostler.base.errors import StoreUnavailable
@@ -30,10 +31,14 @@ class ForeignSession:
 
 
 class Elsewhere:
-    """The logs of other servers' sessions that are followed here."""
+    """The logs of other servers' sessions that are followed here, and which of our own became theirs."""
 
-    def __init__(self, reading: Reading, projects: ProjectFeeds, background: Background) -> None:
+    def __init__(
+        self, reading: Reading, projects: ProjectFeeds, background: Background, lost: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`lost` lets go of what other servers have by now: its readers would wait for what is written elsewhere."""
         self._reading = reading
+        self._lost = lost
         self._projects = projects
         self._followed: dict[str, ForeignSession] = {}
         self._missed = asyncio.Event()
@@ -83,6 +88,7 @@ class Elsewhere:
                 log.debug("elsewhere.not_seen", reason=str(error))
 
     async def _look(self) -> None:
+        await self._lost()
         if wanted := list(self._followed):
             lasts = await self._reading.store.logs.last_sequences(wanted)
             for session_id in wanted:

@@ -52,6 +52,10 @@ class Logs(Protocol):
         """The sequence of the newest event of each of these sessions that is there."""
         ...
 
+    async def had_by_others(self, owner: str, session_ids: Sequence[str]) -> list[str]:
+        """Which of these sessions another server than this owner has, or are deleted."""
+        ...
+
     async def size(self, session_id: str) -> int:
         """How many bytes the events of a session take."""
         ...

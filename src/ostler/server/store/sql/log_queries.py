@@ -97,6 +97,17 @@ def last_sequences(session_ids: Sequence[str]) -> Query[dict[str, int]]:
     return {session: last or 0 for session, last in rows}
 
 
+def had_by_others(owner: str, session_ids: Sequence[str]) -> Query[list[str]]:
+    """Which of these sessions another server than this owner has, or are deleted."""
+    marks = ",".join("?" for _ in session_ids)
+    query = (
+        f"SELECT session FROM owners WHERE session IN ({marks}) AND owner <> ? "  # noqa: S608  only marks
+        f"UNION SELECT id FROM deleted_sessions WHERE id IN ({marks})"
+    )
+    rows = yield from rows_of(query, *session_ids, owner, *session_ids)
+    return [session for (session,) in rows]
+
+
 def log_size(session_id: str) -> Query[int]:
     """How many bytes the events of a session take, of which none is ever changed; so this never becomes less."""
     (size,) = yield from values_of("SELECT sum(length(body)) FROM chunks WHERE session = ?", session_id)

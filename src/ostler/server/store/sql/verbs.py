@@ -50,6 +50,7 @@ class SqlLogs(_Verbs):
     last_position = _reads_in_dialect(log_queries.last_position)
     settled_position = _reads_in_dialect(log_queries.settled_position)
     last_sequences = _reads(log_queries.last_sequences)
+    had_by_others = _reads(log_queries.had_by_others)
     size = _reads(log_queries.log_size)
     last_step = _reads(log_queries.last_step)
     items_after = _reads(log_queries.items_after)
