@@ -1,5 +1,6 @@
 """A link that is cut is no lost agent: turns stay under way, prompts wait, and all of it goes on when it is back."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,20 @@ async def test_a_session_that_is_cancelled_while_its_runner_is_away_is_over_and_
     await host.link()
     assert host.runner is not None
     assert await host.runner.surviving() == []
+
+
+async def test_nothing_follows_the_end_of_sessions_that_are_cancelled_while_the_link_is_cut(fleet: Fleet) -> None:
+    host = await fleet.host("far")
+    sessions = [await session_on(fleet, host) for _ in range(3)]
+    for session in sessions:
+        await send(fleet, session, "mock: ignore-signals\nmock: wait 600")
+        await fleet.until(session, lambda found: "process" in found, "its agent runs")
+    cancelling = [asyncio.create_task(fleet.api.post(f"/sessions/{session}/cancel")) for session in sessions]
+    await asyncio.gather(host.cut(), *cancelling)
+    await host.link()
+    for session in sessions:
+        await fleet.until(session, lambda found: found["status"] == "cancelled", "it is over")
+        assert (await fleet.events(session))[-1]["type"] == "session.ended"
 
 
 async def test_one_runner_does_not_remove_what_is_on_another(fleet: Fleet, tmp_path: Path) -> None:

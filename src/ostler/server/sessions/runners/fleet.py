@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -66,7 +67,7 @@ class Fleet:
             was_lost = live.agent.was_lost
             await live.agent.lose_runner()
             if live.agent.was_lost and not was_lost:
-                live.background.spawn(live.note([drafts.line(_LOST.format(live.record.runner_name))]))
+                live.background.spawn(_tell_of_loss(live))
         finally:
             live.release()
 
@@ -126,3 +127,10 @@ class Fleet:
         await self._sessions.place(live, about, spec)
         self._sessions.waiting.remove(live.id)
         return True
+
+
+async def _tell_of_loss(live: LiveSession) -> None:
+    """Say so in the log, now or not at all: when the store is back, the session may be over."""
+    if not live.state.ended:
+        with suppress(StoreUnavailable, SessionNotFound):
+            await live.log.append([drafts.line(_LOST.format(live.record.runner_name))])
