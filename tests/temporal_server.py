@@ -26,6 +26,7 @@ class TemporalServer:
     def __init__(self, folder: Path, address: str = "127.0.0.1") -> None:
         self._folder = folder
         self._address = address
+        self._listens = "127.0.0.1" if address == "127.0.0.1" else "0.0.0.0"  # its own parts meet on loopback
         self._process: subprocess.Popen[bytes] | None = None
         self.port, self._http, self._metrics = _free_ports(3)
 
@@ -36,7 +37,7 @@ class TemporalServer:
 
     def start(self) -> None:
         """Answer requests, with what was there before; returns when somebody listens."""
-        options = ["--headless", "--ip", self._address, "--port", str(self.port), "--http-port", str(self._http)]
+        options = ["--headless", "--ip", self._listens, "--port", str(self.port), "--http-port", str(self._http)]
         options += ["--metrics-port", str(self._metrics), "--db-filename", str(self._folder / "temporal.db")]
         pragmas = ["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"]
         with (self._folder / "log").open("ab") as log:

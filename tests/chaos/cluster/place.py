@@ -12,12 +12,13 @@ from tests.chaos.cluster.network import SWITCH, Machine, open_network
 from tests.chaos.victim import Kept
 from tests.databases import Cluster, running_cluster
 from tests.nginx import running_nginx
+from tests.patience import stretched
 from tests.temporal_server import TemporalServer, running_temporal
 
 MEMBERS = 3
 _PORTS = "10000 30000"
-_FLAGS = ("--local-slots", "0", "--allowed-host", "127.0.0.1", "--runner-beat-seconds", "0.5")
-_QUICK = ("--server-timeout-seconds", "2", "--stop-grace-seconds", "0.5")
+_FLAGS = ("--local-slots", "0", "--allowed-host", "127.0.0.1", "--stop-grace-seconds", "0.5")
+_LONGEST_BEAT = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ async def _servers(
     for number in range(1, MEMBERS + 1):
         machine = Machine(f"server{number}", 10 + number)
         own = clock if number == MEMBERS else None
-        server = ServerMember(machine, folder / machine.name, (*flags, *_FLAGS, *_QUICK), own)
+        server = ServerMember(machine, folder / machine.name, (*flags, *_FLAGS, *_beats()), own)
         stack.push_async_callback(server.stop)
         await server.start()
         servers.append(server)
@@ -98,3 +99,9 @@ async def _runners(stack: AsyncExitStack, folder: Path, urls: list[str], clock: 
             await runner.start()
             runners.append(runner)
     return runners
+
+
+def _beats() -> tuple[str, ...]:
+    """Who is silent is noticed soon, but a machine that is only busy is not silent."""
+    beat = min(_LONGEST_BEAT, stretched(0.5))
+    return ("--runner-beat-seconds", f"{beat:.1f}", "--server-timeout-seconds", f"{4 * beat:.1f}")

@@ -43,12 +43,12 @@ class ClusterRun(Crowd):
             "cut server": self._cut_server,
         } | ({"clock": self._bend_clock} if place.clock is not None else {})
 
-    async def play(self) -> None:
+    async def play(self, *, tasks: bool) -> None:
         """Work, harm, heal; what is left is for the checker."""
         await self.client.system.health()
         over = asyncio.Event()
         async with self.orders.listening():
-            ordering = asyncio.create_task(self.orders.order(over))
+            ordering = asyncio.create_task(self.orders.order(over) if tasks else asyncio.sleep(0))
             await self.work(self._harm)
             over.set()
             await ordering
@@ -141,7 +141,7 @@ class ClusterRun(Crowd):
         self.place.clock.jump(0)
 
 
-async def play(plan: Plan, folder: Path) -> list[str]:
+async def play(plan: Plan, folder: Path, *, tasks: bool) -> list[str]:
     """One run on a new cluster; gives the violations."""
     known = ours()
     async with open_place(folder) as place:
@@ -149,7 +149,7 @@ async def play(plan: Plan, folder: Path) -> list[str]:
         run = ClusterRun(plan, place)
         run.add_people()
         try:
-            await run.play()
+            await run.play(tasks=tasks)
         finally:
             await run.close()
             print(f"chaos: cluster: {told(run)}; {len(run.orders.ordered)} tasks", flush=True)
@@ -166,9 +166,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--kills", type=int, required=True)
     parser.add_argument("--sessions", type=int, default=6)
+    parser.add_argument("--tasks", action="store_true", help="order tasks as well")
     options = parser.parse_args(arguments)
     plan = Plan(seed=options.seed, seconds=0, kills=options.kills, sessions=options.sessions)
-    violations = asyncio.run(play(plan, options.folder))
+    violations = asyncio.run(play(plan, options.folder, tasks=options.tasks))
     print("\n".join(violations), flush=True)
     return bool(violations)
 
