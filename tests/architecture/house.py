@@ -34,6 +34,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.runner.workspaces": ("ostler.runner.file_trees", "ostler.runner.processes"),
     "ostler.runner.delivery": ("ostler.runner.workspaces",),
     "ostler.runner.runtimes": ("ostler.runner.workspaces", "ostler.runner.processes"),
+    "ostler.runner.provisioners": ("ostler.runner.runtimes",),
     "ostler.runner.execution": ("ostler.runner.runtimes", "ostler.runner.processes"),
     "ostler.server.auth": (),
     "ostler.server.store": (),

@@ -13,6 +13,11 @@ import tarfile
 from pathlib import Path
 
 IMAGE = "localhost/ostler-test:1"
+BARE = "localhost/ostler-bare:1"
+"""An image with nothing but folders; with VOLUMES mounted, this machine's programs run in it."""
+VOLUMES = ("/usr", sys.base_prefix, sys.prefix, str(Path(__file__).resolve().parents[2] / "src"))
+_LINKS = ("bin", "lib", "lib64", "sbin")
+_FOLDERS = ("dev", "etc", "proc", "root", "run", "sys", "tmp", "usr", "var")
 _CONF = """[containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
 netns = "none"
@@ -67,6 +72,21 @@ def import_image(binaries: Path) -> None:
             entry.type, entry.mode = tarfile.DIRTYPE, 0o1777
             tar.addfile(entry)
     podman(binaries, "import", str(archive), IMAGE)
+    archive.unlink()
+
+
+def import_bare_image(binaries: Path) -> None:
+    """The image BARE, which costs a container next to nothing."""
+    archive = binaries.parent / "bare.tar"
+    with tarfile.open(archive, "w") as tar:
+        for name in _FOLDERS:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
+            tar.addfile(entry)
+        for name in _LINKS:
+            if Path("/", name).is_symlink():
+                tar.add(Path("/", name), name)
+    podman(binaries, "import", str(archive), BARE)
     archive.unlink()
 
 

@@ -10,6 +10,7 @@ import re
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,21 +108,28 @@ class Engines:
         if code != 0:
             raise RuntimeRefused(runtime="devcontainer", reason=f"{problem}: {output[-_LAST_WORDS:] or f'code {code}'}")
 
-    async def run(self, command: tuple[str, ...], seconds: float) -> tuple[int, str]:
-        """The exit code of a command and the last it said; it never outlives this call."""
+    async def run(
+        self, command: tuple[str, ...], seconds: float, *, stdin: bytes | None = None, is_helper: bool = True
+    ) -> tuple[int, str]:
+        """The exit code of a command and the last it said; it never outlives this call.
+
+        What it starts may, if it is no helper: that has no limits, and is not ended when this process is.
+        """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         process = await asyncio.create_subprocess_exec(
             *command,
-            env=marked(self.env),
+            env=marked(self.env) if is_helper else self.env,
             cwd=self._folder,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        tame(process.pid, cpu_seconds=seconds)
+        if is_helper:
+            tame(process.pid, cpu_seconds=seconds)
         output = b""
         try:
             async with asyncio.timeout(seconds):
+                await _feed(process, stdin)
                 while process.stdout is not None and (chunk := await process.stdout.read(_CHUNK)):
                     output = (output + chunk)[-_MOST_OUTPUT:]
                 await process.wait()
@@ -178,6 +186,14 @@ def bind(source: Path | str, target: Path | str, *, read_only: bool = False) -> 
             )
     fields = f"type=bind,source={source},target={target}"
     return ("--mount", f"{fields},readonly" if read_only else fields)
+
+
+async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> None:
+    if process.stdin is not None and stdin is not None:
+        with suppress(ConnectionError):  # its exit code and last words tell more
+            process.stdin.write(stdin)
+            await process.stdin.drain()
+        process.stdin.close()
 
 
 def _fits_a_line(name: str, value: str) -> bool:

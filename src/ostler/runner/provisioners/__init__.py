@@ -1,0 +1,1 @@
+"""What makes machines for runners on demand."""
