@@ -14,6 +14,7 @@ from ostler.server.store.records import (
     Append,
     AppendResult,
     Job,
+    ManagedRunner,
     NewJob,
     NewSession,
     RunnerKey,
@@ -215,6 +216,26 @@ class RunnerKeys(Protocol):
         ...
 
 
+class ManagedRunners(Protocol):
+    """The runners that servers make themselves: each has a row before anything of it is made, and until it is gone."""
+
+    def add(self, new: ManagedRunner, most: int) -> "asyncio.Future[bool]":
+        """There is one more, unless its pool has so many already, whoever looks after them."""
+        ...
+
+    async def all(self) -> list[ManagedRunner]:
+        """Every one, the oldest first."""
+        ...
+
+    def update(self, row: ManagedRunner, server: str) -> "asyncio.Future[bool]":
+        """It is as the row says now, if this server still looked after it."""
+        ...
+
+    def remove(self, runner_id: str) -> "asyncio.Future[None]":
+        """Nothing of it is there any more."""
+        ...
+
+
 class Store(Protocol):
     """One open store; it raises StoreUnavailable when nothing can be written."""
 
@@ -222,6 +243,7 @@ class Store(Protocol):
     jobs: Jobs
     owners: Owners
     runner_keys: RunnerKeys
+    managed_runners: ManagedRunners
     schema_version: int
     was_cut: bool
     """Whether the machine stopped while a server had this store: files beside it may be gone."""

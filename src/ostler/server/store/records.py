@@ -1,6 +1,6 @@
 """What goes into the store and what comes out of it."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -287,3 +287,17 @@ class RunnerKey(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
     revoked_at: str | None = None
     draining: bool = False
+
+
+class ManagedRunner(msgspec.Struct, frozen=True, kw_only=True):
+    """A runner that a server makes itself, or has made."""
+
+    id: str
+    """Of its host, and the runner's name."""
+    pool: str
+    server: str
+    """Who looks after it."""
+    runner: str | None
+    """The runner's id, once it has registered."""
+    state: Literal["making", "made", "removing"]
+    created_at: str

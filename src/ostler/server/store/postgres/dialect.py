@@ -38,7 +38,7 @@ async def run(connection: asyncpg.Connection, query: Query[T]) -> tuple[T, int]:
     try:
         read = next(query)
         while True:
-            found = await connection.fetch(_numbered(read.sql), *map(sendable, read.values))
+            found = await connection.fetch(numbered(read.sql), *map(sendable, read.values))
             rows = [tuple(row) for row in found]
             size += sum(len(value) if isinstance(value, bytes | str) else 8 for row in rows for value in row)
             read = query.send(rows)
@@ -47,7 +47,7 @@ async def run(connection: asyncpg.Connection, query: Query[T]) -> tuple[T, int]:
 
 
 @functools.lru_cache(maxsize=256)
-def _numbered(sql: str) -> str:
+def numbered(sql: str) -> str:
     """The same statement with `$1`, `$2` ... for its values."""
     first, *rest = sql.split("?")
     return first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))

@@ -16,11 +16,12 @@ from ostler.server.store.postgres import jobs, statements
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.connecting import FAILURES, new_pool, passes, prepare
 from ostler.server.store.postgres.dialect import POSTGRES, run
+from ostler.server.store.postgres.managed_runners import PostgresManagedRunners
 from ostler.server.store.postgres.owners import PostgresOwners
 from ostler.server.store.postgres.runner_keys import PostgresRunnerKeys
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.postgres.writer import Writer
-from ostler.server.store.protocol import Jobs, Logs, Owners, RunnerKeys
+from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
 from ostler.server.store.records import Append, AppendResult, Job
 from ostler.server.store.sql.reading import Query
 from ostler.server.store.sql.schema import SCHEMA_VERSION
@@ -110,6 +111,7 @@ class PostgresStore(_Writing, SqlReads):
         self._writer = writer
         self.owners: Owners = PostgresOwners(writer, address)
         self.runner_keys: RunnerKeys = PostgresRunnerKeys(reader, writer)
+        self.managed_runners: ManagedRunners = PostgresManagedRunners(reader, writer)
         self.was_cut = lock.was_cut
         self._lock = lock
 

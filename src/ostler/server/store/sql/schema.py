@@ -335,6 +335,18 @@ CREATE TABLE shared (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE INDEX owners_by_owner ON owners (owner);
 """
 
+# Runners that servers make themselves: a row before anything is made, and until nothing of it is there.
+_MANAGED_RUNNERS = """
+CREATE TABLE managed_runners (
+    id TEXT PRIMARY KEY,
+    pool TEXT NOT NULL,
+    server TEXT NOT NULL,
+    runner TEXT,
+    state TEXT NOT NULL,
+    created_at TEXT NOT NULL
+);
+"""
+
 
 class Migration(NamedTuple):
     """One step of the schema, as each database is told it; an empty one has nothing to do there."""
@@ -355,6 +367,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(_JOBS, _JOBS_POSTGRES),
     Migration("", _SERVERS),
     Migration(_RUNNERS, _RUNNERS),
+    Migration(_MANAGED_RUNNERS, _MANAGED_RUNNERS),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
-from ostler.server.store.protocol import Jobs, Logs, Owners, RunnerKeys
+from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
 from ostler.server.store.records import Job
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
@@ -13,6 +13,7 @@ from ostler.server.store.sqlite import jobs, statements
 from ostler.server.store.sqlite.database import Database
 from ostler.server.store.sqlite.dialect import SQLITE
 from ostler.server.store.sqlite.ledger import Ledger
+from ostler.server.store.sqlite.managed_runners import SqliteManagedRunners
 from ostler.server.store.sqlite.owners import SqliteOwners
 from ostler.server.store.sqlite.runner_keys import SqliteRunnerKeys
 
@@ -68,6 +69,7 @@ class SqliteStore(_Writing, SqlReads):
         self.logs: Logs = SqlLogs(database, SQLITE)
         self.owners: Owners = SqliteOwners(database)
         self.runner_keys: RunnerKeys = SqliteRunnerKeys(database)
+        self.managed_runners: ManagedRunners = SqliteManagedRunners(database)
         self.jobs: Jobs = SqliteJobs(database)
         self.was_cut = database.was_cut
 
