@@ -61,10 +61,11 @@ class LiveSession(SessionCore):
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it has a slot of its runner: a process, a turn, or a workspace that is being made."""
+        """Whether it has a slot of its runner: a process, a turn or one that is about to begin, or work at its files."""
         state = self.state
         is_begun = state.status in {"queued", "provisioning"} and self.record.runner is not None
-        return self.agent.connection is not None or state.turn is not None or is_begun
+        is_busy = state.status == "running" and (bool(state.queue) or self.chores.are_blocking)
+        return self.agent.connection is not None or state.turn is not None or is_begun or is_busy
 
     async def delivered(self, events: Sequence[Draft], progress: Progress) -> None:
         """Store what the agent did; decides by itself the asks that need no human."""

@@ -119,3 +119,4 @@ class Chores:
         finally:
             if self._current is task:
                 self._current = None
+            self._work.paused()

@@ -89,6 +89,10 @@ class Pipeline:
                 self._workspaces(session).rest(workspace)
         self._runners.room()
 
+    def paused(self) -> None:
+        """Nothing is done for a session just now, so there may be room for another."""
+        self._runners.room()
+
     async def dispose(self, session: SessionCore) -> None:
         """Remove the files of a session."""
         self._tell_end()
