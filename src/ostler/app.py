@@ -160,13 +160,13 @@ async def _assemble(
         peers=peers,
     )
     await store.take_strays(runners.home)  # of a database that came here without the rest of its folder
-    runners.listen(Fleet(sessions, runners))
+    runners.listen(Fleet(sessions, runners, peers))
     return Services(
         settings=settings,
         sessions=sessions,
         peers=peers,
         runners=runners,
-        links=RunnerLinks(runners, store.runner_keys, clock, settings.runner_beat_seconds),
+        links=RunnerLinks(runners, store.runner_keys, clock, settings.runner_beat_seconds, peers),
         uploads=uploads,
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client)),

@@ -67,6 +67,8 @@ class RunnerInfo(Answer, frozen=True, kw_only=True):
     """When it was heard last."""
     draining: bool
     """Whether no more sessions are placed there."""
+    server: str | None
+    """The address of the server that it is linked to; null for none, and where there is only one server."""
     snapshot_capabilities: tuple[SnapshotProvider, ...]
     notes: dict[str, str] = msgspec.field(default_factory=dict)
     """Why a way to make workspaces does not work there."""

@@ -17,6 +17,16 @@ class RunnerUnavailable(OstlerError):
     template = "The runner '{runner}' is not linked to this server now. Its agents work on; try again in a moment."
 
 
+class RunnerRemoved(RunnerUnavailable):
+    """The machine that a session is on may not come back: somebody removed it from the runners."""
+
+    code, status, title = "runner_removed", 409, "Runner was removed"
+    template = (
+        "The runner '{runner}', which the session is on, was removed. The log can be read, but nothing more can be "
+        "done with the agent and its files. Begin a new session."
+    )
+
+
 class NotPlaced(RunnerUnavailable):
     """The session waits for a runner, so nothing of it is anywhere yet."""
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
+from ostler.server.store.peers import RunnerLink
 from ostler.wire.agents import Agent
 from ostler.wire.runners import RunnerAbout
 
@@ -20,6 +21,8 @@ class RunnerStatus(NamedTuple):
     used: int
     """How many of its slots sessions have."""
     draining: bool
+    server: str | None = None
+    """The server that it is linked to; None for none, and where there is one server only."""
 
 
 class Link(NamedTuple):
@@ -41,6 +44,11 @@ class KnownRunner:
         """As they were reported last, also while it is not linked."""
         self.last_beat: str | None = None
         self.draining = False
+        self.is_removed = False
+        """Whether it may not dial in any more."""
+        self.elsewhere: RunnerLink | None = None
+        """Its newest link at any server, when that was looked up last; counts only while there is none here."""
+        self.is_lost_elsewhere = True
         self._mute_until = 0.0
 
     @property

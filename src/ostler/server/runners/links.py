@@ -8,12 +8,16 @@ import msgspec
 
 from ostler.base.clock import Clock
 from ostler.base.errors import NotSupported, OstlerError
-from ostler.base.errors.runners import RunnerRefused
+from ostler.base.errors.runners import RunnerRefused, RunnerUnavailable
 from ostler.base.logs import Log
+from ostler.base.tasks import Background
 from ostler.link.channel import LINK_VERSION, Goodbye, Hello, Socket, Welcome, decode, encode
 from ostler.link.ends import ServerEnd
 from ostler.link.keys import hashed
+from ostler.server.runners.placement import TENANT
 from ostler.server.runners.registry import Runners
+from ostler.server.runners.shared import SharedLinks
+from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import RunnerKeys
 from ostler.server.store.records import RunnerKey
 from ostler.wire.runners import RunnerAbout
@@ -23,14 +27,19 @@ _HELLO_SECONDS = 15.0
 _DROP_SECONDS = 2.0
 _LOOK_BEATS = 2
 _REVOKED = Goodbye(reason="Its key was revoked.", final=True)
-_TENANT = "tenant"
-"""A label that decides what a runner gets to see; only a token can give it."""
+_REPLACED = Goodbye(reason="Another runner with the same key took its place.", final=True)
+_OTHER = (
+    "Another machine is linked as the runner '{}' (host {}), with the same key. A key is for one machine: register "
+    "this one anew in another --state-dir, or stop the other. If that is gone, this one is taken in soon."
+)
 
 
 class _Live:
     """One link."""
 
-    def __init__(self, end: ServerEnd, running: "asyncio.Task[Goodbye | None]") -> None:
+    def __init__(self, end: ServerEnd, running: "asyncio.Task[Goodbye | None]", number: int) -> None:
+        """`number` tells it from earlier and later links of the same runner, at any server."""
+        self.number = number
         self.end = end
         self.running = running
         self.over = asyncio.Event()
@@ -47,8 +56,15 @@ class _Live:
 class RunnerLinks:
     """Every link that this server holds."""
 
-    def __init__(self, runners: Runners, keys: RunnerKeys, clock: Clock, beat: float) -> None:
+    def __init__(
+        self, runners: Runners, keys: RunnerKeys, clock: Clock, beat: float, peers: Peers | None = None
+    ) -> None:
         """`beat` is how often both ends of a link show that they are there, in seconds."""
+        self._shared = SharedLinks(runners, keys, clock, peers)
+        self._closing = Background(log, "runner.not_closed")
+        if peers is not None:
+            runners.server = peers.id
+            peers.links.hold(self._shared.held, self._fenced)
         self._runners = runners
         self._keys = keys
         self._clock = clock
@@ -59,6 +75,9 @@ class RunnerLinks:
         """Know every runner that may dial in, so that sessions wait for it and everybody sees that it is not there."""
         for key in await self._keys.all():
             self._remember(key, RunnerAbout(id=key.runner, name=key.name, labels=key.labels))
+        if (home := self._runners.get(self._runners.home)) is not None:
+            await self._shared.take(home.about)
+        await self._shared.refresh()
 
     def _remember(self, key: RunnerKey, about: RunnerAbout) -> None:
         self._runners.remember(about)
@@ -76,9 +95,19 @@ class RunnerLinks:
     async def serve(self, key: RunnerKey, socket: Socket) -> None:
         """Be linked to a runner until one of both leaves; raises RunnerRefused before it is."""
         about = _about(key, await _hello(socket))
-        await socket.send(encode(Welcome(runner=key.runner, name=about.name, beat=self._beat)))
+        if (other := await self._shared.other_machine(about)) is not None:
+            await socket.send(encode(Goodbye(reason=_OTHER.format(other.name, other.hostname))))
+            return
+        number = await self._shared.take(about)
+        try:
+            await socket.send(encode(Welcome(runner=key.runner, name=about.name, beat=self._beat)))
+            await self._serve(key, about, socket, number)
+        finally:
+            self._shared.release(key.runner, number)
+
+    async def _serve(self, key: RunnerKey, about: RunnerAbout, socket: Socket, number: int) -> None:
         end = ServerEnd(socket, self._beat, heard=partial(self._runners.beat, key.runner))
-        live = _Live(end, asyncio.create_task(end.run(), name=f"link {key.runner}"))
+        live = _Live(end, asyncio.create_task(end.run(), name=f"link {key.runner}"), number)
         self._live[key.runner] = live
         looking = asyncio.create_task(self._look_after(key, live), name=f"key of {key.runner}")
         try:
@@ -95,7 +124,7 @@ class RunnerLinks:
 
     async def _linked(self, key: RunnerKey, about: RunnerAbout, live: _Live) -> None:
         self._remember(key, about)  # whether it drains, before it can get anything
-        replaced = partial(live.close, Goodbye(reason="Another runner with the same key took its place.", final=True))
+        replaced = partial(live.close, _REPLACED)
         linking = asyncio.create_task(
             self._runners.linked(about, live.end.runner, live.end.workspaces, replaced), name=f"linking {key.runner}"
         )
@@ -121,22 +150,33 @@ class RunnerLinks:
             with suppress(OstlerError):
                 found = await self._keys.find(key.hash)
                 if found is None or found.revoked_at is not None:
+                    if (known := self._runners.get(key.runner)) is not None:
+                        known.is_removed = True
                     live.end.leave(_REVOKED)
                 elif found.draining != draining:
                     draining = found.draining
                     self._runners.drain(key.runner, draining)
+
+    def _fenced(self, runner_id: str, number: int) -> None:
+        """Another server has a newer link of a runner, so it is not at the end of ours any more, or a copy of it is."""
+        if (live := self._live.get(runner_id)) is not None and live.number == number:
+            self._closing.spawn(live.close(_REPLACED))
 
     async def revoke(self, runner_id: str) -> None:
         """A runner may not come back, and its link ends."""
         if runner_id not in {key.runner for key in await self._keys.all()}:
             raise NotSupported(reason="This runner is part of the server and cannot be removed. Drain it instead.")
         await self._keys.revoke(runner_id, self._clock.now())
+        if (known := self._runners.get(runner_id)) is not None:
+            known.is_removed = True
         if (live := self._live.get(runner_id)) is not None:
             await live.close(_REVOKED)
         self._runners.forget(runner_id)
 
     async def drain(self, runner_id: str, on: bool) -> None:
         """Place no more sessions there, or place them again; that stays so when it is linked anew."""
+        if runner_id != self._runners.home and runner_id not in {key.runner for key in await self._keys.all()}:
+            raise RunnerUnavailable(runner=runner_id)  # part of a server that is not there
         self._runners.drain(runner_id, on)
         await self._keys.set_draining(runner_id, on)
 
@@ -174,7 +214,7 @@ class _AnyHello(msgspec.Struct, tag="hello"):
 def _about(key: RunnerKey, hello: Hello) -> RunnerAbout:
     for name, value in hello.labels.items():
         fixed = key.labels.get(name)
-        if fixed not in {None, value} or (name == _TENANT and fixed is None):
+        if fixed not in {None, value} or (name == TENANT and fixed is None):
             says = f"its token fixed {name}={fixed}" if fixed is not None else "only a token can give it"
             raise RunnerRefused(reason=f"The runner may not claim the label {name}={value}: {says}.")
     return RunnerAbout(

@@ -6,23 +6,26 @@ from contextlib import suppress
 from ostler.base.errors import OstlerError
 from ostler.server.runners.known import RunnerStatus
 from ostler.server.runners.registry import Runners
+from ostler.server.store.peers import Peers
 from ostler.wire.runners import RunnerInfo
 from ostler.wire.workspaces import ProviderVerdict
 
 _ANSWER_SECONDS = 2.0
 
 
-async def listed(runners: Runners) -> tuple[RunnerInfo, ...]:
-    """Every runner."""
-    return tuple(await asyncio.gather(*(_info(runners, status) for status in runners.list())))
+async def listed(runners: Runners, peers: Peers | None) -> tuple[RunnerInfo, ...]:
+    """Every runner, of every server."""
+    await runners.refresh()
+    return tuple(await asyncio.gather(*(_info(runners, peers, status) for status in runners.list())))
 
 
-async def listed_one(runners: Runners, id_or_name: str) -> RunnerInfo:
+async def listed_one(runners: Runners, peers: Peers | None, id_or_name: str) -> RunnerInfo:
     """One runner."""
-    return await _info(runners, runners.describe(id_or_name))
+    await runners.refresh()
+    return await _info(runners, peers, runners.describe(id_or_name))
 
 
-async def _info(runners: Runners, status: RunnerStatus) -> RunnerInfo:
+async def _info(runners: Runners, peers: Peers | None, status: RunnerStatus) -> RunnerInfo:
     about, verdicts = status.about, await _verdicts(runners, status)
     return RunnerInfo(
         id=about.id,
@@ -37,6 +40,7 @@ async def _info(runners: Runners, status: RunnerStatus) -> RunnerInfo:
         health="ok" if status.linked else "lost",
         last_beat=status.last_beat,
         draining=status.draining,
+        server=peers.address_of(status.server) if peers is not None and status.server is not None else None,
         snapshot_capabilities=tuple(verdict.provider for verdict in verdicts if verdict.works),
         notes={verdict.provider: verdict.why_not for verdict in verdicts if verdict.why_not is not None},
     )

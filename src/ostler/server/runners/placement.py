@@ -11,19 +11,28 @@ from ostler.server.runners.known import KnownRunner
 from ostler.server.runners.registry import Runners
 from ostler.wire.runners import Needs, RunnerAbout
 
+TENANT = "tenant"
+"""A label that decides whose sessions a runner gets to see; only a token can give it."""
+_DEFAULT_TENANT = "default"
 _HOST = "workspace.executionHostId"
 
 
 _NOBODY: Set[str] = frozenset()
 
 
-def choose(runners: Runners, agent: str, needs: Needs, without: Set[str] = _NOBODY) -> RunnerAbout | None:
+def choose(
+    runners: Runners, agent: str, needs: Needs, tenant: str | None = None, without: Set[str] = _NOBODY
+) -> RunnerAbout | None:
     """The best runner that can take a session of an agent now; None if it has to wait for one.
 
     Those `without` were tried already. Best is one that has the agent installed; if nothing is said, the one of this
     process; and the most free slots.
     """
-    fitting = [known for known in runners.known if known.about.id not in without and _can_take(known, agent, needs)]
+    fitting = [
+        known
+        for known in runners.known
+        if known.about.id not in without and _is_there(known, agent) and fits(known.about, needs, tenant)
+    ]
     free = {known: slots for known in fitting if (slots := _free(runners, known)) > 0}
     if len(free) < 2:  # the usual case: nobody has to be compared
         return next((known.about for known in free), None)
@@ -35,11 +44,33 @@ def choose(runners: Runners, agent: str, needs: Needs, without: Set[str] = _NOBO
     return max(free, key=rank).about
 
 
-def _can_take(known: KnownRunner, agent: str, needs: Needs) -> bool:
-    about = known.about
+def fits(about: RunnerAbout, needs: Needs, tenant: str | None) -> bool:
+    """Whether a session may be on a runner: one that is for a tenant has only sessions of that tenant."""
     is_wanted = needs.host in {None, about.id, about.name} and needs.labels.items() <= about.labels.items()
-    is_there = known.link is not None and not known.is_mute
-    return is_wanted and is_there and not known.draining and agent in known.agents
+    return is_wanted and about.labels.get(TENANT) in {None, tenant or _DEFAULT_TENANT}
+
+
+def _is_there(known: KnownRunner, agent: str | None = None) -> bool:
+    is_linked = known.link is not None and not known.is_mute and not known.draining
+    return is_linked and (agent is None or agent in known.agents)
+
+
+def has_room(runners: Runners) -> bool:
+    """Whether a runner of this server could take a session."""
+    return any(_is_there(known) and _free(runners, known) > 0 for known in runners.known)
+
+
+async def server_with_room(runners: Runners, agent: str, needs: Needs, tenant: str | None) -> str | None:
+    """Another server that has a runner for a session, as far as we know."""
+    await runners.refresh()
+    for known in runners.known:
+        link = known.elsewhere
+        if link is None or known.is_lost_elsewhere or known.draining or agent not in link.load.agents:
+            continue
+        used, slots = sum(link.load.at_work.values()), known.about.slots
+        if fits(known.about, needs, tenant) and (slots is None or used < slots):
+            return link.server
+    return None
 
 
 def _free(runners: Runners, known: KnownRunner) -> float:
@@ -47,11 +78,11 @@ def _free(runners: Runners, known: KnownRunner) -> float:
     return math.inf if slots is None else slots - runners.used(known.about.id)
 
 
-def checked_needs(runners: Runners, needs: Needs, pinned: str | None) -> Needs:
+async def checked_needs(runners: Runners, needs: Needs, pinned: str | None) -> Needs:
     """What a session needs, where its upload is `pinned` to a runner; raises for a runner that nobody knows."""
     if needs.host is not None:
         try:
-            host = runners.find_runner(needs.host).about
+            host = (await _found(runners, needs.host)).about
         except RunnerNotFound as error:
             reason = f"'{needs.host}' is none of the runners {error.fields['known']}"
             raise Unprocessable(
@@ -60,7 +91,18 @@ def checked_needs(runners: Runners, needs: Needs, pinned: str | None) -> Needs:
         if pinned not in {None, host.id}:
             reason = f"the upload is on another runner than '{needs.host}'"
             raise Unprocessable(reason=f"{_HOST}: {reason}. Leave one of them out.", errors={_HOST: [reason]})
+        if host.id == runners.home and runners.server is not None:  # every server has one of that name
+            needs = replace(needs, host=host.id)
     return needs if pinned is None else replace(needs, host=pinned)
+
+
+async def _found(runners: Runners, id_or_name: str) -> KnownRunner:
+    """A runner, also one that registered at another server a moment ago."""
+    try:
+        return runners.find_runner(id_or_name)
+    except RunnerNotFound:
+        await runners.refresh()
+        return runners.find_runner(id_or_name)
 
 
 def waiting_for(agent: str, needs: Needs) -> str:

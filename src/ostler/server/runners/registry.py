@@ -1,9 +1,9 @@
 """The runners that this server knows, and the way to each while it is linked."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Protocol
 
 from ostler.base.clock import Clock
@@ -36,8 +36,8 @@ class Listener(Protocol):
         """Nobody can reach a runner any more; its agents may work on."""
         ...
 
-    def used(self, runner_id: str) -> int:
-        """How many sessions are at work there."""
+    def at_work(self, runner_id: str) -> Counter[str]:
+        """How many sessions are at work there, by project."""
         ...
 
     def room(self) -> None:
@@ -45,14 +45,23 @@ class Listener(Protocol):
         ...
 
 
+async def _nothing() -> None:
+    """There is no other server."""
+
+
 class Runners(Ways):
     """Every runner of this process: the one that is part of it, and those that dialled in."""
 
     def __init__(self, clock: Clock, home: str = "") -> None:
         super().__init__(home)
+        self.server: str | None = None
+        """What other servers call this one, if there are any."""
         self._clock = clock
         self._linking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._listener: Listener | None = None
+        self._reserved: Counter[str] = Counter()
+        self.refresh: Callable[[], Awaitable[None]] = _nothing
+        """Learn what other servers know of runners; there may be none."""
 
     def listen(self, listener: Listener) -> None:
         """Tell somebody what becomes of runners; before the first one is linked."""
@@ -87,7 +96,7 @@ class Runners(Ways):
         go_on = None
         if self._listener is not None:
             go_on = await self._listener.recovery(known.about, link.runner, link.workspaces)
-        known.link = link
+        known.link, known.elsewhere = link, None
         known.last_beat = self._clock.now()
         if go_on is not None and self._listener is not None:
             await go_on()
@@ -164,10 +173,31 @@ class Runners(Ways):
         return self._status(self.find_runner(id_or_name))
 
     def _status(self, known: KnownRunner) -> RunnerStatus:
-        return RunnerStatus(
-            known.about, known.link is not None, known.last_beat, self.used(known.about.id), known.draining
-        )
+        link = known.elsewhere
+        if link is None:
+            is_here = known.link is not None
+            server = self.server if is_here else None
+            return RunnerStatus(
+                known.about, is_here, known.last_beat, self.used(known.about.id), known.draining, server
+            )
+        is_there = not known.is_lost_elsewhere
+        used = sum(link.load.at_work.values()) if is_there else 0
+        server = link.server if is_there else None
+        return RunnerStatus(known.about, is_there, link.heard_at, used, known.draining, server)
+
+    def at_work(self, runner_id: str) -> Counter[str]:
+        """How many sessions are at work there, by project."""
+        return self._listener.at_work(runner_id) if self._listener is not None else Counter()
 
     def used(self, runner_id: str) -> int:
-        """How many of its slots sessions have."""
-        return self._listener.used(runner_id) if self._listener is not None else 0
+        """How many of its slots sessions have, or are about to have."""
+        return self.at_work(runner_id).total() + self._reserved[runner_id]
+
+    @contextmanager
+    def reserved(self, runner_id: str) -> Iterator[None]:
+        """Keep a slot for a session that is not there yet: somebody else may ask for one meanwhile."""
+        self._reserved[runner_id] += 1
+        try:
+            yield
+        finally:
+            self._reserved[runner_id] -= 1

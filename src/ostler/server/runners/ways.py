@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 from ostler.base.errors import UnsupportedAgent
-from ostler.base.errors.runners import NotPlaced, RunnerNotFound, RunnerUnavailable
+from ostler.base.errors.runners import NotPlaced, RunnerNotFound, RunnerRemoved, RunnerUnavailable
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
 from ostler.server.runners.known import KnownRunner, Link
@@ -31,6 +31,10 @@ class Ways:
     def known(self) -> tuple[KnownRunner, ...]:
         """Every runner, for whoever chooses one."""
         return tuple(self._known.values())
+
+    def get(self, runner_id: str) -> KnownRunner | None:
+        """A runner by its id."""
+        return self._known.get(runner_id)
 
     def find_runner(self, id_or_name: str) -> KnownRunner:
         """A runner by its id or its name."""
@@ -61,8 +65,10 @@ class Ways:
         if runner_id is None:
             raise NotPlaced
         known = self._known.get(runner_id)
-        if known is None or known.link is None:
-            raise RunnerUnavailable(runner=known.about.name if known is not None else runner_id)
+        if known is None or known.is_removed:  # every runner that may dial in is known
+            raise RunnerRemoved(runner=known.about.name if known is not None else runner_id)
+        if known.link is None:
+            raise RunnerUnavailable(runner=known.about.name)
         return known.link
 
     # All of them

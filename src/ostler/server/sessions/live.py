@@ -61,7 +61,7 @@ class LiveSession(SessionCore):
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it has a slot of its runner: a process, a turn or one that is about to begin, or work at its files."""
+        """Whether it has a slot of its runner: a process, a turn or one about to begin, or work at its files."""
         state = self.state
         is_begun = state.status in {"queued", "provisioning"} and self.record.runner is not None
         is_busy = state.status == "running" and (bool(state.queue) or self.chores.are_blocking)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from ostler.base.errors.runners import NoRunner, RunnerUnavailable
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
-from ostler.server.runners.placement import checked_needs, choose, waiting_for
+from ostler.server.runners.placement import checked_needs, choose, server_with_room, waiting_for
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
@@ -112,24 +112,33 @@ class Sessions(ByRunner):
         new = msgspec.structs.replace(new, agent=self._runners.find(new.agent).id)
         if known is not None:
             return await self._same_agent(known, new), False
-        return await self._insert(await self._placed(new), wanted, claim)
+        with ExitStack() as slot:
+            slot.callback(self._runners.room)  # for a place that was kept and not needed
+            return await self._insert(await self._placed(new, slot), wanted, claim)
 
-    async def _placed(self, new: NewSession) -> NewSession:
-        """A new session with the runner that it is on, if there is one for it now and it can be started there."""
+    async def _placed(self, new: NewSession, slot: ExitStack) -> NewSession:
+        """A new session with the runner that it is on, if there is one for it now and it can be started there.
+
+        Its place there is kept as long as `slot` is.
+        """
         spec, pinned = new.spec, None
         if spec.workspace is not None:
             order, pinned = await self._work.redeemed(spec.workspace)
             spec = msgspec.structs.replace(spec, workspace=order)
-        needs = checked_needs(self._runners, spec.needs or Needs(), pinned)
+        needs = await checked_needs(self._runners, spec.needs or Needs(), pinned)
         spec = msgspec.structs.replace(spec, needs=needs if needs != Needs() else None)
+        tenant = spec.task.tenant_id if spec.task is not None else None
         tried: set[str] = set()
-        while (place := choose(self._runners, new.agent, needs, tried)) is not None:
+        while (place := choose(self._runners, new.agent, needs, tenant, tried)) is not None:
+            slot.enter_context(self._runners.reserved(place.id))
             placed = msgspec.structs.replace(spec, runner_name=place.name)
             with suppress(RunnerUnavailable):
                 placed = await self.startable(place.id, new.id, new.agent, placed)
                 return msgspec.structs.replace(new, spec=placed, runner=place.id)
             tried.add(place.id)
         if spec.workspace is None:
+            if (server := await server_with_room(self._runners, new.agent, needs, tenant)) is not None:
+                raise OwnedElsewhere(session=new.id, owner=server)
             raise NoRunner(reason=waiting_for(new.agent, needs))
         return msgspec.structs.replace(new, spec=spec)
 

@@ -1,7 +1,11 @@
 """What servers of one store know of each other, and tell each other; a store of one server has nothing of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
+
+import msgspec
+
+from ostler.wire.runners import Needs, RunnerAbout
 
 
 class Bell(NamedTuple):
@@ -15,6 +19,8 @@ class Bell(NamedTuple):
     project: str
 
 
+WAITING = Bell("", 0, 0, 0, "")
+"""That a session waits for a runner, and whoever has one may take it."""
 Heard = Callable[[Bell | None], object]
 """Called with each bell, and with None when some may have been missed."""
 
@@ -31,12 +37,92 @@ class Member(NamedTuple):
     """Seconds without a sign of life after which it takes others for lost."""
 
 
+class RunnerLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runner has to do, as the server tells that it is linked to."""
+
+    at_work: dict[str, int]
+    """How many sessions are at work there, by project."""
+    draining: bool
+    agents: tuple[str, ...]
+
+
+class RunnerLink(NamedTuple):
+    """Which server a runner is linked to, or was."""
+
+    runner: str
+    server: str
+    number: int
+    """Grows with each link of the runner, at whichever server."""
+    is_linked: bool
+    heard_at: str
+    """By the clock of that server; for people to read, and compared with nothing."""
+    about: RunnerAbout
+    load: RunnerLoad
+
+
+class HeldLink(NamedTuple):
+    """A link that this server holds."""
+
+    runner: str
+    number: int
+    heard_at: str
+    load: RunnerLoad
+
+
+class Offer(NamedTuple):
+    """A session that waits for a runner at another server."""
+
+    id: str
+    project: str
+    agent: str
+    needs: Needs
+    tenant: str | None
+    epoch: int
+
+
+class Links(Protocol):
+    """Who holds the link to which runner, and the sessions that any server may take for one."""
+
+    def hold(self, held: Callable[[], Sequence[HeldLink]], fenced: Callable[[str, int], object]) -> None:
+        """What this server beats for from now on; `fenced` hears of links that another server has a newer one for."""
+        ...
+
+    async def take(self, about: RunnerAbout, load: RunnerLoad, at: str) -> int:
+        """Have the link of a runner, whoever had it; its number."""
+        ...
+
+    def release(self, runner: str, number: int) -> None:
+        """Have it no longer, unless there is a newer one."""
+        ...
+
+    async def all(self) -> list[RunnerLink]:
+        """The newest link of each runner."""
+        ...
+
+    def is_lost(self, link: RunnerLink) -> bool:
+        """Whether a link is over, or shows no sign of life."""
+        ...
+
+    async def offers(self, terminal: Iterable[str]) -> list[Offer]:
+        """The sessions of other servers that wait for a runner, the oldest first; `terminal` ones are over."""
+        ...
+
+    async def take_offer(self, session_id: str, epoch: int) -> int | None:
+        """Have a session that still waits and is had in this epoch; the new epoch, or None if somebody was first."""
+        ...
+
+
 class Peers(Protocol):
     """The servers of one store."""
 
     @property
     def id(self) -> str:
         """What this one is called."""
+        ...
+
+    @property
+    def links(self) -> Links:
+        """The runners of all of them."""
         ...
 
     @property

@@ -6,6 +6,7 @@ from typing import Any
 
 from litestar import Request, delete, get, post
 
+from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import new_id
 from ostler.link.keys import hashed
 from ostler.server.api.edge.runner_link import bearer
@@ -21,7 +22,7 @@ _TOKEN_BYTES = 32
 @get("/runners", operation_id="runners.list", tags=_TAGS, role="viewer")
 async def list_runners(services: Services) -> RunnerList:
     """The machines that run agents: how they are, what they can, and how much they have to do."""
-    return RunnerList(items=await listed(services.runners))
+    return RunnerList(items=await listed(services.runners, services.peers))
 
 
 @post("/runners/tokens", operation_id="runners.token", tags=_TAGS, role="operator")
@@ -71,15 +72,24 @@ async def resume_runner(services: Services, runner_id: str) -> RunnerInfo:
 
 
 async def _drained(services: Services, runner_id: str, on: bool) -> RunnerInfo:
-    found = services.runners.describe(runner_id).about.id
+    found = await _ours(services, runner_id)
     await services.links.drain(found, on)
-    return await listed_one(services.runners, found)
+    return await listed_one(services.runners, services.peers, found)
+
+
+async def _ours(services: Services, id_or_name: str) -> str:
+    """The id of a runner, to be changed by this server; if it is linked to another one the request is passed on."""
+    await services.runners.refresh()
+    status = services.runners.describe(id_or_name)
+    if status.server not in {None, services.runners.server}:
+        raise OwnedElsewhere(session=status.about.name, owner=status.server)
+    return status.about.id
 
 
 @delete("/runners/{runner_id:str}", operation_id="runners.remove", tags=_TAGS, status_code=204, role="operator")
 async def remove_runner(services: Services, runner_id: str) -> None:
     """Revoke a runner's key: its link ends, and it cannot come back with this key."""
-    await services.links.revoke(services.runners.describe(runner_id).about.id)
+    await services.links.revoke(await _ours(services, runner_id))
 
 
 HANDLERS = (list_runners, create_token, register_runner, drain_runner, resume_runner, remove_runner)

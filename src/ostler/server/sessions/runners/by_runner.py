@@ -6,10 +6,19 @@ from collections.abc import Callable, Iterable
 
 from ostler.server.sessions.directory import Directory
 from ostler.server.sessions.live import Leases, LiveSession
+from ostler.server.sessions.runners.waiting import WaitingSession
+from ostler.server.store.peers import Bell
+
+
+def _nobody() -> None:
+    """Nobody takes sessions of other servers."""
 
 
 class ByRunner(Directory):
     """Finds what is on a runner."""
+
+    offered: Callable[[], object] = staticmethod(_nobody)
+    """Called when a session may wait for a runner at another server."""
 
     async def load_for(
         self, leases: Leases, runner: str, terminal: Iterable[str], wanted: Callable[[str, bytes], bool]
@@ -31,6 +40,22 @@ class ByRunner(Directory):
                         self._lose(live.id)  # another server had it meanwhile
                 others = [each for each in await self.store.session_ids(runner) if each not in self._live]
                 await self.store.owners.claim(self._owner, others)
+
+    def _heard(self, bell: Bell | None) -> None:
+        if bell is None or not bell.session:
+            self.offered()
+        if bell is None or bell.session:
+            super()._heard(bell)
+
+    async def take_waiting(self, waiting: WaitingSession) -> bool:
+        """Have a session that waits at another server; False if somebody was first."""
+        if self._peers is None or waiting.epoch is None:
+            return False
+        async with self._steady():
+            if await self._peers.links.take_offer(waiting.id, waiting.epoch) is None:
+                return False
+            self._lose(waiting.id)  # what we had of it before another server did
+            return True
 
     def live_on(self, runner: str) -> list[LiveSession]:
         """The sessions of a runner that are in use."""

@@ -1,6 +1,7 @@
 """What becomes of sessions when runners come and go: they are gone on with, wait for one, or are placed on one."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -12,31 +13,44 @@ from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.logs import Log
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
-from ostler.server.runners.placement import choose
+from ostler.server.runners.placement import choose, has_room
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
+from ostler.server.sessions.log.state import TERMINAL
 from ostler.server.sessions.runners.recovery import Recovery
 from ostler.server.sessions.runners.waiting import WaitingSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.store.errors import StaleOwner
+from ostler.server.store.peers import WAITING, Peers
 from ostler.wire.runners import RunnerAbout
 
 log = Log(__name__)
 _RETRY_SECONDS = 1.0
+_LOOK_SECONDS = 5.0
+_REMOVED = "The runner '{}' was removed. Its agents are stopped there after a while, and nothing more is heard of them."
 _LOST = "The link to the runner '{}' was lost. Its agents work on there; what they do is shown when it is back."
 
 
 class Fleet:
     """Implements runners.registry.Listener for the sessions of this server."""
 
-    def __init__(self, sessions: Sessions, runners: Runners) -> None:
+    def __init__(self, sessions: Sessions, runners: Runners, peers: Peers | None = None) -> None:
         self._sessions = sessions
+        self._peers = peers
         self._runners = runners
         self._boots: dict[str, str] = {}
         """Which start of its machine a runner was linked from last."""
         self._placing: asyncio.Task[None] | None = None
         self._again = False
-        sessions.waiting.changed = self.room
+        self._is_new = False
+        """Whether a session waits that other servers were not told of."""
+        self._must_look = peers is not None
+        """Whether sessions may wait at other servers that we do not know of."""
+        sessions.waiting.changed = self._one_more
+        if peers is not None:
+            sessions.offered = self.look
+            sessions.background.spawn(self._look_now_and_then())
 
     async def recovery(
         self, about: RunnerAbout, runner: Runner, workspaces: Workspaces
@@ -59,28 +73,47 @@ class Fleet:
 
     async def link_lost(self, about: RunnerAbout) -> None:
         """Nobody can reach a runner: what is under way there stays so until it is back."""
-        await asyncio.gather(*map(self._lose_runner, self._sessions.live_on(about.id)))
+        known = self._runners.get(about.id)
+        line = (_REMOVED if known is not None and known.is_removed else _LOST).format(about.name)
+        await asyncio.gather(*(self._lose_runner(live, line) for live in self._sessions.live_on(about.id)))
 
-    async def _lose_runner(self, live: LiveSession) -> None:
+    async def _lose_runner(self, live: LiveSession, line: str) -> None:
         live.hold()
         try:
             was_lost = live.agent.was_lost
             await live.agent.lose_runner()
             if live.agent.was_lost and not was_lost:
-                live.background.spawn(_tell_of_loss(live))
+                live.background.spawn(_tell_of_loss(live, line))
         finally:
             live.release()
 
-    def used(self, runner_id: str) -> int:
-        """How many sessions are at work on a runner."""
-        return sum(live.is_at_work for live in self._sessions.live_on(runner_id))
+    def at_work(self, runner_id: str) -> Counter[str]:
+        """How many sessions are at work on a runner, by project."""
+        return Counter(live.record.project for live in self._sessions.live_on(runner_id) if live.is_at_work)
 
     # Placing those that wait
 
     def room(self) -> None:
         """There may be room for a session that waits."""
-        if not len(self._sessions.waiting):
-            return
+        if len(self._sessions.waiting) or self._must_look:
+            self._place_soon()
+
+    def _one_more(self) -> None:
+        self._is_new = True
+        self.room()
+
+    def look(self) -> None:
+        """A session may wait for a runner at another server."""
+        self._must_look = True
+        self._place_soon()
+
+    async def _look_now_and_then(self) -> None:
+        """A bell may be lost."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            self.look()
+
+    def _place_soon(self) -> None:
         self._again = True
         if self._placing is None or self._placing.done():
             self._placing = self._sessions.background.spawn(self._place_all())
@@ -96,19 +129,44 @@ class Fleet:
                 self._again = True
 
     async def _place_some(self) -> None:
-        at_work = self._sessions.at_work_by_project()
+        if self._must_look and has_room(self._runners):
+            await self._find_offers()
+        at_work = self._at_work()
         for waiting in self._sessions.waiting.in_turn(at_work):
-            if (about := choose(self._runners, waiting.agent, waiting.needs)) is not None:
-                at_work[waiting.project] += await self._place(waiting, about)
+            if (about := choose(self._runners, waiting.agent, waiting.needs, waiting.tenant)) is not None:
+                with self._runners.reserved(about.id):
+                    at_work[waiting.project] += await self._place(waiting, about)
+        if self._peers is not None and self._is_new and self._sessions.waiting.has_own:
+            self._peers.ring(WAITING)
+        self._is_new = False
+
+    async def _find_offers(self) -> None:
+        if self._peers is not None:
+            self._must_look = False
+            await self._runners.refresh()
+            self._sessions.waiting.offer(await self._peers.links.offers(TERMINAL))
+
+    def _at_work(self) -> Counter[str]:
+        """How many sessions are at work by project, at any server."""
+        counted = self._sessions.at_work_by_project()
+        for known in self._runners.known:
+            if known.elsewhere is not None and not known.is_lost_elsewhere:
+                counted.update(known.elsewhere.load.at_work)
+        return counted
 
     async def _place(self, waiting: WaitingSession, about: RunnerAbout) -> bool:
         """Whether it has the runner now; one that cannot be started there is over."""
+        if waiting.epoch is not None and not await self._sessions.take_waiting(waiting):
+            self._sessions.waiting.remove(waiting.id)
+            return False
         with Leases():
             try:
                 live = await self._sessions.live(waiting.project, waiting.id)
             except (SessionNotFound, OwnedElsewhere):
                 self._sessions.waiting.remove(waiting.id)
                 return False
+            if waiting.epoch is not None:
+                self._sessions.waiting.add(live.record)
             if live.state.status != "queued" or live.is_ending or live.record.runner is not None:
                 self._sessions.waiting.remove(waiting.id)
                 return False
@@ -124,13 +182,17 @@ class Fleet:
             self._sessions.waiting.remove(live.id)
             await live.note(drafts.failed(error))
             return False
-        await self._sessions.place(live, about, spec)
+        try:
+            await self._sessions.place(live, about, spec)
+        except StaleOwner:  # another server took it meanwhile
+            self._sessions.waiting.remove(live.id)
+            return False
         self._sessions.waiting.remove(live.id)
         return True
 
 
-async def _tell_of_loss(live: LiveSession) -> None:
+async def _tell_of_loss(live: LiveSession, line: str) -> None:
     """Say so in the log, now or not at all: when the store is back, the session may be over."""
     if not live.state.ended:
         with suppress(StoreUnavailable, SessionNotFound):
-            await live.log.append([drafts.line(_LOST.format(live.record.runner_name))])
+            await live.log.append([drafts.line(line)])

@@ -1,9 +1,10 @@
 """The sessions that wait for a runner: oldest first, and fair between projects."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from ostler.server.store.peers import Offer
 from ostler.server.store.records import SessionRecord
 from ostler.wire.runners import Needs
 
@@ -15,27 +16,47 @@ class WaitingSession(NamedTuple):
     project: str
     agent: str
     needs: Needs
+    tenant: str | None = None
+    epoch: int | None = None
+    """In which another server has it; None for one that is ours."""
 
 
 class Waiting:
-    """Every session of this process that is on no runner yet."""
+    """Every session of this server that is on no runner yet, and those of others that it may take."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, WaitingSession] = {}
+        self._offered: dict[str, WaitingSession] = {}
         self.changed: Callable[[], object] = lambda: None
         """Called when one comes."""
 
     def __len__(self) -> int:
-        return len(self._sessions)
+        return len(self._sessions) + len(self._offered)
+
+    @property
+    def has_own(self) -> bool:
+        """Whether one of ours waits."""
+        return bool(self._sessions)
+
+    def offer(self, offers: Iterable[Offer]) -> None:
+        """Those that wait at other servers, and no others."""
+        self._offered = {
+            each.id: WaitingSession(each.id, each.project, each.agent, each.needs, each.tenant, each.epoch)
+            for each in offers
+            if each.id not in self._sessions
+        }
 
     def add(self, record: SessionRecord) -> None:
         """One more, which came after those that are there."""
-        self._sessions[record.id] = WaitingSession(record.id, record.project, record.agent, record.needs)
+        tenant = record.task.tenant_id if record.task is not None else None
+        self._offered.pop(record.id, None)
+        self._sessions[record.id] = WaitingSession(record.id, record.project, record.agent, record.needs, tenant)
         self.changed()
 
     def remove(self, session_id: str) -> None:
         """It has a runner, or is over."""
         self._sessions.pop(session_id, None)
+        self._offered.pop(session_id, None)
 
     def in_turn(self, at_work: Counter[str]) -> Iterator[WaitingSession]:
         """Each of them: the oldest of the project that has the fewest at work, and then of the next.
@@ -43,7 +64,10 @@ class Waiting:
         `at_work` counts sessions by project; whoever places one counts it there.
         """
         left: dict[str, list[WaitingSession]] = {}
-        for session in self._sessions.values():
+        everybody = [*self._sessions.values(), *self._offered.values()]
+        if self._offered:
+            everybody.sort(key=lambda session: session.id)
+        for session in everybody:
             left.setdefault(session.project, []).append(session)
         for sessions in left.values():
             sessions.reverse()

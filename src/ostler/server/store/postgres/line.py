@@ -16,6 +16,7 @@ from ostler.base.retry import delays
 from ostler.server.store.peers import Bell, Heard, Member
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.connecting import FAILURES, connect_serving
+from ostler.server.store.postgres.links import PostgresLinks
 
 log = Log(__name__)
 _CHANNEL = "ostler"
@@ -49,9 +50,10 @@ class _Seen(NamedTuple):
 class Line:
     """Implements Peers. While its connection is away nobody is lost, and readers look for themselves now and then."""
 
-    def __init__(self, address: Address, member: Member) -> None:
+    def __init__(self, address: Address, member: Member, links: PostgresLinks) -> None:
         self._address = address
         self._member = member
+        self.links = links
         self._heard: Heard = _nobody
         self._seen: dict[str, _Seen] = {}
         self._is_counting = False
@@ -151,6 +153,7 @@ class Line:
         while not self._closing.is_set():
             if time.monotonic() >= due:
                 await connection.execute(_BEAT, self.id)
+                await self.links.beat(connection)
                 await self._count(connection)
                 due = time.monotonic() + pause
             with suppress(TimeoutError):
@@ -158,6 +161,7 @@ class Line:
             await self._send(connection)
 
     async def _count(self, connection: asyncpg.Connection) -> None:
+        await self.links.count(connection, anew=not self._is_counting)
         rows, now = await connection.fetch(_SERVERS), time.monotonic()
         before = self._seen if self._is_counting else {}
         self._seen = {row[0]: _looked_at(row, before.get(row[0]), now) for row in rows}

@@ -109,7 +109,7 @@ class PostgresStore(_Writing, SqlReads):
         self.jobs: Jobs = PostgresJobs(reader, writer)
         self._connections = reader
         self._writer = writer
-        self.owners: Owners = PostgresOwners(writer, address)
+        self.owners: Owners = PostgresOwners(reader, writer, address)
         self.runner_keys: RunnerKeys = PostgresRunnerKeys(reader, writer)
         self.managed_runners: ManagedRunners = PostgresManagedRunners(reader, writer)
         self.was_cut = lock.was_cut

@@ -347,6 +347,21 @@ CREATE TABLE managed_runners (
 );
 """
 
+# Which server holds the link to which runner; the number only grows, and who has a lower one has it no longer.
+_LINKS = """
+CREATE TABLE runner_links (
+    runner TEXT PRIMARY KEY,
+    server TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    is_linked BOOLEAN NOT NULL,
+    beat BIGINT NOT NULL,
+    heard_at TEXT NOT NULL,
+    about BYTEA NOT NULL,
+    load BYTEA NOT NULL
+);
+CREATE INDEX sessions_waiting ON sessions (id) WHERE runner IS NULL;
+"""
+
 
 class Migration(NamedTuple):
     """One step of the schema, as each database is told it; an empty one has nothing to do there."""
@@ -367,7 +382,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(_JOBS, _JOBS_POSTGRES),
     Migration("", _SERVERS),
     Migration(_RUNNERS, _RUNNERS),
-    Migration(_MANAGED_RUNNERS, _MANAGED_RUNNERS),
+    Migration(_MANAGED_RUNNERS, _MANAGED_RUNNERS + _LINKS),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5
