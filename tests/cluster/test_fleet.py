@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,6 +26,7 @@ from tests.server.talk import Talk, said
 from tests.serving import wait_until
 
 HELLO = Hello(link=LINK_VERSION, version="1", boot="b", labels={}, slots=1, os="linux", arch="arm", hostname="h")
+NO_AGENTS = ("--local-slots", "0", "--runner-beat-seconds", "0.5")
 SECONDS = 120.0
 
 
@@ -33,7 +35,7 @@ def servers(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
     found = Servers(tmp_path_factory.mktemp("servers"), cluster)
     try:
         for name in ("a", "b"):
-            found.start(name, "--local-slots", "0", "--runner-beat-seconds", "0.5")
+            found.start(name, *NO_AGENTS)
         yield found
     finally:
         found.close()
@@ -184,3 +186,30 @@ async def is_welcome(server: str, hello: Hello) -> bool:
             await greet(socket, hello)
             return True
     return False
+
+
+def test_a_runner_is_lost_when_its_beat_stands_still_and_not_when_the_database_does(
+    servers: Servers, cluster: Cluster, tmp_path: Path
+) -> None:
+    seen_from = servers.url("a")
+    with started_runner(
+        tmp_path / "beats", "--server", servers.url("b"), "--name", "beats", token=token_of(seen_from)
+    ) as host:
+        host.wait_linked()
+        until(lambda: runners_of(seen_from).get("beats", {}).get("health") == "ok", "it is known")
+        cluster.stop()
+        threading.Timer(3.0, cluster.start).start()  # longer than a beat may stand still
+        assert runners_of(seen_from)["beats"]["health"] == "ok"  # answered when the database is back
+        servers.kill("b")
+        until(lambda: runners_of(seen_from)["beats"]["health"] == "lost", "its beat stands still")
+        assert runners_of(seen_from)["beats"]["server"] is None
+        servers.start("b", *NO_AGENTS)
+
+
+def test_a_session_that_waits_outlives_its_server(servers: Servers, a: httpx.Client, tmp_path: Path) -> None:
+    waits = ordered(a, runtime={"labels": {"late": "yes"}})
+    servers.kill("a")
+    token, joining = token_of(servers.url("b")), ("--server", servers.url("b"), "--name", "late", "--label", "late=yes")
+    with started_runner(tmp_path / "late", *joining, token=token), servers.api("b") as b:
+        until(lambda: done_on(b, waits) == "late", "another server has taken it")
+    servers.start("a", *NO_AGENTS)
