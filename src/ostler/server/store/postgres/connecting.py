@@ -37,6 +37,13 @@ class InUse(Exception):
         return "somebody has the database alone"
 
 
+class Upgraded(InUse):
+    """A newer version has changed the tables."""
+
+    def __str__(self) -> str:
+        return "a newer version of Ostler has changed the tables of the database; upgrade this server"
+
+
 _LOST = (
     InUse,
     OSError,
@@ -66,8 +73,12 @@ async def connect(address: Address) -> asyncpg.Connection:
 
 
 async def connect_serving(address: Address) -> asyncpg.Connection:
-    """A new connection of a server; InUse while somebody has the database alone."""
-    return await _locked(address, "SELECT pg_try_advisory_lock_shared($1)")
+    """A new connection of a server; InUse while somebody has the database alone, or a newer version has it."""
+    connection = await _locked(address, "SELECT pg_try_advisory_lock_shared($1)")
+    if await _version(connection) > SCHEMA_VERSION:
+        connection.terminate()
+        raise Upgraded
+    return connection
 
 
 async def connect_alone(address: Address) -> asyncpg.Connection:
@@ -106,7 +117,10 @@ def _options(address: Address) -> dict[str, object]:
 async def prepare(address: Address, *, alone: bool = False) -> None:
     """See that a database can be used, and bring it to the newest schema; `alone`: and that no server uses it."""
     try:
-        connection = await _free_connection(address, connect_alone if alone else connect_serving)
+        connection = await _free_connection(address, connect_alone if alone else _connect_preparing)
+    except _Older as error:
+        reason = f"has {error}. Stop those servers, start this one, and then the others in the new version."
+        raise SettingsError(name="database", value=address.shown, reason=reason) from None
     except InUse:
         raise DatabaseInUse(path=address.shown, holder="") from None
     except (*FAILURES, ValueError) as error:
@@ -119,6 +133,32 @@ async def prepare(address: Address, *, alone: bool = False) -> None:
         raise SettingsError(name="database", value=address.shown, reason=reason) from error
     finally:
         await connection.close()
+
+
+class _Older(InUse):
+    """The tables have to be changed, and servers that know the old ones use them."""
+
+    def __str__(self) -> str:
+        return "tables of an older version, which servers of that version use"
+
+
+async def _connect_preparing(address: Address) -> asyncpg.Connection:
+    """A connection that may change the tables: alone if a server could be at work with those there are."""
+    connection = await _locked(address, "SELECT pg_try_advisory_lock_shared($1)")
+    if not 0 < await _version(connection) < SCHEMA_VERSION:
+        return connection
+    connection.terminate()
+    try:
+        return await connect_alone(address)
+    except InUse:
+        raise _Older from None
+
+
+async def _version(connection: asyncpg.Connection) -> int:
+    """The version of the tables; 0 if there are none."""
+    if await connection.fetchval("SELECT to_regclass('schema_version')") is None:
+        return 0
+    return await connection.fetchval("SELECT version FROM schema_version") or 0
 
 
 async def _free_connection(
