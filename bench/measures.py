@@ -96,11 +96,12 @@ class Shower:
     lost: int
 
 
-def _shower(server: Server, clients: int, order: str, count: int) -> Shower:
+def shower(server: Server, clients: int, order: str, count: int, reader: Server | None = None) -> Shower:
+    """One turn with so many pieces, which clients follow; they may do so at another server."""
     with ExitStack() as stack:
         http = stack.enter_context(server.http(timeout=120.0))
         session = server.create(http)
-        streams = [stack.enter_context(server.stream(session)) for _ in range(clients)]
+        streams = [stack.enter_context((reader or server).stream(session)) for _ in range(clients)]
         begin = time.perf_counter()
         server.send_prompt(http, session, order)
         drain(streams)
@@ -122,7 +123,7 @@ def _highest_lossless(server: Server, clients: int, ceiling: float) -> float:
 
     def is_lossless(rate: float) -> bool:
         count = int(max(2500, rate * 0.5))
-        return _shower(server, clients, f"emit {count} at {rate:.0f}", count).lost == 0
+        return shower(server, clients, f"emit {count} at {rate:.0f}", count).lost == 0
 
     low = ceiling / 2
     while not is_lossless(low):
@@ -138,8 +139,8 @@ def _highest_lossless(server: Server, clients: int, ceiling: float) -> float:
 
 def _rates(server: Server, clients: int, count: int, bursts: int, name: str) -> Figures:
     server.start()
-    _shower(server, clients, "emit 100", 100)
-    showers = [_shower(server, clients, f"emit {count}", count) for _ in range(bursts)]
+    shower(server, clients, "emit 100", 100)
+    showers = [shower(server, clients, f"emit {count}", count) for _ in range(bursts)]
     rate = median(shower.delivered / shower.seconds for shower in showers)
     lost = max(shower.lost for shower in showers)
     figures = {f"{name}.burst": rate, f"{name}.lost": float(lost)}

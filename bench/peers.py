@@ -182,6 +182,13 @@ class Server(ABC):
         processes.end(everything)
         self._process = None
 
+    def kill_alone(self) -> None:
+        """End it with kill -9, and nothing else."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
     def live_agents(self) -> int:
         """How many agents are alive."""
         assert self._process is not None

@@ -36,7 +36,7 @@ def printed(names: Sequence[str], scale: Scale, *, peer: bool) -> str:
 
 
 def _result(names: Sequence[str], peer: Path | None, agent: Path, scale: Scale) -> tuple[str, int]:
-    contestants: list[Contestant] = [(Ostler, _ostler())]
+    contestants: list[Contestant] = [(Ostler, ostler_program())]
     if peer is not None:
         contestants.append((SandboxAgent, peer))
     samples, failures = _measured(names, contestants, agent, scale)
@@ -44,7 +44,8 @@ def _result(names: Sequence[str], peer: Path | None, agent: Path, scale: Scale) 
     return table.markdown(samples[Ostler], samples.get(SandboxAgent, {}), titles), failures
 
 
-def _ostler() -> Path:
+def ostler_program() -> Path:
+    """The program under test: that of this environment."""
     beside = Path(sys.executable).parent / "ostler"
     found = str(beside) if beside.exists() else shutil.which("ostler")
     if found is None:

@@ -2,11 +2,12 @@
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-Unit = Literal["ms", "bytes", "per_second", "count", "share", "times"]
-AimKind = Literal["at_most", "ratio_at_most", "ratio_at_least"]
+Unit = Literal["ms", "us", "bytes", "per_second", "count", "share", "times"]
+AimKind = Literal["at_most", "at_least", "ratio_at_most", "ratio_at_least"]
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ def shown(value: float | None, unit: Unit) -> str:
     match unit:
         case "ms":
             return f"{value:,.2f} ms" if value < 10 else f"{value:,.0f} ms"
+        case "us":
+            return f"{value:,.0f} us"
         case "bytes":
             if value < 2**10:
                 return f"{value:,.0f} bytes"
@@ -113,6 +116,8 @@ def _aim_text(aim: Aim, unit: Unit) -> str:
         case "at_most":
             amount = f"{aim.value:,.4g} {unit}" if unit in {"ms", "count"} else shown(aim.value, unit)
             return "0" if aim.value == 0 else f"<= {amount}"
+        case "at_least":
+            return f">= {shown(aim.value, unit)}"
         case "ratio_at_most":
             return f"<= {aim.value:g}x"
         case "ratio_at_least":
@@ -125,6 +130,8 @@ def _reached(aim: Aim, ours: float, ratio: float | None) -> bool | None:
     match aim.kind:
         case "at_most":
             return ours <= aim.value
+        case "at_least":
+            return ours >= aim.value
         case "ratio_at_most":
             return None if ratio is None else ratio <= aim.value
         case "ratio_at_least":
@@ -151,9 +158,14 @@ def _median(samples: Samples, key: str) -> float | None:
 
 
 def markdown(ours: Samples, peer: Samples, names: tuple[str, str]) -> str:
-    """The whole table; rows nobody measured are left out."""
+    """The whole table of both servers."""
+    return table_of(ROWS, ours, peer, names)
+
+
+def table_of(rows: Sequence[Row], ours: Samples, peer: Samples, names: tuple[str, str]) -> str:
+    """These rows beside what they are compared with; those nobody measured are left out."""
     lines = [f"| | {names[0]} | {names[1]} | ratio | aim | reached |", "|---|---:|---:|---:|---|---|"]
-    for row in ROWS:
+    for row in rows:
         mine, theirs = _median(ours, row.key), _median(peer, row.key)
         if mine is None and theirs is None:
             continue
