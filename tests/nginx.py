@@ -31,11 +31,19 @@ http {{
 {servers}
         keepalive 32;
     }}
+    upstream makers {{
+{makers}
+        keepalive 32;
+    }}
+    map "$request_method $uri" $chosen {{
+        default servers;
+        "~^POST .*/(sessions|tasks|workflow-executions)$" makers;
+    }}
     map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
     server {{
         listen 127.0.0.1:{port};
         location / {{
-            proxy_pass http://servers;
+            proxy_pass http://$chosen;
             proxy_http_version 1.1;
             proxy_set_header Host $http_host;
             proxy_set_header Upgrade $http_upgrade;
@@ -52,16 +60,19 @@ http {{
 
 
 @contextmanager
-def running_nginx(folder: Path, servers: Sequence[str]) -> Iterator[str]:
-    """The address of one in front of these (`host:port` each), as long as the block runs."""
+def running_nginx(folder: Path, servers: Sequence[str], makers: Sequence[str] | None = None) -> Iterator[str]:
+    """The address of one in front of these (`host:port` each), as long as the block runs.
+
+    `makers` get what makes sessions, and the others all the rest.
+    """
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
     if program is None:
         pytest.fail("nginx is not installed: install the package nginx")
     folder.mkdir(parents=True, exist_ok=True)
     port = _free_port()
-    lines = "\n".join(f"        server {server} max_fails=1 fail_timeout=1s;" for server in servers)
     settings = folder / "nginx.conf"
-    settings.write_text(_SETTINGS.format(folder=folder, port=port, servers=lines))
+    groups = {"servers": _lines(servers), "makers": _lines(makers or servers)}
+    settings.write_text(_SETTINGS.format(folder=folder, port=port, **groups))
     command = [program, "-c", str(settings), "-e", str(folder / "error.log")]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -74,6 +85,10 @@ def running_nginx(folder: Path, servers: Sequence[str]) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
+
+
+def _lines(servers: Sequence[str]) -> str:
+    return "\n".join(f"        server {server} max_fails=1 fail_timeout=1s;" for server in servers)
 
 
 def _answers(port: int) -> bool:

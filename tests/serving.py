@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from tests.patience import note_start, stretched
 
 OSTLER = (sys.executable, "-m", "ostler")
 _LISTENING = re.compile(r"is listening on (http://\S+)")
-TWO_SERVERS = os.environ.get("OSTLER_TEST_SERVERS") == "2"
-"""Whether every server of the tests is two on one PostgreSQL."""
+SERVERS = os.environ.get("OSTLER_TEST_SERVERS", "1")
+"""What every server of the tests is: `1`; `2` on one PostgreSQL; or a `cluster`, two with a remote runner and nginx."""
 _START_SECONDS = 60.0
 _STOP_SECONDS = 60.0
 
@@ -61,19 +61,27 @@ def running_server(
 ) -> Iterator[RunningServer]:
     """`ostler serve` on a free port, run by `prefix`; `args` come last, so `--port N` may choose one.
 
-    With OSTLER_TEST_SERVERS=2 there is a second one, which gets all requests but those that make sessions.
+    With OSTLER_TEST_SERVERS=2 there is a second one, which gets all requests but those that make sessions; with
+    `cluster` their agents run on a remote runner, and nginx is in front.
     """
-    if not TWO_SERVERS or "--database" in args or "--port" in args:
+    if SERVERS == "1" or "--database" in args or "--port" in args:
         with _one_server(state_dir, *args, env=env, prefix=prefix) as server:
             yield server
         return
     shared = {**(env or {}), "OSTLER_DATABASE": database_of(state_dir)}
+    shared |= {"OSTLER_LOCAL_SLOTS": "0"} if SERVERS == "cluster" else {}
     second = state_dir.with_name(f"{state_dir.name}-second")
     with (
         _one_server(state_dir, *args, env=shared, prefix=prefix) as first,
         _one_server(second, *args, env=shared, prefix=prefix) as other,
-        running_front(first.url, other.url) as url,
+        ExitStack() as stack,
     ):
+        if SERVERS == "cluster":
+            from tests.clustered import runner_and_nginx  # noqa: PLC0415  it starts programs as this does
+
+            url = stack.enter_context(runner_and_nginx(state_dir, first, other, args, env or {}))
+        else:
+            url = stack.enter_context(running_front(first.url, other.url))
         yield replace(first, url=url)
 
 

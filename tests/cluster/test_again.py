@@ -1,6 +1,6 @@
-"""Tests of one server once more, with two: one makes the sessions, the other gets all other requests.
+"""Tests of one server once more, with two and a remote runner: one makes the sessions, the other gets the rest.
 
-`OSTLER_TEST_SERVERS=2 pytest tests/server` runs as many as you like that way.
+`OSTLER_TEST_SERVERS=cluster pytest tests/server` runs as many as you like that way; with `2` without the runner.
 """
 
 import os
@@ -12,27 +12,19 @@ import pytest
 
 NOT_SHARED = "not garbage and not has_the_headers"
 """What each server counts by itself, and a header that is about one connection."""
-CHOSEN = ("tests/server/test_asks.py", "tests/server/test_turns.py", "tests/server/test_ai_sdk.py")
+CHOSEN = {
+    "2": ("tests/server/test_ai_sdk.py",),
+    "cluster": ("tests/server/test_asks.py", "tests/server/test_turns.py"),
+}
 
 
 @pytest.mark.timeout(1500)
-def test_what_holds_for_one_server_holds_for_two() -> None:
+@pytest.mark.parametrize("servers", list(CHOSEN))
+def test_what_holds_for_one_server_holds_for_more(servers: str) -> None:
+    quiet = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", NOT_SHARED]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "-k",
-            NOT_SHARED,
-            *CHOSEN,
-        ],
-        env={**os.environ, "OSTLER_TEST_SERVERS": "2"},
+        [sys.executable, "-m", "pytest", *quiet, *CHOSEN[servers]],
+        env={**os.environ, "OSTLER_TEST_SERVERS": servers},
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
