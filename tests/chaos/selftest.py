@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.chaos.bugs import BUGS, VARIABLE
+from tests.chaos.cluster.long import alone, obstacle
 from tests.chaos.crowd import Plan
 from tests.chaos.power import PoweredVictim, make_disk
 from tests.chaos.run import Run, seed_of
@@ -33,11 +35,14 @@ class Seeded:
     failpoints: tuple[str, ...] = ()
     """Look for it with these instead of at random."""
     args: tuple[str, ...] = ()
+    is_cluster: bool = False
+    """Look for it in a cluster, whose run gets the arguments."""
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 def _seeded(name: str, *rules: str, **more: object) -> Seeded:
-    env = {VARIABLE: name} if name in BUGS else {}
+    bug = name.removeprefix("cluster-")
+    env = {VARIABLE: bug} if bug in BUGS else {}
     return Seeded(name=name, rules=frozenset(rules), env=env, **more)  # type: ignore[arg-type]  # fields by name
 
 
@@ -53,11 +58,17 @@ SEEDED = (
     _seeded("orphan-grandchildren", "I7"),
     _seeded("late-resume", "I4", plan=replace(PLAN, resume_after=1)),
     _seeded("normal-sync", "I2", "I4", plan=POWER, args=("--database-sync", "normal")),
+    _seeded("cluster-none", is_cluster=True),
+    _seeded("cluster-repeat-a-step", "I4", "I8", "I6", is_cluster=True),
+    _seeded("cluster-late-resume", "I4", is_cluster=True, args=("--resume-after", "1")),
 )
 
 
 async def violations(bug: Seeded, folder: Path) -> list[str] | str:
     """What the suite says about a server with this bug, or why it cannot be run."""
+    if bug.is_cluster:
+        reason = obstacle()
+        return await asyncio.to_thread(_in_cluster, bug, folder) if reason is None else reason
     program = PROGRAM if bug.env else OSTLER
     if bug.failpoints:
         return await Sweep(Victim(folder, program=program, env=bug.env), bug.failpoints).play()
@@ -70,6 +81,14 @@ async def violations(bug: Seeded, folder: Path) -> list[str] | str:
     run = Run(bug.plan, victim)
     run.add_people()
     return await run.play()
+
+
+def _in_cluster(bug: Seeded, folder: Path) -> list[str]:
+    folder.chmod(0o755)  # PostgreSQL is another user
+    command = alone(folder, "--seed", str(PLAN.seed), "--kills", "6", "--sessions", "5", *bug.args)
+    done = subprocess.run(command, env={**os.environ, **bug.env}, capture_output=True, text=True, check=False)
+    found = [line for line in done.stdout.splitlines() if _RULE.search(line)]
+    return found or ([done.stderr[-500:]] if done.returncode else [])
 
 
 def verdict(bug: Seeded, found: list[str] | str) -> tuple[bool, str]:

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,9 @@ from tests.serving import OSTLER, clean_env
 
 PORT = 2468
 TOKEN = "a-token-of-the-chaos"
+BUG = os.environ.get("OSTLER_CHAOS_BUG")
+"""A bug that every server and runner has, to see whether it is noticed."""
+_PROGRAM = (sys.executable, "-m", "tests.chaos.bugs") if BUG else OSTLER
 _STOP_SECONDS = 60.0
 _ROOT = Path(__file__).parents[3]
 
@@ -53,7 +57,7 @@ class Member:
     @property
     def env(self) -> Mapping[str, str]:
         """Its settings."""
-        return {"OSTLER_ALLOWED_ADDRESSES": "10.77.0.0/24"}
+        return {"OSTLER_ALLOWED_ADDRESSES": "10.77.0.0/24", **({"OSTLER_CHAOS_BUG": BUG} if BUG else {})}
 
     async def start(self) -> None:
         """Start it; returns when it is ready."""
@@ -132,7 +136,7 @@ class ServerMember(Member):
     @property
     def command(self) -> Sequence[str]:
         flags = ("--host", self.machine.address, "--port", str(PORT), "--token", TOKEN, "--advertise", self.url)
-        return (*OSTLER, "serve", *flags, *self._flags)
+        return (*_PROGRAM, "serve", *flags, *self._flags)
 
 
 class RunnerMember(Member):
@@ -148,7 +152,7 @@ class RunnerMember(Member):
     @property
     def command(self) -> Sequence[str]:
         servers = [word for server in self._servers for word in ("--server", server)]
-        return (*OSTLER, "runner", *servers, "--name", self.name, "--insecure")
+        return (*_PROGRAM, "runner", *servers, "--name", self.name, "--insecure")
 
     @property
     def env(self) -> Mapping[str, str]:

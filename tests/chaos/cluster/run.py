@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from tests.chaos.cluster.checker import call_witness, check_cluster
-from tests.chaos.cluster.members import TOKEN, Member
+from tests.chaos.cluster.members import BUG, TOKEN, Member
 from tests.chaos.cluster.orders import Orders
 from tests.chaos.cluster.place import Place, open_place
 from tests.chaos.crowd import Crowd, Plan
@@ -166,9 +166,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--kills", type=int, required=True)
     parser.add_argument("--sessions", type=int, default=6)
+    parser.add_argument("--resume-after", type=int, default=0, help="a seeded bug of the plain reader")
     parser.add_argument("--tasks", action="store_true", help="order tasks as well")
     options = parser.parse_args(arguments)
-    plan = Plan(seed=options.seed, seconds=0, kills=options.kills, sessions=options.sessions)
+    plan = Plan(
+        seed=options.seed,
+        seconds=0,
+        kills=options.kills,
+        sessions=options.sessions,
+        resume_after=options.resume_after,
+        rest_seconds=20 if BUG else 90,
+    )
     violations = asyncio.run(play(plan, options.folder, tasks=options.tasks))
     print("\n".join(violations), flush=True)
     return bool(violations)
