@@ -124,7 +124,15 @@ class Victim:
 def agents_below(state_dir: Path) -> list[Kept]:
     """The agents of a state folder that are alive, with their keepers."""
     found = [_noted(path) for path in (state_dir / "keepers").glob("*/running")]
-    return [kept for kept in found if kept is not None and is_alive(kept.pid) and is_alive(kept.keeper)]
+    return [kept for kept in found if kept is not None and _is_agent(kept.pid) and is_alive(kept.keeper)]
+
+
+def _is_agent(pid: int) -> bool:
+    """Whether a process is an agent by now: one on its way into a workspace ends with those that hold it open."""
+    try:
+        return is_alive(pid) and b"/workspace/enter.py\0" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _noted(path: Path) -> Kept | None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ostler.base.errors import OstlerError, Stopping, WorkspaceLost, WorkspaceNotFound
 from ostler.base.logs import Log
-from ostler.runner.file_trees.stopping import Stop, under
+from ostler.runner.file_trees.stopping import Stop, Stopped, under
 from ostler.runner.workspaces.storage import Storage
 
 log = Log(__name__)
@@ -89,6 +89,7 @@ class WorkspaceThreads:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             stop.request()
+            future.add_done_callback(_unheard)
             await asyncio.wait({future}, timeout=_CANCEL_SECONDS)
             raise
         except OstlerError:
@@ -115,3 +116,9 @@ def _stoppable(work: Callable[[Stop], _Result], stop: Stop) -> _Result:
 def _noted(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         log.info("workspace.not_at_rest", reason=str(error))
+
+
+def _unheard(future: "asyncio.Future[_Result]") -> None:
+    """Nobody waits for it any more: that it was stopped is no news."""
+    if not future.cancelled() and not isinstance(error := future.exception(), Stopped | None):
+        log.warning("workspace.work_failed", reason=str(error))
