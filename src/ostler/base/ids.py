@@ -20,8 +20,10 @@ class _Ulids:
 
     def next(self) -> str:
         with self._lock:
-            fresh = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
-            value = self._last = max(fresh, self._last + 1)
+            value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
+            if value <= self._last:  # several servers may follow one id, so steps of one would meet
+                value = self._last + 1 + int.from_bytes(os.urandom(8))
+            self._last = value
         return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -5, -5))
 
     def follow(self, ulid: str) -> None:
