@@ -63,7 +63,11 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 HIDDEN: dict[str, tuple[str, ...]] = {
     "ostler.server.store.sqlite": ("ostler.server.store.opening", "ostler.server.store.copying"),
-    "ostler.server.store.postgres": ("ostler.server.store.opening", "ostler.server.store.copying"),
+    "ostler.server.store.postgres": (
+        "ostler.server.store.opening",
+        "ostler.server.store.copying",
+        "ostler.server.store.checking",
+    ),
     "ostler.server.store.sql": ("ostler.server.store.sqlite", "ostler.server.store.postgres"),
 }
 """Folders that nobody but themselves and these modules may import."""
@@ -117,6 +121,10 @@ LATE_IMPORTS: dict[tuple[str, str], str] = {
         "ostler.cli.commands.doctor.objects",
         "ostler.server.objects.opening",
     ): "it looks whether the bucket can be used also when no server runs",
+    (
+        "ostler.cli.commands.doctor.shared_database",
+        "ostler.server.store.checking",
+    ): "it looks at what servers share also when none of them runs",
     (
         "ostler.cli.commands.doctor.keepers",
         "ostler.runner.processes.survey",

@@ -15,6 +15,7 @@ from ostler import __version__
 from ostler.base.errors import SettingsError
 from ostler.base.settings import Settings, load_settings
 from ostler.cli.api import ApiCommand, connect
+from ostler.cli.commands.doctor.cluster import cluster_checks
 from ostler.cli.commands.doctor.engine import engine_checks
 from ostler.cli.commands.doctor.finding import Check
 from ostler.cli.commands.doctor.keepers import keeper_checks
@@ -30,22 +31,26 @@ DATABASE = "ostler.db"
 
 @click.command(cls=ApiCommand)
 @click.option("--state-dir", metavar="FOLDER", help="Look here instead of the configured folder.")
+@click.option("--cluster", is_flag=True, help="Check what several servers share, every server and every runner.")
 @click.pass_context
-def command(ctx: click.Context, state_dir: str | None) -> None:
+def command(ctx: click.Context, state_dir: str | None, cluster: bool) -> None:
     """Check that everything is in place; exit code 1 if something is broken."""
     checks = []
-    for check in _checks(ctx.obj, state_dir):
+    for check in _checks(ctx.obj, state_dir, cluster):
         checks.append(check)
         click.echo(_line(check))
     ctx.exit(1 if any(check.level == "fail" for check in checks) else 0)
 
 
-def _checks(target: Target, state_dir: str | None) -> Iterator[Check]:
+def _checks(target: Target, state_dir: str | None, cluster: bool) -> Iterator[Check]:
     yield _python()
     try:
         settings = load_settings(flags={"state_dir": state_dir}, environ=os.environ)
     except SettingsError as error:
         yield Check(level="fail", found=str(error), next_step="Correct the flag, variable or config file.")
+        return
+    if cluster:
+        yield from cluster_checks(settings, target)
         return
     yield _folder(settings.state_dir)
     yield _postgres(settings.database) if settings.database else _database(settings.state_dir / DATABASE)

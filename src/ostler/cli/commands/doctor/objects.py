@@ -1,10 +1,14 @@
 """What `ostler doctor` says about the bucket for files, if there is one."""
 
+import time
 from collections.abc import Iterator
 
-from ostler.base.errors import SettingsError
+from ostler.base.errors import OstlerError, SettingsError
+from ostler.base.ids import new_id
 from ostler.base.settings import Settings
 from ostler.cli.commands.doctor.finding import Check
+
+_CONTENT = b"written by `ostler doctor`"
 
 
 def object_checks(settings: Settings) -> Iterator[Check]:
@@ -19,3 +23,34 @@ def object_checks(settings: Settings) -> Iterator[Check]:
         yield Check(level="fail", found=str(error).rstrip("."), next_step="The server does not start without it.")
     else:
         yield Check(level="ok", found=f"Object store {settings.object_store} can be used")
+
+
+def bucket_checks(settings: Settings) -> Iterator[Check]:
+    """Whether the bucket does all that is asked of it, tried under a key that nobody else uses."""
+    if settings.object_store is None:
+        if settings.database is not None:
+            hint = "Give all servers --object-store: files that clients send stay at one of them."
+            yield Check(level="warn", found="The servers share no object store", next_step=hint)
+        return
+    from ostler.server.objects.opening import open_objects  # noqa: PLC0415 - most machines do without it
+
+    name, key, begun = settings.object_store, f"doctor/{new_id('chk')}", time.perf_counter()
+    try:
+        objects = open_objects(settings)
+        objects.put(key, _CONTENT)
+        written = objects.get(key)
+        objects.remove(key)
+        left = objects.get(key)
+    except SettingsError as error:
+        yield Check(level="fail", found=str(error).rstrip("."), next_step="The server does not start without it.")
+        return
+    except OstlerError as error:
+        hint = "Give its user the right to read, write and delete there."
+        yield Check(level="fail", found=f"Object store {name}: {str(error).rstrip('.')}", next_step=hint)
+        return
+    if (written, left) != (_CONTENT, None):
+        wrong = "is not read as it was written" if written != _CONTENT else "is still there when it was deleted"
+        yield Check(level="fail", found=f"Object store {name}: an object {wrong}", next_step="Use another one.")
+        return
+    took = (time.perf_counter() - begun) * 1000
+    yield Check(level="ok", found=f"Object store {name} writes, reads and deletes; all in {took:.0f} ms")

@@ -81,6 +81,11 @@ def _read(settings: Settings, name: str) -> bytes | None:
         raise SettingsError(name=name, value=path, reason=f"cannot be read ({error.strerror or error}).") from error
 
 
+def queue_of(deployment: str) -> str:
+    """Where all servers of a deployment find their work."""
+    return f"ostler-{deployment}"
+
+
 class Unreachable(Exception):
     """Temporal cannot be used now; says why, and what to do."""
 

@@ -20,7 +20,7 @@ from ostler.base.retry import delays
 from ostler.base.tasks import Background
 from ostler.server.engine.attempts import attempt
 from ostler.server.engine.protocol import Work
-from ostler.server.engine.temporal.connecting import Access, Unreachable, connected
+from ostler.server.engine.temporal.connecting import Access, Unreachable, connected, queue_of
 from ostler.server.engine.temporal.workflow import AGAIN, GIVE_UP, PERFORM, JobOrder, JobWorkflow
 from ostler.server.store.protocol import Jobs
 from ostler.server.store.records import Job, NewJob
@@ -45,7 +45,7 @@ class TemporalEngine:
         self._owner = owner
         self._access = access
         self._deployment = deployment
-        self._queue = f"ostler-{deployment}"
+        self._queue = queue_of(deployment)
         self._works: Mapping[str, Work] = {}
         self._woken = asyncio.Event()
         self._batches = 0
