@@ -66,6 +66,7 @@ def test_a_prompt_sent_to_the_other_server_is_done_by_the_one_that_has_the_sessi
     assert len(there.get("/turns")["turns"]) == 2
     metrics = b.get("/metrics").text
     assert re.search(r"^ostler_relayed_requests_total [1-9]", metrics, re.MULTILINE)
+    assert re.search(r"^ostler_relay_seconds_count [1-9]", metrics, re.MULTILINE)
 
 
 def test_what_happens_at_one_server_is_followed_at_the_other(a: httpx.Client, b: httpx.Client) -> None:

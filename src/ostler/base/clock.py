@@ -1,7 +1,9 @@
-"""Time as an argument: wall clock for records, monotonic clock for waits."""
+"""What time it is, and how long something took."""
 
 import functools
 import time
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -45,3 +47,26 @@ class SystemClock:
     def monotonic(self) -> float:
         """Seconds that never jump."""
         return time.monotonic()
+
+
+class Histogram:
+    """Counts seconds; what is above the last bound has a class of its own."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        """`bounds` are in order; each is the longest time of its class."""
+        self._bounds = tuple(bounds)
+        self._counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+        """All of them together."""
+
+    def observe(self, seconds: float) -> None:
+        """One more."""
+        self._counts[bisect_left(self._bounds, seconds)] += 1
+        self.total += seconds
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """For each bound how many took no longer; the last is all."""
+        found: list[tuple[str, float]] = []
+        for bound, count in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
+            found.append((bound, count + (found[-1][1] if found else 0)))
+        return found

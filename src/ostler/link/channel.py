@@ -62,8 +62,13 @@ class Goodbye(msgspec.Struct, frozen=True, kw_only=True, tag="goodbye"):
     final: bool = False
 
 
-class Beat(msgspec.Struct, frozen=True, kw_only=True, tag="beat"):
+class Beat(msgspec.Struct, frozen=True, kw_only=True, tag="beat", omit_defaults=True):
     """This end is there."""
+
+    sent: float | None = None
+    """When, by its own clock; the other end says it again."""
+    again: float | None = None
+    """What the other end said last."""
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", omit_defaults=True):
@@ -159,6 +164,9 @@ class Channel:
         self._parts: dict[int, _Incoming] = {}
         self._held = 0
         self._heard = 0.0
+        self._beat_sent: float | None = None
+        self.round_trip: float | None = None
+        """Seconds from our last beat that was answered to the answer."""
         self._sending_since: float | None = None
         self._urgent: deque[Frame] = deque()
 
@@ -235,9 +243,17 @@ class Channel:
                     return goodbye
                 case Taken():
                     self._on_taken()
-                case Beat() | Hello() | Welcome():
+                case Beat() as beat:
+                    self._beaten(beat)
+                case Hello() | Welcome():
                     pass
         raise LinkLost(reason="the other end closed it")
+
+    def _beaten(self, beat: Beat) -> None:
+        if beat.sent is not None and not self._urgent:
+            self.tell(Beat(again=beat.sent))
+        if beat.again is not None and beat.again == self._beat_sent:
+            self.round_trip, self._beat_sent = self._heard - beat.again, None
 
     def _take(self, piece: Piece) -> None:
         if not piece.message:
@@ -303,7 +319,8 @@ class Channel:
                 continue
             self._check(now() - _BEATS_OF_PATIENCE * self._beat)
             if not self._urgent:
-                self.tell(Beat())
+                self._beat_sent = now()
+                self.tell(Beat(sent=self._beat_sent))
 
     def _check(self, since: float) -> None:
         if self._heard < since:

@@ -23,6 +23,11 @@ class ServerEnd:
         self._channel.attach("runner", self.runner.peer)
         self._channel.attach("workspaces", self.workspaces.peer)
 
+    @property
+    def round_trip(self) -> float | None:
+        """Seconds that a word takes to the runner and back; None until that was measured."""
+        return self._channel.round_trip
+
     def take(self) -> None:
         """Tell the runner that it may get work."""
         self._channel.tell(Taken())

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client import generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from ostler.base.clock import Histogram
 from ostler.server.api.services import Services
 
 
@@ -25,18 +26,32 @@ async def exposition(services: Services) -> str:
     sessions = GaugeMetricFamily("ostler_sessions", "Sessions, by status.", labels=["status"])
     for status, count in sorted((await store.count_by_status()).items()):
         sessions.add_metric([status], count)
+    waiting = services.sessions.waiting
+    trips = GaugeMetricFamily("ostler_runner_round_trip_seconds", "To a runner and back, by name.", labels=["runner"])
+    for name, seconds in sorted(services.links.round_trips().items()):
+        trips.add_metric([name], seconds)
     families = (
         CounterMetricFamily("ostler_requests", "HTTP requests since the start.", counters.requests),
         CounterMetricFamily("ostler_relayed_requests", "Of them passed on to another server.", counters.relayed),
+        CounterMetricFamily("ostler_relays_failed", "That the other server did not answer.", counters.relays_failed),
+        _times("ostler_relay_seconds", "Until another server's answer begins.", counters.relay_times),
         GaugeMetricFamily("ostler_open_streams", "Event streams and sockets that are open.", counters.streams.total),
         CounterMetricFamily("ostler_events", "Events in all logs.", await store.logs.last_position()),
         CounterMetricFamily("ostler_store_read_bytes", "Bytes read from the store since the start.", store.bytes_read),
         sessions,
+        GaugeMetricFamily("ostler_waiting_sessions", "Sessions of this server that wait for a runner.", waiting.own),
+        GaugeMetricFamily("ostler_waiting_oldest_seconds", "How long the first of them waits.", waiting.oldest_seconds),
+        _times("ostler_placement_seconds", "How long sessions waited that have a runner now.", waiting.times),
+        trips,
         GaugeMetricFamily("ostler_runner_processes", "Agents that are alive.", runner.processes),
         _by_agent("ostler_runner_frames", "Frames read, by agent.", runner.frames),
         _by_agent("ostler_runner_unparsed_frames", "Frames not understood, by agent.", runner.unparsed_frames),
     )
     return generate_latest(_Collected(families)).decode()
+
+
+def _times(name: str, documentation: str, times: Histogram) -> Metric:
+    return HistogramMetricFamily(name, documentation, buckets=times.cumulative(), sum_value=times.total)
 
 
 def _by_agent(name: str, documentation: str, counts: Mapping[str, int]) -> Metric:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ostler.base.clock import Clock
+from ostler.base.clock import Clock, Histogram
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
@@ -11,6 +11,8 @@ from ostler.server.runners.registry import Runners
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.peers import Peers
 from ostler.server.tasks.uploads import Uploads
+
+_CLASSES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,5 +36,8 @@ class Counters(msgspec.Struct, kw_only=True):
 
     requests: int = 0
     relayed: int = 0
+    relays_failed: int = 0
+    relay_times: Histogram = msgspec.field(default_factory=lambda: Histogram(_CLASSES))
+    """Until the answer of the other server begins."""
     streams: OpenStreams
     stopping: bool = False

@@ -162,6 +162,11 @@ class RunnerLinks:
         if (live := self._live.get(runner_id)) is not None and live.number == number:
             self._closing.spawn(live.close(_REPLACED))
 
+    def round_trips(self) -> dict[str, float]:
+        """Seconds to each runner and back, by its name."""
+        found = [(self._runners.get(runner), live.end.round_trip) for runner, live in self._live.items()]
+        return {known.about.name: trip for known, trip in found if known is not None and trip is not None}
+
     async def revoke(self, runner_id: str) -> None:
         """A runner may not come back, and its link ends."""
         if runner_id not in {key.runner for key in await self._keys.all()}:

@@ -2,12 +2,14 @@
 
 import asyncio
 import hmac
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import msgspec
 
+from ostler.base.clock import Histogram
 from ostler.base.errors import OstlerError
 from ostler.base.errors.servers import OwnedElsewhere, RelayBroken, ServerAway
 from ostler.base.logs import Log
@@ -87,6 +89,7 @@ class Relay:
             try:
                 await self._pass_on(left, scope, body.again(), answer)
             except _Unreachable:
+                self._counters.relays_failed += 1
                 address = self._peers.address_of(left.fields["owner"]) or "unknown"
                 error = ServerAway(session=left.fields["session"], address=address, retry_after=_AWAY_SECONDS)
             else:
@@ -100,7 +103,7 @@ class Relay:
         if address is None or self._peers.is_lost(owner):
             raise _Unreachable
         self._counters.relayed += 1
-        exchange = _Exchange(self._http(), receive, send)
+        exchange = _Exchange(self._http(), receive, send, self._counters.relay_times)
         query = scope["query_string"].decode("latin-1")
         path = scope.get("raw_path", scope["path"].encode()).partition(b"?")[0].decode("latin-1")
         url = f"{address}{path}?{query}" if query else f"{address}{path}"
@@ -112,6 +115,7 @@ class Relay:
                 return  # nobody reads the answer any more
             await done
         except RelayError as error:
+            self._counters.relays_failed += 1
             log.warning("relay.broken", session_id=left.fields["session"], reason=str(error))
             if not exchange.has_begun:
                 await refuse(scope, send, RelayBroken(session=left.fields["session"]))
@@ -142,7 +146,9 @@ class RelayError(Exception):
 class _Exchange:
     """One request at another server and its answer, both as they come."""
 
-    def __init__(self, client: "httpx.AsyncClient", receive: Receive, send: Send) -> None:
+    def __init__(self, client: "httpx.AsyncClient", receive: Receive, send: Send, times: Histogram) -> None:
+        """`times` hears how long the answer took to begin."""
+        self._times = times
         self._client = client
         self._receive = receive
         self._send = send
@@ -163,8 +169,10 @@ class _Exchange:
         if content is None:
             self._is_read.set()
         request = self._client.build_request(method, url, headers=list(headers), content=content)
+        begun = time.perf_counter()
         try:
             answer = await self._client.send(request, stream=True)
+            self._times.observe(time.perf_counter() - begun)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise _Unreachable from error
         except httpx.HTTPError as error:

@@ -187,7 +187,7 @@ class Fleet:
         except StaleOwner:  # another server took it meanwhile
             self._sessions.waiting.remove(live.id)
             return False
-        self._sessions.waiting.remove(live.id)
+        self._sessions.waiting.placed(live.id)
         return True
 
 

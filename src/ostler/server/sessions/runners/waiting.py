@@ -1,12 +1,16 @@
 """The sessions that wait for a runner: oldest first, and fair between projects."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from ostler.base.clock import Histogram
 from ostler.server.store.peers import Offer
 from ostler.server.store.records import SessionRecord
 from ostler.wire.runners import Needs
+
+_CLASSES = (0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0)
 
 
 class WaitingSession(NamedTuple):
@@ -27,6 +31,9 @@ class Waiting:
     def __init__(self) -> None:
         self._sessions: dict[str, WaitingSession] = {}
         self._offered: dict[str, WaitingSession] = {}
+        self._since: dict[str, float] = {}
+        self.times = Histogram(_CLASSES)
+        """How long sessions have waited that have a runner now."""
         self.changed: Callable[[], object] = lambda: None
         """Called when one comes."""
 
@@ -51,12 +58,30 @@ class Waiting:
         tenant = record.task.tenant_id if record.task is not None else None
         self._offered.pop(record.id, None)
         self._sessions[record.id] = WaitingSession(record.id, record.project, record.agent, record.needs, tenant)
+        self._since.setdefault(record.id, time.monotonic())
         self.changed()
 
     def remove(self, session_id: str) -> None:
         """It has a runner, or is over."""
         self._sessions.pop(session_id, None)
         self._offered.pop(session_id, None)
+        self._since.pop(session_id, None)
+
+    def placed(self, session_id: str) -> None:
+        """It has a runner."""
+        if (since := self._since.get(session_id)) is not None:
+            self.times.observe(time.monotonic() - since)
+        self.remove(session_id)
+
+    @property
+    def own(self) -> int:
+        """How many of ours wait."""
+        return len(self._sessions)
+
+    @property
+    def oldest_seconds(self) -> float:
+        """How long the one that came first waits at this server; 0 if none does."""
+        return time.monotonic() - min(self._since.values()) if self._since else 0.0
 
     def in_turn(self, at_work: Counter[str]) -> Iterator[WaitingSession]:
         """Each of them: the oldest of the project that has the fewest at work, and then of the next.
