@@ -1,5 +1,6 @@
 """Which runner a session is placed on, and what it waits for."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,9 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from ostler.base.errors.runners import RunnerRemoved
 from ostler.server.sessions.runners.waiting import Waiting
 from ostler.server.store.records import NewSession, SessionRecord
 from tests.fleet import Fleet, fleet_in
+from tests.patience import stretched
 from tests.store.writing import NOW, SPEC, Writing, change, notice
 
 NONE = {"mode": "none"}
@@ -132,3 +135,16 @@ async def test_a_server_that_starts_again_goes_on_with_those_who_wait(tmp_path: 
         assert await waits(fleet, task) == "waiting for a runner with gpu=true"
         await fleet.host("big", labels={"gpu": "true"})
         await finished(fleet, task)
+
+
+async def test_what_is_said_of_a_runner_that_was_removed_is_true(fleet: Fleet) -> None:
+    host = await fleet.host("gone")
+    task = await order(fleet, "mock: wait 600")
+    await fleet.until(task, lambda found: "process" in found, "its agent is there")
+    await fleet.services.links.revoke(host.about.id)
+    await host.cut()
+    with pytest.raises(RunnerRemoved, match="The runner 'gone', which the session is on, was removed"):
+        fleet.runners.workspaces(host.about.id)
+    async with asyncio.timeout(stretched(60)):
+        while not [line for line in await fleet.lines(task) if line.startswith("The runner 'gone' was removed.")]:
+            await asyncio.sleep(0.02)
