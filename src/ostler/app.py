@@ -39,14 +39,18 @@ from ostler.server.api.services import Counters, Services
 from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine
 from ostler.server.objects.opening import open_objects
+from ostler.server.objects.snapshots import SnapshotObjects
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.directory import SessionLimits
+from ostler.server.sessions.runners.draining import Draining
 from ostler.server.sessions.runners.fleet import Fleet
+from ostler.server.sessions.runners.lost_runners import LostRunners, patience
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.pipeline import Pipeline
+from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
 from ostler.server.store.opening import join_servers, open_store
 from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import Store
@@ -106,6 +110,7 @@ async def _serve(settings: Settings) -> None:
         await services.sessions.start()
         await runners.linked(about, runner, workspaces)
         await services.links.start()
+        await services.lost_runners.start()
         await engine.start({webhooks.KIND: calls.work})
         retention.start(services.sessions)
         await _answer_requests(services, runner, listener)
@@ -143,13 +148,18 @@ async def _assemble(
     objects = await asyncio.to_thread(open_objects, settings)
     uploads = Uploads(objects)
     addresses = AddressRules.reading(settings.allowed_addresses)
+    snapshot_uploads = SnapshotUploads(runners, SnapshotObjects(objects), settings.keep_snapshots)
     sessions = Sessions(
         store=store,
         owner=(owner := new_id("srv") if peers is None else peers.id),
         epoch=await store.owners.claim(owner),
         runners=runners,
         work=Pipeline(
-            runners, redeemed=uploads.redeemed, jobs_at_end=webhooks.jobs_at_end, ended=(engine.wake, retention.wake)
+            runners,
+            redeemed=uploads.redeemed,
+            jobs_at_end=webhooks.jobs_at_end,
+            ended=(engine.wake, retention.wake),
+            uploads=snapshot_uploads,
         ),
         clock=clock,
         attachments=Attachments(objects, settings.state_dir),
@@ -160,13 +170,21 @@ async def _assemble(
         peers=peers,
     )
     await store.take_strays(runners.home)  # of a database that came here without the rest of its folder
-    runners.listen(Fleet(sessions, runners, peers))
+    sessions.background.spawn(snapshot_uploads.sweep(store))
+    replace_after, freeze_after = patience(settings.replace_after_seconds, settings.runner_beat_seconds)
+    lost_runners = LostRunners(sessions, runners, replace_after)
+    draining = Draining(sessions, runners, snapshot_uploads, settings.drain_deadline_seconds)
+    runners.listen(Fleet(sessions, runners, lost_runners, draining, peers))
     return Services(
         settings=settings,
         sessions=sessions,
         peers=peers,
         runners=runners,
-        links=RunnerLinks(runners, store.runner_keys, clock, settings.runner_beat_seconds, peers),
+        links=RunnerLinks(
+            runners, store.runner_keys, clock, settings.runner_beat_seconds, peers, freeze_after=freeze_after
+        ),
+        lost_runners=lost_runners,
+        draining=draining,
         uploads=uploads,
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client)),

@@ -49,8 +49,11 @@ def _runtimes(settings: Settings, library: WorkspaceLibrary, environ: Mapping[st
     )
 
 
-def made_runner(settings: Settings, workspaces: LocalWorkspaces) -> LocalRunner:
-    """The runner of this machine; when it has let go of its agents another one takes its place."""
+def made_runner(settings: Settings, workspaces: LocalWorkspaces, *, freeze_after: float = 0.0) -> LocalRunner:
+    """The runner of this machine; when it has let go of its agents another one takes its place.
+
+    So many seconds after that they stand still, if others may have their sessions then.
+    """
     limits = Limits(
         start_timeout=settings.agent_start_timeout_seconds,
         turn_timeout=settings.turn_timeout_seconds,
@@ -60,6 +63,7 @@ def made_runner(settings: Settings, workspaces: LocalWorkspaces) -> LocalRunner:
         max_item_length=settings.max_item_length,
         max_output=settings.max_output_bytes,
         patience=settings.orphan_timeout_seconds,
+        freeze_after=freeze_after,
     )
     environ = dict(os.environ)
     search = environ.get("PATH", os.defpath).split(os.pathsep)

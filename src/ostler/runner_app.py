@@ -162,7 +162,7 @@ class _Runner:
             await self._register(server)
         async with dialled(server, self._registration.key, _for(server, self._tls)) as socket:
             welcome = await greet(socket, self._hello())
-            runner = made_runner(self._settings, self._workspaces)
+            runner = made_runner(self._settings, self._workspaces, freeze_after=welcome.freeze_after)
             taken = partial(self._taken, f"Runner {welcome.name} ({welcome.runner}) is linked to {server}.")
             self._end = RunnerEnd(socket, welcome.beat, runner, self._workspaces, taken=taken)
             try:

@@ -34,6 +34,13 @@ def test_what_was_put_can_be_read_replaced_and_removed(objects: Objects) -> None
     assert (objects.get("uploads/a"), objects.get("uploads/b")) == (None, b"")
 
 
+def test_what_is_there_is_not_created_again(objects: Objects) -> None:
+    assert objects.create("snapshots/ses_1/1/manifest.json", b"first")
+    assert not objects.create("snapshots/ses_1/1/manifest.json", b"second")
+    assert objects.get("snapshots/ses_1/1/manifest.json") == b"first"
+    assert [entry.key for entry in objects.entries("snapshots")] == ["snapshots/ses_1/1/manifest.json"]
+
+
 def test_a_folder_is_listed_and_removed_with_all_below_it_and_nothing_beside_it(objects: Objects) -> None:
     for key in ("ses_1/att_1/0.png", "ses_1/att_2/0.png", "ses_11/att_1/0.png"):
         objects.put(f"attachments/{key}", b"x" * 100_000)

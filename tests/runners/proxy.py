@@ -14,6 +14,7 @@ class Proxy:
         self._sockets: set[socket.socket] = set()
         self._flows = threading.Event()
         self._flows.set()
+        self._refuses = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -35,6 +36,15 @@ class Proxy:
         """Let everything through again."""
         self._flows.set()
 
+    def refuse(self) -> None:
+        """End every connection, and let none begin until `accept`."""
+        self._refuses = True
+        self.cut()
+
+    def accept(self) -> None:
+        """Let connections begin again."""
+        self._refuses = False
+
     def close(self) -> None:
         """No more connections."""
         self.resume()
@@ -51,6 +61,9 @@ class Proxy:
         with suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
+                if self._refuses:
+                    near.close()
+                    continue
                 try:
                     far = socket.create_connection(("127.0.0.1", self._port))
                 except OSError:

@@ -13,6 +13,7 @@ from msgspec import Meta
 from ostler.base import signing
 from ostler.base.addresses import AddressRules
 from ostler.base.errors import SettingsError
+from ostler.base.setting_groups.cluster import ClusterSettings
 from ostler.wire.sessions import MOST_INSTRUCTIONS
 from ostler.wire.workspaces import SnapshotProvider
 
@@ -41,7 +42,7 @@ class AgentSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return self.command or ((self.path,) if self.path else ())
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a server behaves."""
 
     state_dir: Annotated[Path, _about("Folder where everything lives: database, sessions, logs.")]

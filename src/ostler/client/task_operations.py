@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ostler.client.calls import Call, delete, get, post, put, segment
-from ostler.wire.runners import NewRunnerToken, RunnerInfo, RunnerList, RunnerTokenIssued
+from ostler.wire.runners import DrainRunner, NewRunnerToken, RunnerInfo, RunnerList, RunnerTokenIssued
 from ostler.wire.sessions import Page, Session, SnapshotList
 from ostler.wire.tasks import (
     CreateTask,
@@ -271,9 +271,10 @@ def create_runner_token(
     return post("/runners/tokens", _reads(RunnerTokenIssued), wanted)
 
 
-def drain_runner(runner: str) -> Call[RunnerInfo]:
-    """Place no more sessions on a runner."""
-    return post(f"/runners/{segment(runner)}/drain", _reads(RunnerInfo))
+def drain_runner(runner: str, *, deadline_seconds: float | None = None) -> Call[RunnerInfo]:
+    """Place no more sessions on a runner, and move those that it has; None is the server's own deadline."""
+    wanted = DrainRunner(deadline_seconds=deadline_seconds)
+    return post(f"/runners/{segment(runner)}/drain", _reads(RunnerInfo), wanted)
 
 
 def resume_runner(runner: str) -> Call[RunnerInfo]:

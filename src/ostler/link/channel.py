@@ -49,6 +49,8 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag="welcome"):
     name: str
     beat: float
     """Seconds between beats; an end that hears nothing for three of them holds the other for gone."""
+    freeze_after: float = 0.0
+    """Seconds without a link after which agents have to stand still, since their sessions may go on elsewhere then."""
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True, tag="taken"):

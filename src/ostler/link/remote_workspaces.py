@@ -14,9 +14,10 @@ import msgspec
 
 from ostler.base.errors import NotSupported, Unprocessable
 from ostler.base.errors.runners import LinkLost
+from ostler.link.luggage import Download, Luggage
 from ostler.link.messages import Call, Verb, verbs_of
 from ostler.link.peer import Peer, Remote, Send, remote
-from ostler.link.workspaces import Download, Files, Progress, Workspaces
+from ostler.link.workspaces import Files, Progress, Workspaces
 from ostler.wire.provisioning import CreatedWorkspace
 from ostler.wire.workspaces import ArchiveForm, Upload, WorkspaceOrder
 
@@ -35,13 +36,19 @@ def _verb(name: str, result: Any, **fields: Any) -> Verb:
 
 
 _FILES = verbs_of(Files)
+_LUGGAGE = verbs_of(Luggage)
 _VERBS = {
     **verbs_of(Workspaces),
     **_FILES,
+    **_LUGGAGE,
     "archive": msgspec.structs.replace(_FILES["archive"], result=Opened),
     "patch": msgspec.structs.replace(_FILES["patch"], result=Opened),
     "create": _verb("create", CreatedWorkspace, order=WorkspaceOrder, stream=int),
     "upload": _verb("upload", Upload, stream=int),
+    "pack": msgspec.structs.replace(_LUGGAGE["pack"], result=Opened),
+    "memory": msgspec.structs.replace(_LUGGAGE["memory"], result=Opened),
+    "take_in": _verb("take_in", None, workspace=str, stream=int),
+    "remember": _verb("remember", None, session=str, workspace=str | None, stream=int),
     "rest": _verb("rest", None, workspace=str),
     "piece": _verb("piece", bytes | None, stream=int),
     "drop": _verb("drop", None, stream=int),
@@ -150,6 +157,7 @@ class RemoteWorkspaces(RemoteFiles):
     refs = remote(Workspaces.refs)
     providers = remote(Workspaces.providers)
     runtimes = remote(Workspaces.runtimes)
+    lay_out = remote(Luggage.lay_out)
 
     def __init__(self, send: Send) -> None:
         super().__init__(send)
@@ -159,6 +167,11 @@ class RemoteWorkspaces(RemoteFiles):
     @property
     def files(self) -> Files:
         """Their files."""
+        return self
+
+    @property
+    def luggage(self) -> Luggage:
+        """What travels with sessions."""
         return self
 
     async def create(self, order: WorkspaceOrder, progress: Progress) -> CreatedWorkspace:
@@ -186,12 +199,32 @@ class RemoteWorkspaces(RemoteFiles):
 
     async def upload(self, chunks: AsyncIterable[bytes]) -> Upload:
         """Send an archive."""
-        stream = self.offer(chunks)
+        made: Upload = await self._given(chunks, lambda stream: self.call("upload", stream))
+        return made
+
+    async def _given(self, pieces: AsyncIterable[bytes], call: Callable[[int], Awaitable[Any]]) -> Any:
+        """Have something done there with bytes of ours."""
+        stream = self.offer(pieces)
         try:
-            made: Upload = await self.call("upload", stream)
+            return await call(stream)
         finally:
             await self.drop(stream)
-        return made
+
+    async def pack(self, workspace: str, snapshot: str, *, known: tuple[str, ...]) -> Download:
+        """The objects of a snapshot's tree."""
+        return self._download(await self.call("pack", workspace, snapshot, known=known))
+
+    async def memory(self, session: str, workspace: str | None, snapshot: str | None) -> Download:
+        """An archive of the agent's memory."""
+        return self._download(await self.call("memory", session, workspace, snapshot))
+
+    async def take_in(self, workspace: str, pack: AsyncIterable[bytes]) -> None:
+        """Send the objects of a pack."""
+        await self._given(pack, lambda stream: self.call("take_in", workspace, stream))
+
+    async def remember(self, session: str, workspace: str | None, archive: AsyncIterable[bytes]) -> None:
+        """Send a memory."""
+        await self._given(archive, lambda stream: self.call("remember", session, workspace, stream))
 
     def rest(self, workspace: str) -> None:
         """Tell it without waiting."""
@@ -245,6 +278,14 @@ class WorkspacesService(_End):
             case "archive" | "patch":
                 download: Download = await getattr(self._workspaces.files, verb)(**given)
                 return Opened(stream=self.offer(download.pieces), size=download.size)
+            case "pack" | "memory":
+                download = await getattr(self._workspaces.luggage, verb)(**given)
+                return Opened(stream=self.offer(download.pieces), size=download.size)
+            case "take_in" | "remember":
+                pieces = self.taken(given.pop("stream"))
+                return await getattr(self._workspaces.luggage, verb)(*given.values(), pieces)
+            case "lay_out":
+                return await self._workspaces.luggage.lay_out(**given)
             case _:
                 target = self._workspaces.files if verb in _FILES else self._workspaces
                 return await getattr(target, verb)(**given)

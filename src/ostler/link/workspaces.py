@@ -1,9 +1,9 @@
 """What a server asks of the workspaces of a runner; the server knows them by their ids only."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterable, Callable
 from typing import Protocol
 
+from ostler.link.luggage import Download, Luggage
 from ostler.wire.provisioning import (
     CreatedWorkspace,
     DeliveryOrder,
@@ -31,15 +31,6 @@ from ostler.wire.workspaces import (
 
 Progress = Callable[[str], None]
 """Hears lines such as `Receiving objects: 45%` on the event loop; each line is a message that needs no answer."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Download:
-    """Bytes that come piece by piece, made as fast as they are taken; each piece is a message of its own."""
-
-    pieces: AsyncIterator[bytes]
-    size: int | None = None
-    """Of all of it, where that is known before."""
 
 
 class Files(Protocol):
@@ -82,6 +73,10 @@ class Workspaces(Protocol):
     @property
     def files(self) -> Files:
         """Their files."""
+
+    @property
+    def luggage(self) -> Luggage:
+        """What travels with sessions that go on elsewhere."""
 
     async def check(self, order: WorkspaceOrder, delivery: Deliver | None = None) -> None:
         """Raise if this order could never be carried out here, or its result not be handed over; makes nothing."""

@@ -11,6 +11,7 @@ from ostler.base.errors import OstlerError, WorkspaceNotFound
 from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Progress
 from ostler.runner.delivery.checks import check_delivery
+from ostler.runner.luggage import LocalLuggage
 from ostler.runner.runtimes.memories import Memories
 from ostler.runner.runtimes.registry import Runtimes
 from ostler.runner.runtimes.setups import Setups
@@ -58,6 +59,7 @@ class LocalWorkspaces:
         """`remote_memory` names agents whose memory does not lie in their homes, so that a copy is none of it."""
         self._library = library
         self.files = library.files
+        self.luggage = LocalLuggage(library, memories, sessions)
         self._policy = policy
         self._runtimes = runtimes
         self._memories = memories

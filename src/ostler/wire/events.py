@@ -10,6 +10,7 @@ from ostler.wire.struct import Wire
 from ostler.wire.workspace_events import (
     DeliveryCompletedData,
     SessionForkedData,
+    SessionMovedData,
     SessionRewoundData,
     SnapshotCreatedData,
     WorkspaceCreatedData,
@@ -469,6 +470,12 @@ class SessionForked(Event, frozen=True, kw_only=True, tag="session.forked"):
     data: SessionForkedData
 
 
+class SessionMoved(Event, frozen=True, kw_only=True, tag="session.moved"):
+    """The session goes on on another runner; says what did not come along."""
+
+    data: SessionMovedData
+
+
 AnyEvent = (
     SessionStarted
     | SessionEnded
@@ -500,6 +507,7 @@ AnyEvent = (
     | WorkspaceRestored
     | WorkspaceRemoved
     | SessionForked
+    | SessionMoved
 )
 
 EVENTS: dict[str, type[Event]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyEvent)}
@@ -522,7 +530,6 @@ class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _known: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
-_unknown = msgspec.json.Decoder(UnknownEvent)
 
 
 def decode_event(data: bytes | str) -> AnyEvent | UnknownEvent:
@@ -530,4 +537,4 @@ def decode_event(data: bytes | str) -> AnyEvent | UnknownEvent:
     try:
         return _known.decode(data)
     except msgspec.ValidationError:
-        return _unknown.decode(data)
+        return msgspec.json.decode(data, type=UnknownEvent)

@@ -95,6 +95,13 @@ class NewRunnerToken(Body, frozen=True, kw_only=True):
     """How long it is good for; null for ever."""
 
 
+class DrainRunner(Body, frozen=True, kw_only=True):
+    """How a runner is to be emptied."""
+
+    deadline_seconds: Annotated[float, msgspec.Meta(ge=0, le=7 * 86400)] | None = None
+    """How long turns under way there may go on before they are interrupted; null for the server's own setting."""
+
+
 class RunnerTokenIssued(Answer, frozen=True, kw_only=True):
     """A token that was made; only its hash is stored."""
 

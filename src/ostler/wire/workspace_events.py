@@ -93,6 +93,22 @@ class WorkspaceRemovedData(Wire, frozen=True, kw_only=True):
     message: str
 
 
+class SessionMovedData(Wire, frozen=True, kw_only=True):
+    """The session goes on on another runner, or on the same one without what it had there."""
+
+    from_runner: str
+    """The name of the runner that it was on."""
+    to_runner: str
+    reason: str
+    """Why it did not stay."""
+    lost: tuple[str, ...] = ()
+    """What did not come along, in words; empty if that is nothing."""
+    turn: int | None = None
+    """The last turn whose end the files and the agent's memory are of; absent if neither came along."""
+    native_session_id: str | None = None
+    """What the agent's own memory goes on with; absent when it is told the conversation."""
+
+
 class SessionForkedData(Wire, frozen=True, kw_only=True):
     """The session begins as another one was at the end of a turn; the events before this one are taken from there."""
 

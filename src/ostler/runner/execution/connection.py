@@ -106,7 +106,12 @@ class AgentConnection:
         try:
             await asyncio.to_thread(self._prepare, launch)
             return await Process.start(
-                nursery, command, self._life.folder, self._life.wake.set, patience=self._limits.patience
+                nursery,
+                command,
+                self._life.folder,
+                self._life.wake.set,
+                patience=self._limits.patience,
+                freeze_after=self._limits.freeze_after,
             )
         except (CannotStart, OSError) as error:
             if is_full(error):
@@ -125,7 +130,7 @@ class AgentConnection:
         """
         failpoint("adopt.before")
         self._dialogue.known = known
-        process = await Process.attach(self._life.folder, self._life.wake.set, bells)
+        process = await Process.attach(self._life.folder, self._life.wake.set, bells, thaw=True)
         with undone_by(lambda: self._life.release(process)):
             if process.is_gone and not is_whole(self._life.folder):
                 raise AgentLost(reason="the machine stopped while it was there.")

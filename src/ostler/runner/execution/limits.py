@@ -17,3 +17,5 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that one process may say; 0 for no limit."""
     patience: float = 0.0
     """How long an agent works on when its server is gone."""
+    freeze_after: float = 0.0
+    """How long until it stands still then, because another runner may get its session; 0 for never."""

@@ -6,14 +6,16 @@ descriptor, a socket to the keeper.
 
 A keeper owns the agent's pipes. It spools what the agent says to disk (spool.py) and rings a bell; the runner
 reads the file. So a runner may come and go: the first one talks over the socket it made, a later one connects to the
-socket in the spool's folder. When none is there, the agent works on, until `patience` is over and it is stopped.
+socket in the spool's folder. When none is there, the agent works on, until `patience` is over and it is stopped. After
+`freeze` seconds without one it stands still until a runner says `wake`: others may have its session by then.
 
 To the keeper go JSON lines, some followed by `size` bytes: first `{"argv", "env", "cwd", "folder", "patience"}`, then
 `input` (id, size: written to the agent once, however often it is sent), `read` (upto: the runner has read so far),
-`stop` (grace, why: INT, TERM, KILL), `kill`, `freeze`, `thaw`. From the keeper: `hello` (pid and all that a late runner
-has to know) or `failed` (what, message), `eof`, `taken` (id: the agent's pipe took this input),
-`frozen`, `thawed`, `exit` (code or signal) and `gone` when no descendant is left. An empty line is the bell: the spool
-has grown. An agent that talks fast is read every few milliseconds, one that talks slowly as soon as it says something.
+`stop` (grace, why: INT, TERM, KILL), `kill`, `freeze`, `thaw`, `wake` (the runner goes on with it). From the keeper:
+`hello` (pid and all that a late runner has to know) or `failed` (what, message), `eof`, `taken` (id: the agent's pipe
+took this input), `frozen`, `thawed`, `exit` (code or signal) and `gone` when no descendant is left. An empty line is
+the bell: the spool has grown. An agent that talks fast is read every few milliseconds, one that talks slowly as soon as
+it says something.
 
 A keeper is a child subreaper and has no children but the agent, so its descendants are exactly the agent's tree:
 whatever daemonises, changes its session or cleans its environment lands below the keeper again. The tree is gone when
@@ -71,6 +73,9 @@ class Keeper:
         self._exit: list[int | None] | None = None
         self._patience = 0.0
         self._alone_until: float | None = None
+        self._freeze_after = 0.0
+        self._freeze_at: float | None = None
+        self._is_paused = self._stands_still = False
         self._read_upto = 0
         self._reported = 0
         self._dismissed = False
@@ -108,7 +113,7 @@ class Keeper:
 
     def _start(self, request: "dict[str, object]") -> bool:
         what = "folder"
-        self._patience = float(str(request["patience"]))
+        self._patience, self._freeze_after = float(str(request["patience"])), float(str(request.get("freeze") or 0))
         stdin, stdout, stderr = os.pipe(), os.pipe(), os.pipe()
         try:
             self._open_folder(str(request["folder"]))
@@ -176,7 +181,7 @@ class Keeper:
     def _keep_last_words(self, ends: float) -> None:
         """Wait until a full disk takes them: long for a runner that listens, not long when alone, not if told."""
         signal.signal(signal.SIGTERM, lambda _number, _frame: self._dismiss())
-        self._tree.due = self._alone_until = None  # nobody is left to be signalled
+        self._tree.due = self._alone_until = self._freeze_at = None  # nobody is left to be signalled
         while self._output.drain() and not self._dismissed and time.monotonic() < ends:
             self._wait()
             if self._line is None:
@@ -237,7 +242,8 @@ class Keeper:
         self._watched.watch(self._input.pipe, select.EPOLLOUT if self._input.is_waiting else 0)
 
     def _pause_length(self) -> "float | None":
-        dues = [due for due in (self._tree.due, self._alone_until, self._output.gather_until) if due is not None]
+        due_at = (self._tree.due, self._alone_until, self._freeze_at, self._output.gather_until)
+        dues = [due for due in due_at if due is not None]
         pause = min(dues) - time.monotonic() if dues else None
         if self._spool.is_stuck:
             pause = min(RETRY_SECONDS, RETRY_SECONDS if pause is None else pause)
@@ -267,9 +273,13 @@ class Keeper:
         if self._spool.is_stuck:
             self._spool.retry()
             self._tell_output()
+        if self._freeze_at is not None and now >= self._freeze_at:
+            self._freeze_at, self._stands_still = None, True
+            self._tree.freeze()
         if self._alone_until is not None and now >= self._alone_until:
-            self._alone_until = None
-            self._tree.order_end("orphaned", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ORPHAN_GRACE)
+            self._alone_until = self._freeze_at = None
+            gentle = [] if self._stands_still else [signal.SIGINT, signal.SIGTERM]  # nothing more is done
+            self._tree.order_end("orphaned", [*gentle, signal.SIGKILL], ORPHAN_GRACE)
         if self._tree.due is not None and now >= self._tree.due:
             self._tree.send_next()
             return True
@@ -301,7 +311,7 @@ class Keeper:
             return
         if self._line is not None:
             self._hang_up(self._line)
-        self._line, self._alone_until = Line(connection), None
+        self._line, self._alone_until, self._freeze_at = Line(connection), None, None
         self._greet()
 
     def _listen(self) -> None:
@@ -310,6 +320,8 @@ class Keeper:
             self._hang_up(self._line)
             self._line = None
             self._alone_until = time.monotonic() + self._patience
+            if self._freeze_after and not self._stands_still:
+                self._freeze_at = time.monotonic() + self._freeze_after
             return
         for order, payload in orders or ():
             self._obey(order, payload)
@@ -331,11 +343,17 @@ class Keeper:
             case {"do": "stop", "grace": grace, "why": str(why)} if not self._tree.is_ending:
                 self._tree.order_end(why, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], float(str(grace)))
             case {"do": "freeze"}:
+                self._is_paused = True
                 self._tree.freeze()
                 self._say(event="frozen")
             case {"do": "thaw"}:
+                self._is_paused = self._stands_still = False
                 self._tree.thaw()
                 self._say(event="thawed")
+            case {"do": "wake"} if self._stands_still:
+                self._stands_still = False
+                if not self._is_paused:
+                    self._tree.thaw()
 
     def _say(self, **fields: object) -> None:
         if self._line is not None:

@@ -87,11 +87,19 @@ class Process:
 
     @classmethod
     async def start(
-        cls, nursery: NurseryHandle, command: Command, folder: Path, wake: Callable[[], None], *, patience: float
+        cls,
+        nursery: NurseryHandle,
+        command: Command,
+        folder: Path,
+        wake: Callable[[], None],
+        *,
+        patience: float,
+        freeze_after: float = 0.0,
     ) -> Self:
         """Start a process through the nursery, spooled to an empty folder; raises CannotStart.
 
-        When we are gone it works on for `patience` seconds, and `attach` finds it.
+        When we are gone it works on for `patience` seconds, and `attach` finds it. With `freeze_after` it stands still
+        after that time.
         """
         async with nursery.queue:
             for _ in range(2):  # a nursery that dies with the request in its hands is replaced once
@@ -100,7 +108,7 @@ class Process:
                 except OSError as error:
                     raise CannotStart(f"no keeper could be started for it ({error.strerror}).") from error
                 async with async_undone_by(process._abandon):
-                    if await process._launch(command, patience):
+                    if await process._launch(command, patience, freeze_after):
                         return process
                 process.release()
                 nursery.abandon()
@@ -113,11 +121,12 @@ class Process:
             nursery.fork_keeper(theirs.fileno())
         return cls(folder, connection, wake, nursery.bells)
 
-    async def _launch(self, command: Command, patience: float) -> bool:
+    async def _launch(self, command: Command, patience: float, freeze_after: float) -> bool:
         """Tell the keeper what to start; False when there is no keeper."""
         request = {"argv": list(command.argv), "env": dict(command.env), "cwd": command.cwd}
         failpoint("spawn.before")
-        self._control.order({**request, "folder": str(self._folder), "patience": patience})
+        alone = {"patience": patience, "freeze": freeze_after}
+        self._control.order({**request, **alone, "folder": str(self._folder)})
         if not await finished(self._started, ANSWER_SECONDS):
             raise CannotStart(f"its keeper did not answer within {ANSWER_SECONDS:g} seconds.")
         if problem := self._started.result():
@@ -136,8 +145,11 @@ class Process:
     # Another runner's process
 
     @classmethod
-    async def attach(cls, folder: Path, wake: Callable[[], None], bells: Bells) -> Self:
-        """Go on with a process that an earlier runner started; one that has ended meanwhile tells how."""
+    async def attach(cls, folder: Path, wake: Callable[[], None], bells: Bells, *, thaw: bool = False) -> Self:
+        """Go on with a process that an earlier runner started; one that has ended meanwhile tells how.
+
+        With `thaw` it need not stand still any longer because nobody was there.
+        """
         try:
             connection = keeper_of(folder)
         except OSError:
@@ -147,6 +159,8 @@ class Process:
         if not await finished(process._started, ANSWER_SECONDS):
             log.error("keeper.mute", folder=str(folder))
             process._keeper_left()
+        elif thaw:
+            process._control.order({"do": "wake"})
         return process
 
     # What the keeper reports

@@ -14,8 +14,8 @@ _LEFT_OUT = frozenset({".cache", "tmp", ".run", ".npm"})
 """Folders of a home that no conversation is remembered by, and that can be large."""
 _PROGRAMS = "node_modules"
 _OWNER = 0o700
-_MOST_BYTES = 64 * 2**20
-_MOST_FILES = 20_000
+MOST_BYTES = 64 * 2**20
+MOST_FILES = 20_000
 
 
 class Memories:
@@ -26,7 +26,7 @@ class Memories:
 
     def keep(self, workspace: str, snapshot: str, home: str) -> bool:
         """Copy a home; False if there is none, or it is too large to be copied after every turn."""
-        files = _files_to_copy(Path(home))
+        files = files_to_copy(Path(home))
         if files is None or not files:
             return False
         place = self._place(workspace, snapshot)
@@ -53,13 +53,13 @@ class Memories:
         fresh.chmod(0o700)
         origin = self._origin_of(self._place(workspace, snapshot)) or home
         if (origin, workspace) != (home, into):
-            rename_inside(fresh, [(origin, home), (_letters(workspace), _letters(into))])
-        old = target.with_name(f".{target.name}.old")
-        shutil.rmtree(old, ignore_errors=True)
-        with suppress(FileNotFoundError):
-            target.rename(old)
-        fresh.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
+            rename_inside(fresh, [(origin, home), (letters(workspace), letters(into))])
+        put_in_place(fresh, target)
+
+    def copy_of(self, workspace: str, snapshot: str) -> Path | None:
+        """The memory that was kept with a snapshot, if there is one."""
+        place = self._place(workspace, snapshot)
+        return place if place.is_dir() else None
 
     def forget(self, workspace: str) -> None:
         """The workspace is gone."""
@@ -87,19 +87,29 @@ class Memories:
         return self._root / workspace / snapshot
 
 
-def _letters(workspace: str) -> str:
+def put_in_place(fresh: Path, home: Path) -> None:
+    """Replace a home, whole or not at all."""
+    old = home.with_name(f".{home.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        home.rename(old)
+    fresh.rename(home)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def letters(workspace: str) -> str:
     """The part of an id that is in a path however an agent spells that."""
     return workspace.rpartition("_")[2]
 
 
-def _files_to_copy(home: Path) -> list[Path] | None:
+def files_to_copy(home: Path) -> list[Path] | None:
     """The files of a home, relative to it; None when they are too many or too large."""
     files: list[Path] = []
     size = 0
     for file, status in _files(home):
         size += status.st_size
         files.append(file.relative_to(home))
-        if size > _MOST_BYTES or len(files) > _MOST_FILES:
+        if size > MOST_BYTES or len(files) > MOST_FILES:
             return None
     return files
 

@@ -9,7 +9,7 @@ from typing import BinaryIO, TypeVar
 from ostler.base.errors import FileMissing
 from ostler.base.paths import is_file
 from ostler.base.undo import undone_by
-from ostler.link.workspaces import Download
+from ostler.link.luggage import Download
 from ostler.runner.file_trees.packing import pack
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.orders import DiffLimits

@@ -8,6 +8,8 @@ from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
+from ostler.server.sessions.runners.draining import Draining
+from ostler.server.sessions.runners.lost_runners import LostRunners
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.peers import Peers
 from ostler.server.tasks.uploads import Uploads
@@ -22,6 +24,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     sessions: Sessions
     runners: Runners
     links: RunnerLinks
+    lost_runners: LostRunners
+    draining: Draining
     uploads: Uploads
     clock: Clock
     counters: "Counters"

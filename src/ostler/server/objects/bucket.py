@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Concatenate, ParamSpec, TypeVar
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import ObjectStore, from_url
 
 from ostler.base.errors import SettingsError, StoreUnavailable
@@ -70,6 +70,15 @@ class BucketObjects:
     def put(self, key: str, content: bytes) -> None:
         """Write an object; it is there when all of it is."""
         obstore.put(self._store, key, content)
+
+    @_reported
+    def create(self, key: str, content: bytes) -> bool:
+        """Write an object where none is; the store itself decides who is first."""
+        try:
+            obstore.put(self._store, key, content, mode="create")
+        except AlreadyExistsError:
+            return False
+        return True
 
     @_reported
     def get(self, key: str) -> bytes | None:

@@ -2,7 +2,8 @@
 
 import shutil
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ostler.base import private
@@ -21,12 +22,28 @@ class LocalObjects:
 
     def put(self, key: str, content: bytes) -> None:
         """Write beside and rename: what is cut off has another name."""
+        with self._written(key, content) as (unfinished, path):
+            unfinished.replace(path)
+
+    def create(self, key: str, content: bytes) -> bool:
+        """Write beside and link, which fails where something is."""
+        with self._written(key, content) as (unfinished, path):
+            try:
+                path.hardlink_to(unfinished)
+            except FileExistsError:
+                return False
+            finally:
+                unfinished.unlink()
+        return True
+
+    @contextmanager
+    def _written(self, key: str, content: bytes) -> Iterator[tuple[Path, Path]]:
         path = self._root / key
         unfinished = path.with_name(new_id(_UNFINISHED))
         try:
             private.make_folder(path.parent)
             private.write_file(unfinished, content)
-            unfinished.replace(path)
+            yield unfinished, path
         except OSError as error:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)

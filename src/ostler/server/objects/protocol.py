@@ -21,6 +21,10 @@ class Objects(Protocol):
         """Write an object, whole or not at all."""
         ...
 
+    def create(self, key: str, content: bytes) -> bool:
+        """Write an object unless there is one, whole or not at all; says whether it was written."""
+        ...
+
     def get(self, key: str) -> bytes | None:
         """What an object holds; None if there is none."""
         ...

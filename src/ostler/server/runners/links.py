@@ -57,9 +57,19 @@ class RunnerLinks:
     """Every link that this server holds."""
 
     def __init__(
-        self, runners: Runners, keys: RunnerKeys, clock: Clock, beat: float, peers: Peers | None = None
+        self,
+        runners: Runners,
+        keys: RunnerKeys,
+        clock: Clock,
+        beat: float,
+        peers: Peers | None = None,
+        *,
+        freeze_after: float = 0.0,
     ) -> None:
-        """`beat` is how often both ends of a link show that they are there, in seconds."""
+        """`beat` is how often both ends of a link show that they are there, in seconds.
+
+        Agents on a runner without a link stand still `freeze_after` seconds after it was lost; 0 for never.
+        """
         self._shared = SharedLinks(runners, keys, clock, peers)
         self._closing = Background(log, "runner.not_closed")
         if peers is not None:
@@ -69,6 +79,7 @@ class RunnerLinks:
         self._keys = keys
         self._clock = clock
         self._beat = beat
+        self._freeze_after = freeze_after
         self._live: dict[str, _Live] = {}
 
     async def start(self) -> None:
@@ -100,7 +111,8 @@ class RunnerLinks:
             return
         number = await self._shared.take(about)
         try:
-            await socket.send(encode(Welcome(runner=key.runner, name=about.name, beat=self._beat)))
+            welcome = Welcome(runner=key.runner, name=about.name, beat=self._beat, freeze_after=self._freeze_after)
+            await socket.send(encode(welcome))
             await self._serve(key, about, socket, number)
         finally:
             self._shared.release(key.runner, number)

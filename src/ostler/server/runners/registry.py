@@ -44,6 +44,10 @@ class Listener(Protocol):
         """There may be room for a session that waits."""
         ...
 
+    def drain_changed(self, about: RunnerAbout, *, drains: bool) -> None:
+        """A runner is to have no sessions, or may have some again."""
+        ...
+
 
 async def _nothing() -> None:
     """There is no other server."""
@@ -141,7 +145,10 @@ class Runners(Ways):
 
     def drain(self, runner_id: str, on: bool) -> None:
         """Place no more sessions there, or place them again."""
-        self.find_runner(runner_id).draining = on
+        known = self.find_runner(runner_id)
+        was, known.draining = known.draining, on
+        if self._listener is not None and (was or on):
+            self._listener.drain_changed(known.about, drains=on)
         if not on:
             self.room()
 

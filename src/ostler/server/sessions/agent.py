@@ -196,6 +196,13 @@ class SessionAgent:
             self._waits = False
             self._session.release()
 
+    def forget_runner(self) -> None:
+        """It is on no runner any more: whatever finds another one has it in memory then."""
+        self.was_lost = False
+        if self._waits:
+            self._waits = False
+            self._session.release()
+
     # What is asked of its process
 
     async def tell(self, answer: Answer) -> None:

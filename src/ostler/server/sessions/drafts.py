@@ -31,6 +31,7 @@ from ostler.wire.sessions import Ask
 from ostler.wire.workspace_events import (
     DeliveryCompletedData,
     SessionForkedData,
+    SessionMovedData,
     SessionRewoundData,
     SnapshotCreatedData,
     WorkspaceCreatedData,
@@ -107,6 +108,11 @@ def removed(data: WorkspaceRemovedData) -> Draft:
 def forked(data: SessionForkedData) -> Draft:
     """The session was made from another one."""
     return _draft("session.forked", data)
+
+
+def moved(data: SessionMovedData) -> Draft:
+    """The session is on another runner."""
+    return _draft("session.moved", data)
 
 
 def completed() -> list[Draft]:

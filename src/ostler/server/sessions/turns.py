@@ -201,6 +201,7 @@ class Turns:
     async def _begin_next(self) -> None:
         if self._chores.are_blocking:
             await self._chores.do()
+        self._chores.keep()
         session, state = self._session, self._session.state
         if (
             state.turn is None

@@ -207,6 +207,10 @@ class RunnerKeys(Protocol):
         """Every runner whose key is not revoked, the oldest first."""
         ...
 
+    async def with_sessions(self, terminal: Iterable[str]) -> dict[str, str]:
+        """The names, by id, of the runners that sessions without one of these statuses are on; also of removed ones."""
+        ...
+
     def set_draining(self, runner: str, draining: bool) -> "asyncio.Future[None]":
         """Remember whether more sessions are placed there."""
         ...

@@ -37,6 +37,9 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What a runner must be to have it."""
     runner_name: str = "local"
     """What the runner that it is on is called."""
+    moved_from: str | None = None
+    """What the one that it was on before is called."""
+    moved_because: str = ""
 
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +143,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since it was due for the first time; below zero if it is not yet."""
 
 
+class Placed(NamedTuple):
+    """Where a session is from now on."""
+
+    runner: str | None
+    spec: SessionSpec
+
+
 class Append(msgspec.Struct, frozen=True, kw_only=True):
     """A burst of encoded events of one session with everything that must change together with them."""
 
@@ -161,6 +171,8 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     done: Done | None = None
     jobs: tuple[NewJob, ...] = ()
     """What is to be done because of these events."""
+    placed: Placed | None = None
+    """Which runner the session is on since, if that changes."""
 
     @property
     def last(self) -> int:

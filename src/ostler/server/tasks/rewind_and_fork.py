@@ -60,6 +60,10 @@ class RewindAndFork:
     def _workspaces(self, live: LiveSession) -> Workspaces:
         return self._runners.workspaces(live.record.runner)
 
+    async def _snapshots(self, live: LiveSession) -> list[Snapshot]:
+        """Those that are where the session is; others stayed on the runner that it left."""
+        return [each for each in await self._sessions.snapshots(live.id) if each.sequence > live.state.moved_at]
+
     async def rewind(self, live: LiveSession, turn: int) -> None:
         """Make the session what it was at the end of a turn; later turns stay in the log but no longer count."""
         live.refuse_if_over("rewinds")
@@ -71,7 +75,7 @@ class RewindAndFork:
     async def _rewind(self, live: LiveSession, turn: int) -> None:
         _refuse_unless_idle(live, "be rewound")
         await self._workspaces(live).get(workspace_of(live))  # without its files the session would be over
-        found = snapshot_at(live.id, await self._sessions.snapshots(live.id), turn)
+        found = snapshot_at(live.id, await self._snapshots(live), turn)
         sequence = await self._end_of(live, turn)
         await live.agent.disconnect(force=False)
         data = SessionRewoundData(
@@ -88,7 +92,7 @@ class RewindAndFork:
     async def restore(self, live: LiveSession, snapshot: str) -> None:
         """Make the files those of a snapshot; the conversation and the agent's memory stay."""
         live.refuse_if_over("restored files")
-        if all(snapshot != known.snapshot_id for known in await self._sessions.snapshots(live.id)):
+        if all(snapshot != known.snapshot_id for known in await self._snapshots(live)):
             raise SnapshotNotFound(snapshot=snapshot[:80])
         await live.chores.do()
         await live.chores.alone(lambda: self._restore(live, snapshot))
@@ -124,7 +128,7 @@ class RewindAndFork:
         head = turn_before(state.turn) if state.turn is not None else state.stands_at
         turn = head if wanted.turn is None else wanted.turn
         choose = snapshot_after if wanted.turn is None else snapshot_at
-        found = choose(live.id, await self._sessions.snapshots(live.id), turn)
+        found = choose(live.id, await self._snapshots(live), turn)
         new = await self._sessions.sibling(live, wanted.key)
         with_memory = _memory(found) is not None
         workspaces = self._workspaces(live)

@@ -10,6 +10,25 @@ from ostler.wire.runners import RunnerInfo
 _HEADINGS = ("RUNNER", "NAME", "STATE", "LOAD", "OS", "ARCH", "LABELS", "LAST HEARD")
 
 
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class _Duration(click.ParamType[float]):
+    """Seconds, minutes or hours."""
+
+    name = "time"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """In seconds."""
+        if isinstance(value, float):
+            return value
+        number, unit = (value[:-1], value[-1:]) if value[-1:] in _UNITS else (value, "s")
+        try:
+            return float(number) * _UNITS[unit]
+        except ValueError:
+            return self.fail(f"'{value}' is no time. Give one such as 90s, 10m or 2h.", param, ctx)
+
+
 @click.group(cls=Noun)
 def command() -> None:
     """See the machines that run agents, add and remove some."""
@@ -33,7 +52,9 @@ def _row(each: RunnerInfo) -> tuple[object, ...]:
 
 def state_of(runner: RunnerInfo) -> str:
     """How a runner is, in a word or two."""
-    return f"{runner.health}, draining" if runner.draining else runner.health
+    if not runner.draining:
+        return runner.health
+    return f"{runner.health}, {'draining' if runner.used else 'drained'}"
 
 
 @command.command()
@@ -61,12 +82,15 @@ def token(target: Target, labels: dict[str, str], uses: int, expires: float, as_
 
 @command.command()
 @click.argument("runner")
+@click.option(
+    "--deadline", type=_Duration(), metavar="TIME", help="How long turns under way may go on, such as 90s, 10m or 2h."
+)
 @json_option
 @click.pass_obj
-def drain(target: Target, runner: str, as_json: bool) -> None:
-    """Place no more sessions on a runner."""
+def drain(target: Target, runner: str, deadline: float | None, as_json: bool) -> None:
+    """Place no more sessions on a runner, and move those that it has."""
     with connect(target) as client:
-        found = client.runners.drain(runner)
+        found = client.runners.drain(runner, deadline_seconds=deadline)
     show(found, as_json, lambda: f"{found.name} gets no more sessions; {found.used} at work there.")
 
 

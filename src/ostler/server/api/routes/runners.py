@@ -13,7 +13,15 @@ from ostler.server.api.edge.runner_link import bearer
 from ostler.server.api.services import Services
 from ostler.server.runners.listing import listed, listed_one
 from ostler.server.store.records import RunnerKey, RunnerToken
-from ostler.wire.runners import NewRunnerToken, Registered, RegisterRunner, RunnerInfo, RunnerList, RunnerTokenIssued
+from ostler.wire.runners import (
+    DrainRunner,
+    NewRunnerToken,
+    Registered,
+    RegisterRunner,
+    RunnerInfo,
+    RunnerList,
+    RunnerTokenIssued,
+)
 
 _TAGS = ["runners"]
 _TOKEN_BYTES = 32
@@ -60,14 +68,16 @@ async def register_runner(services: Services, data: RegisterRunner, request: Req
 
 
 @post("/runners/{runner_id:str}/drain", operation_id="runners.drain", tags=_TAGS, status_code=200, role="operator")
-async def drain_runner(services: Services, runner_id: str) -> RunnerInfo:
-    """Place no more sessions on a runner; what it has to do it does to the end."""
-    return await _drained(services, runner_id, True)
+async def drain_runner(services: Services, runner_id: str, data: DrainRunner | None = None) -> RunnerInfo:
+    """Place no more sessions on a runner, and move those it has: between turns at once, others until a deadline."""
+    found = await _ours(services, runner_id)
+    services.draining.allow(found, data.deadline_seconds if data is not None else None)
+    return await _drained(services, found, True)
 
 
 @post("/runners/{runner_id:str}/resume", operation_id="runners.resume", tags=_TAGS, status_code=200, role="operator")
 async def resume_runner(services: Services, runner_id: str) -> RunnerInfo:
-    """Place sessions on a runner again."""
+    """Place sessions on a runner again; those that have left it do not come back by themselves."""
     return await _drained(services, runner_id, False)
 
 
@@ -88,8 +98,15 @@ async def _ours(services: Services, id_or_name: str) -> str:
 
 @delete("/runners/{runner_id:str}", operation_id="runners.remove", tags=_TAGS, status_code=204, role="operator")
 async def remove_runner(services: Services, runner_id: str) -> None:
-    """Revoke a runner's key: its link ends, and it cannot come back with this key."""
-    await services.links.revoke(await _ours(services, runner_id))
+    """Revoke a runner's key: its link ends, it cannot come back with this key, and its sessions go on elsewhere.
+
+    What they did since their last upload is lost: drain the runner first if it is there.
+    """
+    found = await _ours(services, runner_id)
+    about = services.runners.describe(found).about
+    await services.lost_runners.end_agents(about)
+    await services.links.revoke(about.id)
+    services.lost_runners.gone(about, f"the runner '{about.name}' was removed")
 
 
 HANDLERS = (list_runners, create_token, register_runner, drain_runner, resume_runner, remove_runner)

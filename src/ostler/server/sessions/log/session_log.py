@@ -18,7 +18,7 @@ from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.packing import pack
 from ostler.server.store.peers import Bell
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import Append, AppendResult, Done, NewJob, Progress, StateChange
+from ostler.server.store.records import Append, AppendResult, Done, NewJob, Placed, Progress, StateChange
 from ostler.wire.events import EVENTS, Event
 from ostler.wire.running import Draft, Prompt
 from ostler.wire.sessions import Ask, Turn
@@ -186,9 +186,15 @@ class SessionLog:
         """A prompt with what was said before it, for an agent that does not remember."""
         return await with_history(self._store, self.session_id, prompt)
 
-    async def append(self, drafts: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> int:
+    async def append(
+        self,
+        drafts: Sequence[Draft],
+        progress: Progress | None = None,
+        done: Done | None = None,
+        placed: Placed | None = None,
+    ) -> int:
         """Number, store and publish these events; returns the first sequence. On failure nothing happened."""
-        append = self.prepare(drafts, progress, done)
+        append = self.prepare(drafts, progress, done, placed)
         try:
             await self.commit(append, self._store.append(append))
         except StaleOwner:
@@ -199,7 +205,13 @@ class SessionLog:
             raise
         return append.first
 
-    def prepare(self, drafts: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> Append:
+    def prepare(
+        self,
+        drafts: Sequence[Draft],
+        progress: Progress | None = None,
+        done: Done | None = None,
+        placed: Placed | None = None,
+    ) -> Append:
         """Number and encode events and move the state on; must be followed by `commit` without an await between."""
         first, time, before = self._last + 1, self._clock.now(), self.state
         events: list[bytes] = []
@@ -232,6 +244,7 @@ class SessionLog:
             progress=progress,
             done=done,
             jobs=self._jobs(before, time),
+            placed=placed,
         )
 
     def _jobs(self, before: SessionState, time: str) -> tuple[NewJob, ...]:

@@ -26,6 +26,7 @@ from ostler.wire.sessions import MOST_COUNTED_FILES, Activity, Ask, SessionChang
 from ostler.wire.workspace_events import (
     DeliveryCompletedData,
     SessionForkedData,
+    SessionMovedData,
     SessionRewoundData,
     SnapshotCreatedData,
     WorkspaceCreatedData,
@@ -49,6 +50,14 @@ TRANSITIONS: dict[SessionStatus, frozenset[SessionStatus]] = {
     "failed": frozenset(),
     "cancelled": frozenset(),
 }
+
+
+class Stand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The snapshot that the files of a session are as, but for the turn under way."""
+
+    snapshot_id: str
+    turn: int
+    tree: str | None = None
 
 
 class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,6 +94,7 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     removed_at: str | None = None
     settled: int = -1
     """Up to which turn the files are kept in snapshots."""
+    stand: Stand | None = None
     too_large: tuple[str, ...] = ()
     """Files that the last snapshot lacks because of their size."""
     restoring: SessionRewoundData | None = None
@@ -93,6 +103,8 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     delivery: DeliveryCompletedData | None = None
     """The last one."""
     forked_from: str | None = None
+    moved_at: int = 0
+    """The event since which it is on the runner that it is on; snapshots from before are on another."""
     usage: SessionUsage | None = None
     usage_before: SessionUsage | None = None
     """What had been used when the last turn began."""
@@ -115,6 +127,11 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     def workspace_id(self) -> str | None:
         """The id of the workspace, while it is there."""
         return self.workspace.workspace_id if self.workspace is not None and self.removed is None else None
+
+    @property
+    def is_between_runners(self) -> bool:
+        """Whether it ran before, and waits for another runner or is being made there anew."""
+        return self.started_at is not None and self.status in {"queued", "provisioning"}
 
     @property
     def ended(self) -> bool:
@@ -231,7 +248,9 @@ def _workspace(state: SessionState, event: Happened) -> SessionState:
 
 def _snapshot(state: SessionState, event: Happened) -> SessionState:
     data: SnapshotCreatedData = event.data
-    return replace(state, settled=max(state.settled, data.turn), too_large=tuple(file.path for file in data.too_large))
+    stand = Stand(snapshot_id=data.snapshot_id, turn=data.turn, tree=data.tree)
+    too_large = tuple(file.path for file in data.too_large)
+    return replace(state, settled=max(state.settled, data.turn), stand=stand, too_large=too_large)
 
 
 def _delivery(state: SessionState, event: Happened) -> SessionState:
@@ -264,6 +283,11 @@ def _forked(state: SessionState, event: Happened) -> SessionState:
     )
 
 
+def _moved(state: SessionState, event: Happened) -> SessionState:
+    data: SessionMovedData = event.data
+    return replace(state, native_session_id=data.native_session_id, moved_at=event.sequence, restoring=None)
+
+
 CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "session.status": _status,
     "session.info": _info,
@@ -284,6 +308,7 @@ CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "workspace.restored": _restored,
     "workspace.removed": _removed,
     "session.forked": _forked,
+    "session.moved": _moved,
 }
 
 

@@ -18,6 +18,8 @@ from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.state import TERMINAL
+from ostler.server.sessions.runners.draining import Draining
+from ostler.server.sessions.runners.lost_runners import LostRunners
 from ostler.server.sessions.runners.recovery import Recovery
 from ostler.server.sessions.runners.waiting import WaitingSession
 from ostler.server.sessions.service import Sessions
@@ -35,7 +37,16 @@ _LOST = "The link to the runner '{}' was lost. Its agents work on there; what th
 class Fleet:
     """Implements runners.registry.Listener for the sessions of this server."""
 
-    def __init__(self, sessions: Sessions, runners: Runners, peers: Peers | None = None) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        runners: Runners,
+        lost_runners: LostRunners,
+        draining: Draining,
+        peers: Peers | None = None,
+    ) -> None:
+        self._lost_runners = lost_runners
+        self._draining = draining
         self._sessions = sessions
         self._peers = peers
         self._runners = runners
@@ -63,6 +74,7 @@ class Fleet:
         recovery = Recovery(self._sessions, about.id, runner, was_cut=self._was_cut(about))
         await recovery.prepare()
         self._boots[about.id] = about.boot
+        self._lost_runners.back(about.id)
         return recovery.run
 
     def _was_cut(self, about: RunnerAbout) -> bool:
@@ -76,6 +88,7 @@ class Fleet:
         known = self._runners.get(about.id)
         line = (_REMOVED if known is not None and known.is_removed else _LOST).format(about.name)
         await asyncio.gather(*(self._lose_runner(live, line) for live in self._sessions.live_on(about.id)))
+        self._lost_runners.lost(about)
 
     async def _lose_runner(self, live: LiveSession, line: str) -> None:
         live.hold()
@@ -90,6 +103,10 @@ class Fleet:
     def at_work(self, runner_id: str) -> Counter[str]:
         """How many sessions are at work on a runner, by project."""
         return Counter(live.record.project for live in self._sessions.live_on(runner_id) if live.is_at_work)
+
+    def drain_changed(self, about: RunnerAbout, *, drains: bool) -> None:
+        """Sessions leave a runner that drains."""
+        self._draining.changed(about, drains=drains)
 
     # Placing those that wait
 

@@ -49,7 +49,7 @@ class Recovery:
         self._surviving = {process.session_id: process for process in await self._runner.surviving()}
 
         def is_wanted(session_id: str, state: bytes) -> bool:
-            return session_id in self._surviving or _needs_recovery(_state.decode(state))
+            return session_id in self._surviving or needs_recovery(_state.decode(state))
 
         with undone_by(self._leases.end):
             self._lives = await self._directory.load_for(self._leases, self._runner_id, TERMINAL, is_wanted)
@@ -106,7 +106,7 @@ class Recovery:
         return found
 
 
-def _needs_recovery(state: SessionState) -> bool:
+def needs_recovery(state: SessionState) -> bool:
     """Whether a session was in the middle of something."""
     busy = state.turn is not None or bool(state.asks) or bool(state.queue)
     return busy or is_due(state) or state.status in {"pausing", "resuming", "stopping"}
@@ -160,8 +160,8 @@ async def _go_on_with_turn(
     if found is not None and (prompt is None or prompt.prompt_id in found.heard):
         return
     if lost is not None or state.asks or _has_answered(transcript):
-        if given_up := _given_up(state, transcript.open_items(), lost or AgentLost(reason="its process is gone.")):
-            await live.log.append(given_up)
+        if closed := given_up(state, transcript.open_items(), lost or AgentLost(reason="its process is gone.")):
+            await live.log.append(closed)
     elif prompt is not None:
         live.turns.begin_turn(prompt)  # the agent never heard of it
 
@@ -197,11 +197,11 @@ def _answer_of(ask: Ask) -> Answer:
     return QuestionAnswer(ask_id=ask.ask_id, answers=ask.question.answers if ask.question else None)
 
 
-def _given_up(state: SessionState, open_items: list[Item], lost: AgentLost) -> list[Draft]:
+def given_up(state: SessionState, open_items: list[Item], lost: AgentLost, reason: str = _REASON) -> list[Draft]:
     """Close a turn honestly when its agent is lost."""
-    asks = [drafts.ask_dropped(ask, _REASON) for ask in state.asks]
+    asks = [drafts.ask_dropped(ask, reason) for ask in state.asks]
     if state.turn is None:
         return asks
-    error = Draft("error", ErrorData(message=str(lost), code=_REASON), source="daemon", synthetic=True)
+    error = Draft("error", ErrorData(message=str(lost), code=reason), source="daemon", synthetic=True)
     items = [drafts.item_failed(item) for item in open_items]
-    return [*items, *asks, error, drafts.turn_ended(state.turn.turn_id, "interrupted", _REASON)]
+    return [*items, *asks, error, drafts.turn_ended(state.turn.turn_id, "interrupted", reason)]

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 def is_due(state: SessionState) -> bool:
     """Whether the log says that something is to be done before the next turn."""
-    if state.workspace is None:
+    if state.workspace is None or state.is_between_runners:
         return state.status in _PREPARED
     waits = state.restoring is not None or state.settled < state.turn_count
     return state.turn is None and state.status == "running" and waits
@@ -46,9 +46,15 @@ class Chores:
     def are_due(self) -> bool:
         """Whether there is something to do."""
         state = self._session.state
-        can_be_done = self._session.record.order is not None and not self._is_over and not self._agent.is_away
-        waits = is_due(state) and can_be_done
-        return waits and (state.workspace is None or state.restoring is not None or self._tried != state.turn_count)
+        has_files = self._session.record.order is not None or state.is_between_runners
+        waits = is_due(state) and has_files and not self._is_over and not self._agent.is_away
+        is_new = state.workspace is None or state.is_between_runners or state.restoring is not None
+        return waits and (is_new or self._tried != state.turn_count)
+
+    def keep(self) -> None:
+        """Have what there is now uploaded, where that is wanted; nobody waits for it."""
+        if not self._is_over:
+            self._work.keep(self._session)
 
     async def do(self) -> None:
         """Do what is due; whoever comes meanwhile waits for it."""
@@ -100,7 +106,9 @@ class Chores:
 
     async def _due(self) -> None:
         state = self._session.state
-        if state.workspace is None:
+        if state.is_between_runners:
+            await self._work.arrive(self._session)
+        elif state.workspace is None:
             await self._work.prepare(self._session)
         elif state.restoring is not None:
             await self._work.restore(self._session)

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed, WorkspaceBusy
 from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.ids import new_id
@@ -20,9 +22,11 @@ from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.session import JobsAtEnd, SessionCore
+from ostler.server.sessions.work.arrival import bring, made_anew, moved
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order
 from ostler.server.sessions.work.large_files import large_file_notices
 from ostler.server.sessions.work.progress import ProgressLog
+from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
 from ostler.wire.provisioning import CreatedWorkspace, FrozenState, SetupOutcome
 from ostler.wire.running import Draft
 from ostler.wire.tasks import TaskSpec
@@ -47,6 +51,7 @@ class Pipeline:
         redeemed: Callable[[WorkspaceOrder], Awaitable[tuple[WorkspaceOrder, str | None]]],
         jobs_at_end: JobsAtEnd,
         ended: Sequence[Callable[[], object]],
+        uploads: SnapshotUploads | None = None,
     ) -> None:
         """`redeemed` finds the upload of an order, and the runner that has it.
 
@@ -56,6 +61,7 @@ class Pipeline:
         self._redeemed = redeemed
         self.jobs_at_end = jobs_at_end
         self._ended = ended
+        self._uploads = uploads
 
     async def redeemed(self, order: WorkspaceOrder) -> tuple[WorkspaceOrder, str | None]:
         """The order as it is carried out, and the runner that must have it because what it needs is there."""
@@ -96,8 +102,11 @@ class Pipeline:
     async def dispose(self, session: SessionCore) -> None:
         """Remove the files of a session."""
         self._tell_end()
+        if self._uploads is not None:
+            await self._uploads.forget(session.record.id)
         if (workspace := session.state.workspace_id) is not None:
-            await self._workspaces(session).destroy(workspace)
+            with suppress(RunnerUnavailable):  # then it is removed when its runner is linked again
+                await self._workspaces(session).destroy(workspace)
         await self.forget(session.record.runner, session.record.id)
 
     def _tell_end(self) -> None:
@@ -132,6 +141,36 @@ class Pipeline:
         ]
         await session.note([*notes, *ready, drafts.status("running")])
 
+    async def arrive(self, session: SessionCore) -> None:
+        """Begin on another runner with what was kept of the session; the log says what was not."""
+        await _failed_with(session, lambda: self._arrive(session))
+
+    async def _arrive(self, session: SessionCore) -> None:
+        if session.state.status == "queued":
+            await session.note([drafts.status("provisioning")])
+        workspaces, order = self._workspaces(session), session.record.order
+        found = await self._uploads.newest(session.id) if self._uploads is not None else None
+        if order is None:
+            with_memory = await bring(session, workspaces, self._uploads, found, None)
+            await session.note([drafts.moved(moved(session, found, with_memory=with_memory)), drafts.status("running")])
+            return
+        made = (done := await made_anew(session, workspaces, order)).workspace
+        async with async_undone_by(lambda: workspaces.destroy(made.id)):
+            with_memory = await bring(session, workspaces, self._uploads, found, made.id)
+            note = f"moved from {session.record.spec.moved_from}"
+            state = await self._frozen(session, made.id, note)
+        data = moved(session, found, with_memory=with_memory)
+        frozen = snapshot_data(session, state, session.state.stands_at, note)
+        await session.note(
+            [
+                *_missing(made),
+                drafts.workspace(created(made, done.setup)),
+                drafts.moved(data),
+                drafts.snapshot(msgspec.structs.replace(frozen, native_session_id=data.native_session_id)),
+                drafts.status("running"),
+            ]
+        )
+
     async def _frozen(self, session: SessionCore, workspace: str, note: str) -> FrozenState:
         workspaces, record = self._workspaces(session), session.record
         return await workspaces.snapshot(workspace, note, agent=record.agent, session=record.id)
@@ -158,6 +197,11 @@ class Pipeline:
         await session.note([drafts.restored(restored)])
 
     # After a turn
+
+    def keep(self, session: SessionCore) -> None:
+        """Have what a session has now uploaded, where that is wanted."""
+        if self._uploads is not None:
+            self._uploads.keep(session)
 
     async def settle(self, session: SessionCore, agent: SessionAgent) -> bool:
         """Keep the files, deliver them if that is due, and write all of it down at once; False if the runner went."""
@@ -322,6 +366,7 @@ async def _failed_with(session: SessionCore, work: Callable[[], Coroutine[Any, A
 
 def _given_up(session: SessionCore, error: OstlerError) -> list[Draft]:
     """Without its files there is no session; without a snapshot there is only no way back to this turn."""
-    if session.state.workspace is None or session.state.restoring is not None:
+    state = session.state
+    if state.workspace is None or state.is_between_runners or state.restoring is not None:
         return drafts.failed(error)
     return [drafts.warning(f"The files of this turn were not kept: {error}", "snapshot_failed")]

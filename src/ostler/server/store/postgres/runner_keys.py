@@ -1,6 +1,7 @@
 """Runners and their tokens in PostgreSQL; `store/protocol.py` says what the verbs mean."""
 
 import asyncio
+from collections.abc import Iterable
 
 from ostler.server.store.postgres.dialect import sendable
 from ostler.server.store.postgres.transaction import Transaction
@@ -32,6 +33,10 @@ class PostgresRunnerKeys:
     async def all(self) -> list[RunnerKey]:
         """Those that are not revoked."""
         return await self._reader.read(runner_keys.every)
+
+    async def with_sessions(self, terminal: Iterable[str]) -> dict[str, str]:
+        """Their names by id."""
+        return await self._reader.read(lambda: runner_keys.with_sessions(terminal))
 
     def set_draining(self, runner: str, draining: bool) -> "asyncio.Future[None]":
         """Change a row."""

@@ -96,7 +96,7 @@ async def update_spec(transaction: Transaction, session_id: str, epoch: int, spe
 async def place_session(transaction: Transaction, session_id: str, epoch: int, runner: str, spec: SessionSpec) -> None:
     """A session is on this runner from now on."""
     await update_spec(transaction, session_id, epoch, spec)
-    await transaction.connection.execute("UPDATE sessions SET runner = $1 WHERE id = $2", runner, session_id)
+    await transaction.place(session_id, runner, spec)
 
 
 async def take_strays(transaction: Transaction, runner: str) -> None:

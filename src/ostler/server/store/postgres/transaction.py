@@ -11,7 +11,7 @@ from ostler.server.store.errors import StaleOwner
 from ostler.server.store.outline import ITEMS, Mark, stored_body
 from ostler.server.store.packing import PACKING, pack
 from ostler.server.store.postgres.dialect import FIRST_OF_TRANSACTION, sendable
-from ostler.server.store.records import DONE, Append, AppendResult, Done, NewJob, encode
+from ostler.server.store.records import DONE, Append, AppendResult, Done, NewJob, SessionSpec, encode
 
 _OWNERS = "SELECT session, epoch FROM owners WHERE session = ANY($1) ORDER BY session FOR SHARE"
 _LASTS = """
@@ -156,6 +156,13 @@ class Transaction:
         )
         await self._many(_SNAPSHOT, [(session, taken.sequence, encode(taken)) for taken in append.snapshots])
         await self.add_jobs(append.jobs)
+        if append.placed is not None:
+            await self.place(session, *append.placed)
+
+    async def place(self, session_id: str, runner: str | None, spec: SessionSpec) -> None:
+        """A session is on this runner from now on."""
+        query = "UPDATE sessions SET runner = $1, spec = $2 WHERE id = $3"
+        await self.connection.execute(query, runner, encode(spec), session_id)
 
     async def add_jobs(self, jobs: Iterable[NewJob]) -> None:
         """What is to be done, as far as no job with the same key is there."""

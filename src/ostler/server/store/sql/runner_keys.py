@@ -1,5 +1,6 @@
 """What is read of runners and their tokens, and what a token is refused for."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -23,6 +24,18 @@ def every() -> Query[list[RunnerKey]]:
     """Every runner whose key is good."""
     rows = yield from rows_of(f"SELECT {KEY_COLUMNS} FROM runner_keys WHERE revoked_at IS NULL ORDER BY runner")  # noqa: S608  fixed columns
     return [key_of(row) for row in rows]
+
+
+def with_sessions(terminal: Iterable[str]) -> Query[dict[str, str]]:
+    """The names of the runners that sessions are on which are not over, by id; also of those that were removed."""
+    over = tuple(terminal)
+    marks = ", ".join("?" * len(over))
+    query = (
+        "SELECT DISTINCT s.runner, coalesce(k.name, s.runner) FROM sessions s "  # noqa: S608  fixed words
+        f"LEFT JOIN runner_keys k ON k.runner = s.runner WHERE s.runner IS NOT NULL AND s.status NOT IN ({marks})"
+    )
+    rows = yield from rows_of(query, *over)
+    return dict(rows)
 
 
 def key_of(row: Row) -> RunnerKey:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Iterable
 
 from ostler.server.store.records import RunnerKey, RunnerToken
 from ostler.server.store.sql import runner_keys
@@ -29,6 +30,10 @@ class SqliteRunnerKeys:
     async def all(self) -> list[RunnerKey]:
         """Those that are not revoked."""
         return await self._database.read(runner_keys.every)
+
+    async def with_sessions(self, terminal: Iterable[str]) -> dict[str, str]:
+        """Their names by id."""
+        return await self._database.read(lambda: runner_keys.with_sessions(terminal))
 
     def set_draining(self, runner: str, draining: bool) -> "asyncio.Future[None]":
         """Change a row."""

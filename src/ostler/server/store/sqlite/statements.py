@@ -82,7 +82,7 @@ def update_spec(ledger: Ledger, session_id: str, epoch: int, spec: SessionSpec) 
     ledger.execute("UPDATE sessions SET spec = ? WHERE id = ?", (encode(spec), session_id))
 
 
-def place_session(ledger: Ledger, session_id: str, epoch: int, runner: str, spec: SessionSpec) -> None:
+def place_session(ledger: Ledger, session_id: str, epoch: int, runner: str | None, spec: SessionSpec) -> None:
     """A session is on this runner from now on."""
     update_spec(ledger, session_id, epoch, spec)
     ledger.execute("UPDATE sessions SET runner = ? WHERE id = ?", (runner, session_id))
@@ -112,6 +112,8 @@ def append_burst(ledger: Ledger, append: Append) -> AppendResult:
         raise StoreUnavailable(reason=f"event {append.first} does not follow {last}")
     result = ledger.add_chunk(append)
     _update_session(ledger, append)
+    if (placed := append.placed) is not None:
+        place_session(ledger, append.session_id, append.epoch, *placed)
     _upsert_projections(ledger, append)
     if append.done is not None:
         _insert_done(ledger, append.done)

@@ -1,0 +1,29 @@
+"""Settings of servers with runners that dial in; part of the settings."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+
+class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What becomes of sessions whose runner is lost."""
+
+    replace_after_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Sessions of a runner that is not linked for this time go on on another one; 0 lets them wait.",
+        ),
+    ] = 120.0
+    keep_snapshots: Annotated[
+        Literal["runners", "all", "none"],
+        Meta(
+            description="Whose files and memories are uploaded to the object store after each turn: of sessions on "
+            "`runners` that dialled in, of `all`, or of `none`."
+        ),
+    ] = "runners"
+    drain_deadline_seconds: Annotated[
+        float,
+        Meta(ge=0, description="How long a turn under way on a runner that drains may go on before it is interrupted."),
+    ] = 600.0

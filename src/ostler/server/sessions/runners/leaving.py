@@ -1,0 +1,78 @@
+"""How a session leaves its runner: its turn ends, and it waits for another one.
+
+To leave is one append: the turn under way ends, the status is `queued`, and the row names no runner. What follows is
+told by the log alone (`SessionState.is_between_runners`), so it goes on after the end of any server.
+"""
+
+import msgspec
+
+from ostler.base.errors import AgentLost, TaskFailed
+from ostler.base.logs import Log
+from ostler.server.sessions import drafts
+from ostler.server.sessions.live import Leases, LiveSession
+from ostler.server.sessions.log.history import transcript_of
+from ostler.server.sessions.runners.recovery import given_up
+from ostler.server.sessions.service import Sessions
+from ostler.server.store.records import Placed, SessionSpec
+from ostler.wire.running import Draft
+
+log = Log(__name__)
+_REASON = "runner_lost"
+
+
+def must_stay(live: LiveSession) -> bool:
+    """Whether a session can be on no other runner: it names one, or works in a folder of that machine."""
+    spec = live.record.spec
+    return live.record.needs.host is not None or (spec.workspace is None and not _is_own_folder(live.id, spec))
+
+
+def _is_own_folder(session_id: str, spec: SessionSpec) -> bool:
+    """Whether its runner chose the folder, which is empty elsewhere."""
+    return spec.cwd.endswith(f"/sessions/{session_id}/workspace")
+
+
+async def leave(sessions: Sessions, live: LiveSession, why: str) -> None:
+    """Have a session wait for another runner; one that cannot go on is over, one that can be nowhere else waits."""
+    with Leases() as leases:
+        leases.hold(live)
+        if live.state.ended or live.is_ending or live.record.runner is None or must_stay(live):
+            return
+        if live.state.status == "stopping":
+            await live.lifecycle.finish_stop()
+            return
+        closed = await _closed(sessions, live, why)
+        if _is_cut_off(live):
+            await live.note([*closed, *drafts.failed(TaskFailed(reason=f"its turn was cut off: {why}."))])
+            return
+        spec = _waiting(live, why)
+        events = [*closed, drafts.status("queued", f"{why}; it goes on on another one")]
+        await live.log.append(events, placed=Placed(None, spec))
+        live.record = msgspec.structs.replace(live.record, runner=None, spec=spec)
+        await live.agent.lose_runner()
+        live.agent.forget_runner()
+        log.info("session.left_runner", session_id=live.id, reason=why)
+        sessions.waiting.add(live.record)
+
+
+def _is_cut_off(live: LiveSession) -> bool:
+    """Whether what a task was made for was under way, and nothing tells what came of it."""
+    task, state = live.record.task, live.state
+    return task is not None and not task.keep_open and (state.turn is not None or state.settled < state.turn_count > 0)
+
+
+def _waiting(live: LiveSession, why: str) -> SessionSpec:
+    """The spec of a session that waits; one that never arrived comes from where it was before."""
+    spec, is_between_runners = live.record.spec, live.state.is_between_runners
+    return msgspec.structs.replace(
+        spec,
+        cwd="" if spec.workspace is None else spec.cwd,
+        moved_from=spec.moved_from if is_between_runners else spec.runner_name,
+        moved_because=spec.moved_because if is_between_runners else why,
+    )
+
+
+async def _closed(sessions: Sessions, live: LiveSession, why: str) -> list[Draft]:
+    """What ends the turn under way and drops its asks."""
+    turn = live.state.turn
+    transcript = await transcript_of(sessions.store, live.id, turn.first_sequence - 1 if turn else live.last)
+    return given_up(live.state, transcript.open_items(), AgentLost(reason=f"{why}."), _REASON)
