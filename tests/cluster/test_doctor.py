@@ -108,7 +108,7 @@ def test_one_machine_is_told_so_in_a_line(tmp_path: Path) -> None:
     assert about(done, "One machine").startswith("ok    One machine: no server shares its sessions with another.")
 
 
-def test_a_server_that_is_lost_and_one_of_another_database_are_told_apart(servers: Servers, tmp_path: Path) -> None:
+def test_a_server_that_is_lost_is_told_from_one_that_is_there(servers: Servers, tmp_path: Path) -> None:
     b = servers.url("b")
     try:
         servers.kill("b")
