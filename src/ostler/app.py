@@ -26,7 +26,7 @@ from ostler.base.private import close_state
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.link.channel import MOST_FRAME_BYTES
-from ostler.machine import made_runner, made_workspaces
+from ostler.machine import made_provisioner, made_runner, made_workspaces
 from ostler.runner.identity import REGISTRATION, this_machine
 from ostler.runner.local import LocalRunner
 from ostler.runner.processes.helpers import Minder
@@ -40,6 +40,7 @@ from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine
 from ostler.server.objects.opening import open_objects
 from ostler.server.objects.snapshots import SnapshotObjects
+from ostler.server.pools.opening import running_pools
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.admission import Admission
@@ -113,7 +114,17 @@ async def _serve(settings: Settings) -> None:
         await services.lost_runners.start()
         await engine.start({webhooks.KIND: calls.work})
         retention.start(services.sessions)
-        await _answer_requests(services, runner, listener)
+        async with running_pools(
+            settings,
+            made_provisioner,
+            listener.getsockname()[1],
+            sessions=services.sessions,
+            runners=runners,
+            links=services.links,
+            peers=peers,
+            clock=services.clock,
+        ):
+            await _answer_requests(services, runner, listener)
     finally:
         await retention.close()
         await engine.close()

@@ -8,11 +8,13 @@ from ostler.agents import ADAPTERS
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.adapter import Adapter
 from ostler.base.settings import Settings
+from ostler.link.provisioner import Provisioner
 from ostler.runner.execution.limits import Limits
 from ostler.runner.installs.installer import Installer
 from ostler.runner.installs.platforms import this_platform
 from ostler.runner.local import LocalRunner
 from ostler.runner.local_workspaces import LocalWorkspaces
+from ostler.runner.runtimes.container_engines import Engines
 from ostler.runner.runtimes.credentials import Found, find_credentials
 from ostler.runner.runtimes.devcontainer import DevcontainerRuntime
 from ostler.runner.runtimes.local import LocalRuntime
@@ -47,6 +49,13 @@ def _runtimes(settings: Settings, library: WorkspaceLibrary, environ: Mapping[st
         DevcontainerRuntime(library, settings.state_dir / "containers", environ=environ, programs=programs),
         LocalRuntime(library, settings.runtimes),
     )
+
+
+def made_provisioner(settings: Settings) -> Provisioner:
+    """What makes hosts for more runners."""
+    from ostler.runner.provisioners.podman import Podman  # noqa: PLC0415  most servers make none
+
+    return Podman(Engines(settings.state_dir / "pools", dict(os.environ)))
 
 
 def made_runner(settings: Settings, workspaces: LocalWorkspaces, *, freeze_after: float = 0.0) -> LocalRunner:

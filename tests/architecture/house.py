@@ -42,6 +42,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.server.engine": ("ostler.server.store",),
     "ostler.server.objects": (),
     "ostler.server.sessions": ("ostler.server.objects", "ostler.server.runners", "ostler.server.store"),
+    "ostler.server.pools": ("ostler.server.runners", "ostler.server.sessions", "ostler.server.store"),
     "ostler.server.dialects": ("ostler.server.sessions", "ostler.server.store"),
     "ostler.server.tasks": (
         "ostler.server.engine",

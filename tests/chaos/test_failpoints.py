@@ -22,6 +22,8 @@ ALL_TIMES = {
     "answer": range(1, 9),
 }
 """Which passings of a failpoint are tried; the first one, if nothing is said here."""
+ELSEWHERE = ("provision",)
+"""Where a server comes only if it makes runners itself: `tests/pools`."""
 ERRORS = ("commit.before:error:5", "journal.before:error:2", "journal.before:error:3")
 
 
@@ -30,7 +32,8 @@ def chosen() -> list[str]:
     if given := os.environ.get("OSTLER_CHAOS_FAILPOINTS"):
         return given.split(",")
     times: Mapping[str, Iterable[int]] = ALL_TIMES if os.environ.get("OSTLER_CHAOS_ALL") else TIMES
-    return [f"{name}:kill:{nth}" for name in NAMES for nth in times.get(name.partition(".")[0], (1,))]
+    here = [name for name in NAMES if not name.startswith(ELSEWHERE)]
+    return [f"{name}:kill:{nth}" for name in here for nth in times.get(name.partition(".")[0], (1,))]
 
 
 def called_names() -> set[str]:

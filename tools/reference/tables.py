@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 
 from ostler.base.errors import ERRORS
-from ostler.base.settings import ENV_PREFIX, AgentSetting, Settings
+from ostler.base.setting_groups.tables import AgentSetting, PoolSetting
+from ostler.base.settings import ENV_PREFIX, Settings
 from ostler.cli.commands.serve import command as serve
 from tools.reference.markdown import code, first_line, page, table, type_words
 
@@ -29,6 +30,10 @@ _AGENT_SETTING = """
 One agent in `agents`, such as the table `[agents.codex]` of the config file. A name that Ostler does not know makes a
 new agent; see [how to install agents](../guides/install-agents.md).
 """
+_POOL_SETTING = """
+One pool in `pools`, such as the table `[pools.small]` of the config file: runners that the server makes itself, see
+[how to have runners made](../guides/run-runners.md#have-runners-made).
+"""
 _BOUNDS = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}
 _STATE_DIR = "`$XDG_DATA_HOME/ostler`, or `~/.local/share/ostler`"
 
@@ -49,11 +54,13 @@ def settings_page() -> str:
     fields = msgspec.structs.fields(Settings)
     rows = [(code(field.name), code(flags[field.name]), *_cells(field, schema[field.name])) for field in fields]
     head = ("name", "flag", "variable", "value", "default", "meaning")
-    return page("Settings", _SETTINGS, table(head, rows), "## AgentSetting", _AGENT_SETTING, _agent_setting())
+    agents = ("## AgentSetting", _AGENT_SETTING, _fields_of(AgentSetting))
+    pools = ("## PoolSetting", _POOL_SETTING, _fields_of(PoolSetting))
+    return page("Settings", _SETTINGS, table(head, rows), *agents, *pools)
 
 
-def _agent_setting() -> str:
-    fields = msgspec.json.schema(AgentSetting)["$defs"]["AgentSetting"]["properties"]
+def _fields_of(kind: type[msgspec.Struct]) -> str:
+    fields = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"]
     rows = [(code(name), type_words(schema), str(schema["description"])) for name, schema in fields.items()]
     return table(("name", "value", "meaning"), rows)
 

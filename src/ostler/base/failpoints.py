@@ -29,6 +29,8 @@ Name = Literal[
     "adopt.after",
     "bury.before",
     "bury.after",
+    "provision.before",
+    "provision.after",
 ]
 NAMES: tuple[Name, ...] = get_args(Name)
 _ACTIONS: tuple[Action, ...] = get_args(Action)

@@ -14,12 +14,12 @@ from ostler.base import signing
 from ostler.base.addresses import AddressRules
 from ostler.base.errors import SettingsError
 from ostler.base.setting_groups.cluster import ClusterSettings
+from ostler.base.setting_groups.tables import AgentSetting, PoolSetting, check_agent, check_pool
 from ostler.wire.sessions import MOST_INSTRUCTIONS
 from ostler.wire.workspaces import SnapshotProvider
 
 ENV_PREFIX = "OSTLER_"
 _ADVERTISED = re.compile(r"https?://[^/?#@\s]+/?")
-_AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 def _about(description: str) -> Meta:
@@ -27,19 +27,6 @@ def _about(description: str) -> Meta:
 
 
 Seconds = Annotated[float, Meta(ge=0)]
-
-
-class AgentSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How one agent is run here; a name that Ostler does not know makes a new agent that speaks ACP."""
-
-    path: Annotated[str | None, _about("Its program, instead of the one that would be found.")] = None
-    command: Annotated[tuple[str, ...], _about("Its program with arguments, instead of `path`.")] = ()
-    env: Annotated[dict[str, str], _about("Variables for a new agent.")] = {}
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The command, however it was given."""
-        return self.command or ((self.path,) if self.path else ())
 
 
 class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -200,6 +187,12 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
         Annotated[int, Meta(ge=0)] | None,
         _about("Sessions that may be at work in this process at a time; absent for no limit, 0 leaves all to runners."),
     ] = None
+    pools: Annotated[
+        dict[str, PoolSetting] | None,
+        _about(
+            "Runners that the server makes itself when sessions need them: a table for each pool, or one JSON object."
+        ),
+    ] = None
     warm_agents: Annotated[
         int,
         Meta(ge=0, le=100, description="Agents started ahead for sessions like the last ones; 0 starts none ahead."),
@@ -329,8 +322,9 @@ def _typed(from_env: dict[str, str]) -> dict[str, Any]:
 
 def _converted(merged: dict[str, Any]) -> Settings:
     values = {name: str(value) if isinstance(value, Path) else value for name, value in merged.items()}
-    if isinstance(values.get("agents"), str):
-        values["agents"] = _json("agents", values["agents"])
+    for name in ("agents", "pools"):
+        if isinstance(values.get(name), str):
+            values[name] = _json(name, values[name])
     try:
         return msgspec.convert(values, Settings, strict=False, dec_hook=lambda kind, value: kind(value))
     except msgspec.ValidationError as error:
@@ -368,7 +362,9 @@ def _checked(settings: Settings) -> Settings:
         )
     _check_addresses(settings)
     for name, agent in (settings.agents or {}).items():
-        _check_agent(name, agent)
+        check_agent(name, agent)
+    for name, pool in (settings.pools or {}).items():
+        check_pool(name, pool)
     if (size := len(settings.default_instructions.encode())) > MOST_INSTRUCTIONS:
         reason = f"must not be longer than {MOST_INSTRUCTIONS} bytes."
         raise SettingsError(name="default_instructions", value=f"{size} bytes", reason=reason)
@@ -389,10 +385,3 @@ def _check_addresses(settings: Settings) -> None:
         signing.key(settings.webhook_secret)
     except ValueError as error:
         raise SettingsError(name="webhook_secret", value="***", reason=f"{error}.") from error
-
-
-def _check_agent(name: str, agent: AgentSetting) -> None:
-    if not _AGENT_NAME.fullmatch(name):
-        raise SettingsError(name="agents", value=name, reason="use a-z 0-9 . _ and - in the name of an agent.")
-    if not agent.words:
-        raise SettingsError(name=f"agents.{name}", value="", reason="needs a path or a command.")

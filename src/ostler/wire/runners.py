@@ -48,6 +48,14 @@ class Placement(Answer, frozen=True, kw_only=True):
     """What a queued one waits for."""
 
 
+class Managed(Answer, frozen=True, kw_only=True):
+    """That a server made a runner itself."""
+
+    pool: str
+    state: Literal["running", "stopped", "unreachable"]
+    """How its host is: `stopped` ones are started again, and nothing is known of `unreachable` ones."""
+
+
 class RunnerInfo(Answer, frozen=True, kw_only=True):
     """A machine that runs agents."""
 
@@ -72,6 +80,8 @@ class RunnerInfo(Answer, frozen=True, kw_only=True):
     snapshot_capabilities: tuple[SnapshotProvider, ...]
     notes: dict[str, str] = msgspec.field(default_factory=dict)
     """Why a way to make workspaces does not work there."""
+    managed: Managed | None = None
+    """Which pool it is of, if the server made it."""
 
 
 class RunnerList(Answer, frozen=True, kw_only=True):

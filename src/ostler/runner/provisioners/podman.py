@@ -43,21 +43,15 @@ class Podman:
             *(word for folder in new.volumes for word in bind(folder, folder, read_only=True)),
             *(new.image, *new.command),
         )
-        # not a helper: podman that is killed in the middle leaves layers that nobody can find
-        await self._must(command, WORK_SECONDS, is_helper=False)
-        await self._must(("cp", "-", f"{_name(new.id)}:/"), _CHANGE_SECONDS, stdin=_archive(new.files))
+        # podman that is killed in the middle, as a helper would be, leaves layers that nobody can find
+        _check("create", await self._launch(command, WORK_SECONDS))
+        archive = _archive(new.files)
+        _check("cp", await self._run(("cp", "-", f"{_name(new.id)}:/"), _CHANGE_SECONDS, stdin=archive))
         await self.start(new.id)
 
     async def start(self, host_id: str) -> None:
-        """Start a container that outlives this process, within no limits of a helper."""
-        await self._must(("start", _name(host_id)), _CHANGE_SECONDS, is_helper=False)
-
-    async def _must(
-        self, command: tuple[str, ...], seconds: float, *, stdin: bytes | None = None, is_helper: bool = True
-    ) -> None:
-        code, output = await self._run(command, seconds, stdin=stdin, is_helper=is_helper)
-        if code != 0:
-            raise NotMade(f"podman {command[0]}: {output[-_MOST_WORDS:] or f'code {code}'}")
+        """Start a container that outlives this process."""
+        _check("start", await self._launch(("start", _name(host_id)), _CHANGE_SECONDS))
 
     async def remove(self, host_id: str) -> None:
         """Remove a container; what runs in it has a moment to end."""
@@ -83,13 +77,27 @@ class Podman:
         code, output = await self._run(("logs", "--tail", str(_LAST_LINES), _name(host_id)), ANSWER_SECONDS)
         return output[-_MOST_WORDS:] if code == 0 else ""
 
-    async def _run(
-        self, words: tuple[str, ...], seconds: float, *, stdin: bytes | None = None, is_helper: bool = True
-    ) -> tuple[int, str]:
+    async def _run(self, words: tuple[str, ...], seconds: float, *, stdin: bytes | None = None) -> tuple[int, str]:
         try:
-            return await self._engines.run((_PROGRAM, *words), seconds, stdin=stdin, is_helper=is_helper)
+            return await self._engines.run((_PROGRAM, *words), seconds, stdin=stdin)
         except OSError as error:
-            return 127, f"{_PROGRAM} cannot be started ({error.strerror or error})"
+            return _missing(error)
+
+    async def _launch(self, words: tuple[str, ...], seconds: float) -> tuple[int, str]:
+        try:
+            return await self._engines.launch((_PROGRAM, *words), seconds)
+        except OSError as error:
+            return _missing(error)
+
+
+def _check(what: str, done: tuple[int, str]) -> None:
+    code, output = done
+    if code != 0:
+        raise NotMade(f"podman {what}: {output[-_MOST_WORDS:] or f'code {code}'}")
+
+
+def _missing(error: OSError) -> tuple[int, str]:
+    return 127, f"{_PROGRAM} cannot be started ({error.strerror or error})"
 
 
 def _name(host_id: str) -> str:

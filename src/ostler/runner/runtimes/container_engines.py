@@ -8,6 +8,7 @@ import asyncio
 import os
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -108,24 +109,17 @@ class Engines:
         if code != 0:
             raise RuntimeRefused(runtime="devcontainer", reason=f"{problem}: {output[-_LAST_WORDS:] or f'code {code}'}")
 
-    async def run(
-        self, command: tuple[str, ...], seconds: float, *, stdin: bytes | None = None, is_helper: bool = True
-    ) -> tuple[int, str]:
-        """The exit code of a command and the last it said; it never outlives this call.
-
-        What it starts may, if it is no helper: that has no limits, and is not ended when this process is.
-        """
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async def run(self, command: tuple[str, ...], seconds: float, *, stdin: bytes | None = None) -> tuple[int, str]:
+        """The exit code of a command and the last it said; it never outlives this call."""
         process = await asyncio.create_subprocess_exec(
             *command,
-            env=marked(self.env) if is_helper else self.env,
-            cwd=self._folder,
+            env=marked(self.env),
+            cwd=self._made_folder(),
             stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        if is_helper:
-            tame(process.pid, cpu_seconds=seconds)
+        tame(process.pid, cpu_seconds=seconds)
         output = b""
         try:
             async with asyncio.timeout(seconds):
@@ -134,12 +128,38 @@ class Engines:
                     output = (output + chunk)[-_MOST_OUTPUT:]
                 await process.wait()
         except TimeoutError:
-            return 124, f"{Path(command[0]).name} did not answer within {seconds:g} seconds"
+            return 124, _no_answer(command, seconds)
         finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+            await _end(process)
         return process.returncode or 0, output.decode(errors="replace").strip()
+
+    async def launch(self, command: tuple[str, ...], seconds: float) -> tuple[int, str]:
+        """The same for a command that starts something which outlives it, and this process.
+
+        So it has no limits of a helper, and what it said is in a file: whatever it starts may hold on to a pipe.
+        """
+        with tempfile.TemporaryFile() as output:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                env=self.env,
+                cwd=self._made_folder(),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=asyncio.subprocess.STDOUT,
+            )
+            try:
+                async with asyncio.timeout(seconds):
+                    await process.wait()
+            except TimeoutError:
+                return 124, _no_answer(command, seconds)
+            finally:
+                await _end(process)
+            output.seek(0)
+            return process.returncode or 0, output.read(_MOST_OUTPUT).decode(errors="replace").strip()
+
+    def _made_folder(self) -> Path:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._folder
 
     # What its commands are made of
 
@@ -186,6 +206,16 @@ def bind(source: Path | str, target: Path | str, *, read_only: bool = False) -> 
             )
     fields = f"type=bind,source={source},target={target}"
     return ("--mount", f"{fields},readonly" if read_only else fields)
+
+
+def _no_answer(command: tuple[str, ...], seconds: float) -> str:
+    return f"{Path(command[0]).name} did not answer within {seconds:g} seconds"
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
 
 
 async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> None:

@@ -8,7 +8,7 @@ from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
 from ostler.server.store.peers import RunnerLink
 from ostler.wire.agents import Agent
-from ostler.wire.runners import RunnerAbout
+from ostler.wire.runners import Managed, RunnerAbout
 
 
 class RunnerStatus(NamedTuple):
@@ -23,6 +23,7 @@ class RunnerStatus(NamedTuple):
     draining: bool
     server: str | None = None
     """The server that it is linked to; None for none, and where there is one server only."""
+    managed: Managed | None = None
 
 
 class Link(NamedTuple):
@@ -49,6 +50,8 @@ class KnownRunner:
         self.elsewhere: RunnerLink | None = None
         """Its newest link at any server, when that was looked up last; counts only while there is none here."""
         self.is_lost_elsewhere = True
+        self.managed: Managed | None = None
+        """Which pool it is of, if this server made it."""
         self._mute_until = 0.0
 
     @property

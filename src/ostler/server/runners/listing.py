@@ -42,6 +42,7 @@ async def _info(runners: Runners, peers: Peers | None, status: RunnerStatus) -> 
         draining=status.draining,
         server=peers.address_of(status.server) if peers is not None and status.server is not None else None,
         snapshot_capabilities=tuple(verdict.provider for verdict in verdicts if verdict.works),
+        managed=status.managed,
         notes={verdict.provider: verdict.why_not for verdict in verdicts if verdict.why_not is not None},
     )
 

@@ -184,13 +184,12 @@ class Runners(Ways):
         if link is None:
             is_here = known.link is not None
             server = self.server if is_here else None
-            return RunnerStatus(
-                known.about, is_here, known.last_beat, self.used(known.about.id), known.draining, server
-            )
+            used = self.used(known.about.id)
+            return RunnerStatus(known.about, is_here, known.last_beat, used, known.draining, server, known.managed)
         is_there = not known.is_lost_elsewhere
         used = sum(link.load.at_work.values()) if is_there else 0
         server = link.server if is_there else None
-        return RunnerStatus(known.about, is_there, link.heard_at, used, known.draining, server)
+        return RunnerStatus(known.about, is_there, link.heard_at, used, known.draining, server, known.managed)
 
     def at_work(self, runner_id: str) -> Counter[str]:
         """How many sessions are at work there, by project."""

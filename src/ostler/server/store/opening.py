@@ -24,11 +24,11 @@ async def join_servers(store: Store, settings: Settings, server: str, port: int)
     """Be one of the servers of a store; None if it never has more than one."""
     if settings.database is None:
         return None
-    member = Member(server, _advertised(settings, port), __version__, settings.server_timeout_seconds)
+    member = Member(server, advertised(settings, port), __version__, settings.server_timeout_seconds)
     return await store.owners.join(member)
 
 
-def _advertised(settings: Settings, port: int) -> str:
+def advertised(settings: Settings, port: int) -> str:
     """Where others reach this server: what it listens on, unless that names no address."""
     if settings.advertise is not None:
         return settings.advertise.rstrip("/")

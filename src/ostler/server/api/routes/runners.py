@@ -1,7 +1,5 @@
 """The machines that run agents: which there are, and which may join or have to leave."""
 
-import secrets
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from litestar import Request, delete, get, post
@@ -12,7 +10,8 @@ from ostler.link.keys import hashed
 from ostler.server.api.edge.runner_link import bearer
 from ostler.server.api.services import Services
 from ostler.server.runners.listing import listed, listed_one
-from ostler.server.store.records import RunnerKey, RunnerToken
+from ostler.server.runners.tokens import new_token
+from ostler.server.store.records import RunnerKey
 from ostler.wire.runners import (
     DrainRunner,
     NewRunnerToken,
@@ -24,7 +23,6 @@ from ostler.wire.runners import (
 )
 
 _TAGS = ["runners"]
-_TOKEN_BYTES = 32
 
 
 @get("/runners", operation_id="runners.list", tags=_TAGS, role="viewer")
@@ -36,22 +34,9 @@ async def list_runners(services: Services) -> RunnerList:
 @post("/runners/tokens", operation_id="runners.token", tags=_TAGS, role="operator")
 async def create_token(services: Services, data: NewRunnerToken) -> RunnerTokenIssued:
     """A token that new runners register with; it is shown this once."""
-    secret = f"rtk_{secrets.token_urlsafe(_TOKEN_BYTES)}"
-    made = RunnerToken(
-        id=new_id("rtk"),
-        hash=hashed(secret),
-        labels=data.labels,
-        uses=data.uses,
-        expires_at=_in(data.expires_in_seconds) if data.expires_in_seconds is not None else None,
-        created_at=services.clock.now(),
-    )
+    secret, made = new_token(data.labels, uses=data.uses, seconds=data.expires_in_seconds, now=services.clock.now())
     await services.sessions.store.runner_keys.add_token(made)
     return RunnerTokenIssued(id=made.id, token=secret, labels=made.labels, uses=made.uses, expires_at=made.expires_at)
-
-
-def _in(seconds: float) -> str:
-    at = datetime.now(UTC) + timedelta(seconds=seconds)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @post("/runners/register", operation_id="runner.register", tags=_TAGS, status_code=200, role="anyone")

@@ -58,7 +58,7 @@ class Fleet:
         """Whether a session waits that other servers were not told of."""
         self._must_look = peers is not None
         """Whether sessions may wait at other servers that we do not know of."""
-        sessions.waiting.changed = self._one_more
+        sessions.waiting.heard.append(self._one_more)
         if peers is not None:
             sessions.offered = self.look
             sessions.background.spawn(self._look_now_and_then())

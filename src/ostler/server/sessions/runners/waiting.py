@@ -34,7 +34,7 @@ class Waiting:
         self._since: dict[str, float] = {}
         self.times = Histogram(_CLASSES)
         """How long sessions have waited that have a runner now."""
-        self.changed: Callable[[], object] = lambda: None
+        self.heard: list[Callable[[], object]] = []
         """Called when one comes."""
 
     def __len__(self) -> int:
@@ -59,7 +59,12 @@ class Waiting:
         self._offered.pop(record.id, None)
         self._sessions[record.id] = WaitingSession(record.id, record.project, record.agent, record.needs, tenant)
         self._since.setdefault(record.id, time.monotonic())
-        self.changed()
+        for heard in self.heard:
+            heard()
+
+    def all(self) -> tuple[WaitingSession, ...]:
+        """Each of them, the oldest first."""
+        return tuple(self._sessions.values())
 
     def remove(self, session_id: str) -> None:
         """It has a runner, or is over."""

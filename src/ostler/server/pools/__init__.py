@@ -1,0 +1,1 @@
+"""Runners that the server makes itself while sessions need them."""
