@@ -88,6 +88,14 @@ def moved(talk: Talk) -> dict[str, Any]:
     return data
 
 
+def next_turn(talk: Talk, text: str) -> str:
+    """What the agent says to a prompt, which may have to wait until the session has arrived."""
+    start = len(talk.events)
+    talk.send(text)
+    talk.until_type("turn.ended")
+    return said(talk.events[start:])
+
+
 def kept(hosts: Hosts, talk: Talk) -> list[str]:
     """The states of a session that were uploaded whole."""
     return sorted(found.parent.name for found in hosts.objects.glob(f"snapshots/{talk.id}/*/manifest.json"))
@@ -121,7 +129,7 @@ def test_a_session_goes_on_on_another_runner_with_the_memory_of_its_last_turn(ho
         "the files in its folder, which no snapshot has",
         "what the agent itself remembers since the end of turn 1",
     ]
-    assert said(talk.turn("mock: recall")) == "I remember 2 user turns, this one included."
+    assert next_turn(talk, "mock: recall") == "I remember 2 user turns, this one included."
     assert talk.get()["runner"]["name"] == "b"
 
 
@@ -146,7 +154,7 @@ def test_files_and_memory_of_a_workspace_go_along(hosts: Hosts, api: httpx.Clien
         "what the agent itself remembers since the end of turn 4",
     ]
     talk.until(lambda event: event["type"] == "session.status" and event["data"]["status"] == "running")
-    assert said(talk.turn("mock: recall\nmock: run ls -F sub; cat sub/link")).startswith("I remember 5 user turns")
+    assert next_turn(talk, "mock: recall\nmock: run ls -F sub; cat sub/link").startswith("I remember 5 user turns")
     found = {each["path"] for each in talk.get("/diff")["files"]}
     assert found == {"sub/turn1.txt", "sub/turn3.txt", "sub/link"}
     wait_kept(hosts, talk, 6)
@@ -175,7 +183,7 @@ def test_an_agent_that_is_cut_off_stands_still_before_others_take_its_session(ho
         hosts.start("f")
         data = moved(talk)
         assert (data["from_runner"], data["to_runner"], state_of(pid)) == ("e", "f", "T")
-        assert said(talk.turn("mock: say here")) == "here"
+        assert next_turn(talk, "mock: say here") == "here"
         proxy.accept()
         wait_until(lambda: runners_of(hosts.server.url)["e"]["health"] == "ok", what="the link is back")
         wait_until(lambda: state_of(pid) in {"", "Z"}, what="the agent that was left behind is ended")
@@ -207,7 +215,7 @@ def test_a_runner_that_drains_is_emptied_between_turns_and_at_the_deadline(
         assert data["lost"] == ["files that git ignores, and what the agent did inside .git"]
     assert "kept.txt" in {each["path"] for each in asleep.get("/diff")["files"]}
     assert "half.txt" in {each["path"] for each in busy.get("/diff")["files"]}
-    assert said(asleep.turn("mock: recall")) == "I remember 2 user turns, this one included."
+    assert next_turn(asleep, "mock: recall") == "I remember 2 user turns, this one included."
     wait_until(lambda: runners_of(hosts.server.url)["h"]["used"] == 0, what="it is empty")
     assert not list((hosts.objects.parent / "h" / "workspaces" / "workspaces").glob("wsp_*"))
 
@@ -250,5 +258,5 @@ def test_a_move_goes_on_after_the_server_was_killed_in_the_middle_of_it(tmp_path
                 hosts.start("b")
                 assert moved(talk)["turn"] == 1
                 assert moved(second)["lost"][-1] == "the agent's own memory: it is told the conversation"
-                assert said(talk.turn("mock: recall")) == "I remember 2 user turns, this one included."
+                assert next_turn(talk, "mock: recall") == "I remember 2 user turns, this one included."
                 hosts.lose_all()
