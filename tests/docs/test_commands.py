@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.docs.pages import ROOT, Block, blocks, name, pages
+from tests.patience import stretched
 from tests.serving import clean_env, running_server
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -40,7 +41,15 @@ def _commands(block: Block) -> Iterator[Command]:
 
 def _run(argv: list[str], env: dict[str, str], cwd: Path) -> str:
     done = subprocess.run(
-        argv, env=env, cwd=cwd, text=True, stdin=subprocess.DEVNULL, stdout=-1, stderr=-2, timeout=60, check=False
+        argv,
+        env=env,
+        cwd=cwd,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=-1,
+        stderr=-2,
+        timeout=stretched(60),
+        check=False,
     )
     assert done.returncode == 0, f"{argv[-1]}\n{done.stdout}"
     return done.stdout
