@@ -18,6 +18,7 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "CreateSession": {"agent": "mock"},
     "UpdateSession": {"title": "Tea"},
     "InstallAgent": {},
+    "DrainRunner": {},
     "SendMessage": {"message": "mock: say hello"},
     "ReplyPermission": {"reply": "once"},
     "ReplyQuestion": {"answers": [["yes"]]},

@@ -48,7 +48,8 @@ class _Link:
         if self.is_cut:
             raise LinkLost(reason="a newer link has its place")
         self.alive = False
-        self._agent.closed(end, is_held=self.is_held)
+        is_held, self.is_held = self.is_held, False
+        self._agent.closed(end, is_held=is_held)
 
 
 class SessionAgent:
