@@ -61,7 +61,7 @@ class Recovery:
                 if live not in self._lives or live.state.ended:  # nothing was under way, but a prompt may have come
                     live.agent.regain_runner()
                     live.background.spawn(live.turns.go_on())
-            going_on = [live for live in self._lives if not live.state.ended]
+            going_on = [live for live in self._lives if not live.state.ended and not live.log.is_deleted]
             outcomes = await asyncio.gather(*map(self._recover, going_on))
         if lost := next(filter(None, outcomes), None):
             raise lost
@@ -83,6 +83,9 @@ class Recovery:
         if survivor is not None:
             adopted = await self._adopt(live, survivor)
             lost, found = (adopted, None) if isinstance(adopted, AgentLost) else (lost, adopted)
+        if live.log.is_deleted:  # meanwhile, by somebody who found no process to end
+            await live.agent.disconnect(force=True)
+            return
         transcript = await transcript_of(self._directory.store, live.id, turn.first_sequence - 1 if turn else live.last)
         log.info("session.recovered", session_id=live.id, status=live.state.status, adopted=found is not None)
         if live.agent.was_lost:
