@@ -121,6 +121,21 @@ async def test_a_session_that_is_cancelled_while_its_runner_is_away_is_over_and_
     assert await host.runner.surviving() == []
 
 
+async def test_sessions_that_are_deleted_while_the_link_comes_back_leave_no_agent(fleet: Fleet) -> None:
+    host = await fleet.host("far")
+    sessions = [await session_on(fleet, host) for _ in range(6)]
+    for session in sessions:
+        await send(fleet, session, "mock: wait 600")
+        await fleet.until(session, lambda found: "process" in found, "its agent runs")
+    await host.cut()
+    linking = asyncio.create_task(host.link())
+    for session in sessions:
+        assert (await fleet.api.delete(f"/sessions/{session}")).status_code == 204
+    await linking
+    assert host.runner is not None
+    assert await host.runner.surviving() == []
+
+
 async def test_nothing_follows_the_end_of_sessions_that_are_cancelled_while_the_link_is_cut(fleet: Fleet) -> None:
     host = await fleet.host("far")
     sessions = [await session_on(fleet, host) for _ in range(3)]
