@@ -1,6 +1,5 @@
 """One runner, as this server knows it."""
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
@@ -52,16 +51,8 @@ class KnownRunner:
         self.is_lost_elsewhere = True
         self.managed: Managed | None = None
         """Which pool it is of, if this server made it."""
-        self._mute_until = 0.0
-
-    @property
-    def is_mute(self) -> bool:
+        self.is_mute = False
         """Whether it was asked something a while ago and did not answer, though its link is there."""
-        return time.monotonic() < self._mute_until
-
-    def did_not_answer(self, seconds: float) -> None:
-        """Ask others for so long."""
-        self._mute_until = time.monotonic() + seconds
 
     async def offered(self, agents: Sequence[Agent]) -> None:
         """Take what it reports."""

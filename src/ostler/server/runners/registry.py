@@ -139,9 +139,13 @@ class Runners(Ways):
         except TimeoutError:
             log.warning("runner.mute", runner_id=runner_id)
             if (known := self._known.get(runner_id)) is not None:
-                known.did_not_answer(_MUTE_SECONDS)
-                asyncio.get_running_loop().call_later(_MUTE_SECONDS, self.room)
+                known.is_mute = True
+                asyncio.get_running_loop().call_later(_MUTE_SECONDS, self._ask_again, known)
             raise RunnerUnavailable(runner=runner_id) from None
+
+    def _ask_again(self, known: KnownRunner) -> None:
+        known.is_mute = False
+        self.room()
 
     def drain(self, runner_id: str, on: bool) -> None:
         """Place no more sessions there, or place them again."""
