@@ -4,6 +4,7 @@ Whoever wants bytes asks for the next piece, so nobody sends more than the other
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -56,7 +57,7 @@ _VERBS = {
 }
 
 
-class _End(Remote):
+class _End(Remote, ABC):
     """One end: calls verbs of the other one, and hands out the streams that it has offered."""
 
     def __init__(self, send: Send) -> None:
@@ -110,8 +111,9 @@ class _End(Remote):
         given = msgspec.msgpack.decode(call.arguments, type=verb.arguments)
         return await self.done(call.verb, **msgspec.structs.asdict(given))
 
+    @abstractmethod
     async def done(self, verb: str, **given: Any) -> Any:
-        raise NotImplementedError
+        """Do what the other end asks for, if this end does that for it."""
 
 
 class RemoteFiles(_End):

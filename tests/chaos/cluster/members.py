@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ _STOP_SECONDS = 60.0
 _ROOT = Path(__file__).parents[3]
 
 
-class Member:
+class Member(ABC):
     """A process that comes back with the same folder."""
 
     ready: re.Pattern[bytes]
@@ -50,9 +51,9 @@ class Member:
         return self._process.pid
 
     @property
+    @abstractmethod
     def command(self) -> Sequence[str]:
         """What it is started by."""
-        raise NotImplementedError
 
     @property
     def env(self) -> Mapping[str, str]:
