@@ -21,6 +21,7 @@ from ostler.machine import made_runner, made_workspaces
 from ostler.runner.identity import this_machine
 from ostler.runner.local import LocalRunner
 from ostler.runner.local_workspaces import LocalWorkspaces
+from ostler.runner.processes.journal import Entry, read_calls
 from ostler.runner.processes.spool import boot
 from ostler.server.api.app import build_app
 from ostler.server.api.services import Services
@@ -76,6 +77,15 @@ class Host:
         self._socket, self._server = listening, server
         self._ends = [asyncio.create_task(server.run()), asyncio.create_task(end.run())]
         await self._runners.linked(self.about, server.runner, server.workspaces)
+
+    def deafen(self) -> None:
+        """Let the server hear nothing of it any more."""
+        assert self._socket is not None
+        self._socket.connection.transport.pause_reading()
+
+    def calls(self, session_id: str) -> list[Entry]:
+        """What the first agent of a session was asked for."""
+        return read_calls(self._settings.state_dir / "keepers" / f"{session_id}.1")
 
     async def cut(self) -> None:
         """Lose the link without a word; agents work on."""

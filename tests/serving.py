@@ -16,7 +16,7 @@ from tests.front import running_front
 from tests.patience import note_start, stretched
 
 OSTLER = (sys.executable, "-m", "ostler")
-_LISTENING = re.compile(r"is listening on (http://\S+)")
+_LISTENING = re.compile(r"is listening on (https?://\S+)")
 SERVERS = os.environ.get("OSTLER_TEST_SERVERS", "1")
 """What every server of the tests is: `1`; `2` on one PostgreSQL; or a `cluster`, two with a remote runner and nginx."""
 _START_SECONDS = 60.0

@@ -32,6 +32,7 @@ from ostler.runner.local import LocalRunner
 from ostler.runner.processes.helpers import Minder
 from ostler.runner.processes.spool import boot
 from ostler.server.api.app import build_app
+from ostler.server.api.edge.certificates import Certificates
 from ostler.server.api.edge.http_protocol import limited
 from ostler.server.api.edge.listening import listen
 from ostler.server.api.edge.stream_limit import OpenStreams
@@ -43,6 +44,7 @@ from ostler.server.objects.snapshots import SnapshotObjects
 from ostler.server.pools.opening import running_pools
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
+from ostler.server.search.service import Search
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.directory import SessionLimits
@@ -92,12 +94,13 @@ def _arm_failpoint(text: str | None) -> None:
 
 
 async def _serve(settings: Settings) -> None:
+    certificates = Certificates.reading(settings)
     listener = listen(settings)
     _close_state(settings.state_dir)
     minder = Minder(os.environ)
     new_engine = engine_of(settings)
     store = await open_store(settings, boot())
-    workspaces = await made_workspaces(settings)
+    workspaces = await made_workspaces(settings, is_own=settings.is_loopback() and not settings.allowed_hosts)
     runner = made_runner(settings, workspaces)
     engine = new_engine(store.jobs, new_id("srv"))
     calls = webhooks.Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
@@ -112,6 +115,8 @@ async def _serve(settings: Settings) -> None:
         await runners.linked(about, runner, workspaces)
         await services.links.start()
         await services.lost_runners.start()
+        services.sessions.follow(services.search.wake)
+        services.search.start()
         await engine.start({webhooks.KIND: calls.work})
         retention.start(services.sessions)
         async with running_pools(
@@ -121,10 +126,11 @@ async def _serve(settings: Settings) -> None:
             sessions=services.sessions,
             runners=runners,
             links=services.links,
+            lost_runners=services.lost_runners,
             peers=peers,
             clock=services.clock,
         ):
-            await _answer_requests(services, runner, listener)
+            await _answer_requests(services, runner, listener, certificates)
     finally:
         await retention.close()
         await engine.close()
@@ -183,20 +189,26 @@ async def _assemble(
     await store.take_strays(runners.home)  # of a database that came here without the rest of its folder
     sessions.background.spawn(snapshot_uploads.sweep(store))
     replace_after, freeze_after = patience(settings.replace_after_seconds, settings.runner_beat_seconds)
-    lost_runners = LostRunners(sessions, runners, replace_after)
-    draining = Draining(sessions, runners, snapshot_uploads, settings.drain_deadline_seconds)
-    runners.listen(Fleet(sessions, runners, lost_runners, draining, peers))
+    lost_runners = LostRunners(sessions, runners, replace_after, peers)
+    runners.listen(Fleet(sessions, runners, lost_runners, Draining(sessions, runners, snapshot_uploads, clock), peers))
     return Services(
         settings=settings,
         sessions=sessions,
         peers=peers,
         runners=runners,
         links=RunnerLinks(
-            runners, store.runner_keys, clock, settings.runner_beat_seconds, peers, freeze_after=freeze_after
+            runners,
+            store.runner_keys,
+            store.managed_runners,
+            clock,
+            settings.runner_beat_seconds,
+            peers,
+            freeze_after=freeze_after,
+            drain_seconds=settings.drain_deadline_seconds,
         ),
         lost_runners=lost_runners,
-        draining=draining,
         uploads=uploads,
+        search=Search(store),
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client)),
         background=Background(log, "request.task_failed"),
@@ -211,7 +223,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _answer_requests(services: Services, runner: LocalRunner, listener: socket.socket) -> None:
+async def _answer_requests(
+    services: Services, runner: LocalRunner, listener: socket.socket, certificates: Certificates | None
+) -> None:
     config = uvicorn.Config(
         build_app(services),
         http=limited(services.settings),
@@ -226,8 +240,11 @@ async def _answer_requests(services: Services, runner: LocalRunner, listener: so
         headers=[("cross-origin-resource-policy", "same-origin")],
         timeout_keep_alive=services.settings.keep_alive_seconds,
         timeout_graceful_shutdown=1,
+        ssl_context_factory=None if certificates is None else lambda *_: certificates.context,
     )
     server = _Server(config)
+    if certificates is not None:
+        services.background.spawn(certificates.follow())
     stop = stop_signal(Leaving(services.sessions.at_work, at_terminal=at_terminal()).may_end_agents)
     answering = asyncio.create_task(server.serve(sockets=[listener]))
     _announce(services.settings, listener)
@@ -263,6 +280,7 @@ async def _wind_down(
     await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
     server.force_exit = True
     await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
+    await services.search.close()
     await services.background.aclose(seconds=_STOP_TASKS_SECONDS)
     await services.sessions.aclose(seconds=_STOP_TASKS_SECONDS)
 
@@ -270,6 +288,7 @@ async def _wind_down(
 def _announce(settings: Settings, listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    print(f"Ostler {__version__} is listening on http://{shown}:{port}", flush=True)
+    scheme = "http" if settings.tls_cert is None else "https"
+    print(f"Ostler {__version__} is listening on {scheme}://{shown}:{port}", flush=True)
     guard = "a token is needed" if settings.effective_token() else "no token: everyone on this machine may use it"
     print(f"State: {settings.state_dir} ({guard}). Stop with Ctrl-C.", flush=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ostler.agents import ADAPTERS
 from ostler.agents.acp import AcpAdapter
-from ostler.agents.adapter import Adapter
+from ostler.agents.adapter import Adapter, Login
+from ostler.base.setting_groups.tables import AgentSetting
 from ostler.base.settings import Settings
 from ostler.link.provisioner import Provisioner
 from ostler.runner.execution.limits import Limits
@@ -27,10 +28,10 @@ from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.options import options_from
 
 
-async def made_workspaces(settings: Settings) -> LocalWorkspaces:
-    """The workspaces of this machine."""
+async def made_workspaces(settings: Settings, *, is_own: bool = False) -> LocalWorkspaces:
+    """The workspaces of this machine; `is_own` if nobody else can order some."""
     environ = dict(os.environ)
-    options = options_from(settings, environ)
+    options = options_from(settings, environ, is_own=is_own)
     library = await WorkspaceLibrary.open(settings.state_dir / "workspaces", environ=environ, options=options)
     return LocalWorkspaces(
         library,
@@ -111,7 +112,12 @@ def custom_agents(settings: Settings) -> list[Adapter]:
     """Agents that exist only in the settings; all they have to do is speak ACP."""
     known = _known_agents()
     given = (settings.agents or {}).items()
-    return [AcpAdapter.custom(name, agent.words, agent.env) for name, agent in given if name not in known]
+    return [_custom_agent(name, agent) for name, agent in given if name not in known]
+
+
+def _custom_agent(name: str, agent: AgentSetting) -> Adapter:
+    login = Login(files=agent.login_files, command=agent.login, status=agent.login_status)
+    return AcpAdapter.custom(name, agent.words, agent.env, login=login, key=agent.key)
 
 
 def named_programs(settings: Settings) -> dict[str, tuple[str, ...]]:

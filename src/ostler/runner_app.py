@@ -3,11 +3,10 @@
 import asyncio
 import os
 import platform
-import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 
 import msgspec
@@ -15,25 +14,30 @@ import uvloop
 
 from ostler import __version__
 from ostler.base.errors import OstlerError, SettingsError
-from ostler.base.errors.runners import LinkLost, RunnerRefused
+from ostler.base.errors.runners import LinkLost, NotTrusted, RunnerRefused
 from ostler.base.logs import Log, configure_logs, never_log
 from ostler.base.memory import give_large_blocks_back
 from ostler.base.private import close_state
 from ostler.base.retry import delays
 from ostler.base.settings import Settings
 from ostler.base.state_lock import StateLock
+from ostler.base.tls.contexts import File, Trust, trusting
 from ostler.link.channel import LINK_VERSION, Goodbye, Hello
 from ostler.link.ends import RunnerEnd
-from ostler.link.socket import dialled, greet
+from ostler.link.socket import ClientSocket, dialled, greet
 from ostler.machine import made_runner, made_workspaces
 from ostler.runner.local_workspaces import LocalWorkspaces
 from ostler.runner.processes.helpers import Minder
 from ostler.runner.processes.spool import boot
 from ostler.runner.registration import checked_servers, read_registration, register, write_registration
+from ostler.runner.servers import Servers
 from ostler.stopping import bounded, stop_signal
 
 log = Log(__name__)
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 10.0
+_STOP_AGENTS_SECONDS = 5.0
+_NOT_TRUSTED_DELAY = 15.0
+"""Certificates are seldom mended at once."""
 _STOP_LINK_SECONDS = 5.0
 _STOP_WORKSPACES_SECONDS = 4.0
 
@@ -47,6 +51,8 @@ class RunnerOptions(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     slots: int | None = None
     insecure: bool = False
+    leave: bool = False
+    """Whether it does not come back when it was stopped."""
     ca_file: Path | None = None
     client_cert: Path | None = None
     client_key: Path | None = None
@@ -67,14 +73,14 @@ def run(settings: Settings, options: RunnerOptions) -> int:
 
 async def _run(settings: Settings, options: RunnerOptions) -> None:
     servers = tuple(checked_servers(options.servers, insecure=options.insecure))
-    tls = _tls(options)
+    trust = _trust(settings, options)
     lock = _locked(settings.state_dir)
     minder = Minder(os.environ)
     stop = stop_signal(lambda: True)
     try:
         workspaces = await made_workspaces(settings)
         try:
-            await _Runner(settings, options, servers, tls, workspaces, stop).live()
+            await _Runner(settings, options, servers, trust, workspaces, stop).live()
         finally:
             await bounded(workspaces.close(), _STOP_WORKSPACES_SECONDS, "workspaces")
     finally:
@@ -94,16 +100,10 @@ def _locked(folder: Path) -> StateLock:
         raise SettingsError(name="state_dir", value=folder, reason=reason) from error
 
 
-def _tls(options: RunnerOptions) -> ssl.SSLContext | None:
-    if not any(server.startswith("https") for server in options.servers):
-        return None
-    try:
-        context = ssl.create_default_context(cafile=options.ca_file)
-        if options.client_cert is not None:
-            context.load_cert_chain(options.client_cert, options.client_key)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError(name="ca_file", value=options.ca_file, reason=f"cannot be used ({error}).") from error
-    return context
+def _trust(settings: Settings, options: RunnerOptions) -> Trust:
+    ca_file = options.ca_file or settings.ca_file
+    certificate, key = File.named("client_cert", options.client_cert), File.named("client_key", options.client_key)
+    return Trust(trusting(File.named("ca_file", ca_file), certificate, key), ca_file, options.client_cert)
 
 
 class _Runner:
@@ -114,18 +114,18 @@ class _Runner:
         settings: Settings,
         options: RunnerOptions,
         servers: tuple[str, ...],
-        tls: ssl.SSLContext | None,
+        trust: Trust,
         workspaces: LocalWorkspaces,
         stop: "asyncio.Future[int]",
     ) -> None:
         self._settings = settings
         self._options = options
-        self._servers = cycle(servers)
-        self._tls = tls
+        self._trust = trust
         self._workspaces = workspaces
         self._stop = stop
         self._registration = read_registration(settings.state_dir)
         never_log(self._registration.key)
+        self._servers = Servers(servers, self._registration.servers, insecure=options.insecure)
         self._end: RunnerEnd | None = None
         self._waits = self._new_waits()
 
@@ -134,14 +134,17 @@ class _Runner:
 
     async def live(self) -> None:
         """Until a signal comes; raises RunnerRefused when no server wants this runner as it is."""
+        distrusted = 0
         while not self._stop.done():
-            server = next(self._servers)
+            server = self._servers.next()
             try:
                 await self._until_stopped(server)
             except LinkLost as error:
                 log.warning("runner.not_linked", server=server, reason=str(error.fields["reason"]))
+                distrusted = distrusted + 1 if isinstance(error, NotTrusted) else 0
             if not self._stop.done():
-                await asyncio.wait([self._stop], timeout=next(self._waits))
+                pause = next(self._waits) if distrusted < len(self._servers) else _NOT_TRUSTED_DELAY
+                await asyncio.wait([self._stop], timeout=pause)
 
     async def _until_stopped(self, server: str) -> None:
         """Be linked to a server; a signal ends that with a goodbye."""
@@ -150,18 +153,28 @@ class _Runner:
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         if linked.done():
             return linked.result()
+        if self._options.leave:
+            await bounded(self._end_agents(), _STOP_AGENTS_SECONDS, "agents")
         if self._end is not None:
-            self._end.leave(Goodbye(reason="the runner stops"))
+            self._end.leave(Goodbye(reason="the runner stops", final=self._options.leave))
             await asyncio.wait([linked], timeout=_STOP_LINK_SECONDS)
         linked.cancel()
         await asyncio.wait([linked])
         return None
 
+    async def _end_agents(self) -> None:
+        """Nothing works on here when its sessions go on elsewhere; the server hears of nothing but the goodbye."""
+        if self._end is not None:
+            await self._end.detach()
+        runner = made_runner(self._settings, self._workspaces)
+        await asyncio.gather(*map(runner.discard, await runner.surviving()))
+
     async def _linked(self, server: str) -> None:
         if self._registration.id is None:
             await self._register(server)
-        async with dialled(server, self._registration.key, _for(server, self._tls)) as socket:
+        async with self._dialled(server) as socket:
             welcome = await greet(socket, self._hello())
+            self._learn(welcome.servers)
             runner = made_runner(self._settings, self._workspaces, freeze_after=welcome.freeze_after)
             taken = partial(self._taken, f"Runner {welcome.name} ({welcome.runner}) is linked to {server}.")
             self._end = RunnerEnd(socket, welcome.beat, runner, self._workspaces, taken=taken)
@@ -172,6 +185,25 @@ class _Runner:
         if goodbye is not None:
             raise (RunnerRefused if goodbye.final else LinkLost)(reason=goodbye.reason)
 
+    @asynccontextmanager
+    async def _dialled(self, server: str) -> AsyncIterator[ClientSocket]:
+        async with AsyncExitStack() as stack:
+            try:
+                way = dialled(server, self._registration.key, _for(server, self._trust))
+                socket = await stack.enter_async_context(way)
+            except RunnerRefused as error:
+                if self._servers.is_given(server):
+                    raise
+                raise LinkLost(reason=str(error)) from error  # what was named once may be somebody else's by now
+            yield socket
+
+    def _learn(self, servers: tuple[str, ...]) -> None:
+        """Know where to go on when this server dies, also after a restart."""
+        self._servers.learn(servers)
+        if servers != self._registration.servers:
+            self._registration = msgspec.structs.replace(self._registration, servers=servers)
+            write_registration(self._settings.state_dir, self._registration)
+
     def _taken(self, line: str) -> None:
         print(line, flush=True)
         self._waits = self._new_waits()
@@ -179,7 +211,7 @@ class _Runner:
     async def _register(self, server: str) -> None:
         name = self._options.name or platform.node()
         token = self._options.token
-        known = await register(server, self._registration.key, token, name, _for(server, self._tls))
+        known = await register(server, self._registration.key, token, name, _for(server, self._trust))
         self._registration = msgspec.structs.replace(self._registration, id=known.id)
         write_registration(self._settings.state_dir, self._registration)
 
@@ -196,5 +228,5 @@ class _Runner:
         )
 
 
-def _for(server: str, tls: ssl.SSLContext | None) -> ssl.SSLContext | None:
-    return tls if server.startswith("https") else None
+def _for(server: str, trust: Trust) -> Trust | None:
+    return trust if server.startswith("https") else None

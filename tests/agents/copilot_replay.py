@@ -14,12 +14,12 @@ from ostler.wire.events import (
     ItemStartedData,
     NoticeData,
     PermissionData,
-    PlanUpdatedData,
     QuestionData,
     SessionInfoData,
     TerminalOutputData,
     TurnEndedData,
 )
+from ostler.wire.items import PlanUpdatedData
 from ostler.wire.parts import ContentPart, ImagePart, PromptPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer

@@ -8,8 +8,9 @@ import pytest
 
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.acp.translator import AcpTranslator
-from ostler.agents.adapter import Installation, Ready, Send, StartFailed, TurnDone, Unreadable
+from ostler.agents.adapter import Installation, Offered, Ready, Send, StartFailed, TurnDone, Unreadable
 from ostler.agents.sources import OnPath
+from ostler.wire.agents import Command
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.providers import HttpMcpServer, StdioMcpServer
 from ostler.wire.running import AgentSpec, PermissionAnswer, Prompt, QuestionAnswer
@@ -117,6 +118,20 @@ def test_it_is_ready_with_what_the_agent_told() -> None:
     assert isinstance(ready, Ready)
     assert (ready.native_session_id, ready.agent_version, ready.mode) == ("s", "9", "ask")
     assert [mode.id for mode in ready.modes] == ["ask", "plan"]
+
+
+def test_its_commands_are_told_whenever_they_change() -> None:
+    plan = {"name": "plan", "description": "Turn plan mode on.", "input": None}
+    mcp = {"name": "mcp", "description": "Show the servers.", "input": {"hint": "[reconnect]"}}
+    update = {"sessionUpdate": "available_commands_update", "availableCommands": [plan, mcp]}
+    assert Talk().update(**update) == [
+        Offered(
+            commands=(
+                Command(name="plan", description="Turn plan mode on."),
+                Command(name="mcp", description="Show the servers.", hint="[reconnect]"),
+            )
+        )
+    ]
 
 
 def test_the_wanted_mode_model_and_variant_are_set_before_it_is_ready() -> None:

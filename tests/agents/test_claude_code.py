@@ -9,7 +9,8 @@ import pytest
 from ostler.agents.adapter import Installation
 from ostler.agents.claude_code import INFO, ClaudeCodeAdapter
 from ostler.base.errors import Unprocessable
-from ostler.runner.execution.dialogue import Dialogue
+from ostler.runner.execution.dialogue import Counts, Dialogue
+from ostler.wire.agents import Command
 from ostler.wire.events import ItemCompletedData, PermissionData, QuestionData, UsageUpdatedData
 from ostler.wire.items import Item
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
@@ -190,6 +191,23 @@ def test_the_handshake_tells_models_and_efforts() -> None:
     assert [(model.id, model.name, model.variants) for model in dialogue.ready.models] == [
         ("opus", "Opus", ("low", "max"))
     ]
+
+
+def test_the_handshake_tells_commands_whatever_their_authors_wrote() -> None:
+    offered: list[tuple[Command, ...]] = []
+    translator = ClaudeCodeAdapter().translator(PLAIN)
+    dialogue = Dialogue(translator, start=1, max_frame_bytes=2**20, counts=Counts(), on_offer=offered.append)
+    dialogue.open()
+    commands = [
+        {"name": "review", "description": "Review the diff", "argumentHint": "[what]", "builtin": True},
+        {"name": "own", "description": None, "argumentHint": ["a", "b"]},
+    ]
+    response = {"subtype": "success", "request_id": "req_1", "response": {"commands": commands}}
+    dialogue.feed(msgspec.json.encode({"type": "control_response", "response": response}) + b"\n")
+    assert offered == [
+        (Command(name="review", description="Review the diff", hint="[what]"), Command(name="own")),
+    ]
+    assert dialogue.ready is not None
 
 
 def test_compaction_is_a_notice() -> None:

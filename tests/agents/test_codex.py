@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ostler.wire.agents import Model
-from ostler.wire.events import PlanEntry
+from ostler.wire.items import PlanEntry
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.running import PermissionAnswer, Prompt, QuestionAnswer
 from tests.agents.codex_replay import RECORDINGS, Replay, story

@@ -17,8 +17,6 @@ from ostler.wire.events import (
     ItemDeltaData,
     ItemStartedData,
     PermissionData,
-    PlanEntry,
-    PlanUpdatedData,
     Question,
     QuestionData,
     QuestionOption,
@@ -26,7 +24,7 @@ from ostler.wire.events import (
     TerminalOutputData,
     UsageUpdatedData,
 )
-from ostler.wire.items import Item
+from ostler.wire.items import Item, PlanEntry, PlanUpdatedData
 from ostler.wire.parts import FileRefPart, ImagePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.running import Draft, PermissionAnswer, QuestionAnswer
 from tests.agents.mock_driver import (

@@ -48,7 +48,7 @@ def forget_claims() -> None:
     async def nothing(self: Sessions, claim: str | None) -> None:
         return None
 
-    Sessions._done = nothing  # type: ignore[method-assign]  # a seeded bug
+    Sessions.outcome_of = nothing  # type: ignore[method-assign]  # a seeded bug
 
 
 def repeat_inputs() -> None:

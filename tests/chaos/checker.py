@@ -180,10 +180,25 @@ def _was_retold(session: Stored) -> bool:
 
 
 def _starts(session: Stored, history: History) -> list[str]:
-    """An agent is only started again when it was killed."""
-    starts = sum(event["type"] == "session.info" and "start" in event["data"] for event in session.events)
+    """An agent is only started again when it was killed, or when its start was broken off."""
+    places = [place for place, event in enumerate(session.events) if _is_start(event)]
+    starts = sum(not _was_broken_off(session.events[place + 1 :]) for place in places)
     most = 1 + history.losses[session.id]
     return [f"{session.id}: an agent that was lost {most - 1} times was started {starts} times"] * (starts > most)
+
+
+def _is_start(event: Event) -> bool:
+    return event["type"] == "session.info" and "start" in event["data"]
+
+
+def _was_broken_off(later: Iterable[Event]) -> bool:
+    """Whether somebody interrupted the turn that an agent was started for before the agent heard of it."""
+    for event in later:
+        if event["type"] == "turn.ended":
+            return bool(event["data"]["stop_reason"] == "interrupted")
+        if _is_start(event) or (event["type"] == "item.started" and event["data"]["item"].get("role") != "user"):
+            return False
+    return False
 
 
 def _memory(state_dir: Path, session: Stored) -> list[str]:

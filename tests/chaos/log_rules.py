@@ -11,7 +11,14 @@ _WORD = re.compile(r"w(\d+) ")
 _ASKS = {"permission": "permission_id", "question": "question_id"}
 
 
-_AFTERWARDS = {"session.info", "snapshot.created", "delivery.completed", "notice", "workspace.removed"}
+_AFTERWARDS = {
+    "session.info",
+    "snapshot.created",
+    "delivery.completed",
+    "delivery.updated",
+    "notice",
+    "workspace.removed",
+}
 
 
 def numbered(events: list[Event]) -> list[str]:

@@ -68,9 +68,9 @@ class Run(Crowd):
         elif kind == "disk":
             self.history.losses.update(self.history.created.values())  # an interrupt may end an agent now
             await self._fill_the_disk()
-        elif agents:
-            fewest = min(self.history.losses[kept.session] for kept in agents)
-            spared = [kept for kept in agents if self.history.losses[kept.session] == fewest]
+        elif ready := [kept for kept in agents if kept.has_spoken]:
+            fewest = min(self.history.losses[kept.session] for kept in ready)
+            spared = [kept for kept in ready if self.history.losses[kept.session] == fewest]
             chosen = self._dice.choice(sorted(spared, key=lambda kept: kept.folder))
             self.history.losses[chosen.session] += 1
             self._killed.add(chosen.folder)

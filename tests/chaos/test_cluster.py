@@ -1,8 +1,33 @@
-"""What the checker of a cluster sees; the cluster itself is harmed by `make chaos ARGS=cluster`."""
+"""Three servers and three runners with machines of their own: whatever is killed or cut, no promise is broken."""
+
+import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from tests.chaos.cluster.checker import Seen, one_at_a_time
+from tests.chaos.cluster.long import alone, obstacle
+from tests.chaos.run import seed_of
+from tests.patience import stretched
+
+KILLS = 11
+"""Each kind once."""
+
+
+@pytest.mark.timeout(stretched(1200))
+@pytest.mark.root
+def test_kills_and_cuts_in_a_cluster_break_no_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    assert obstacle() is None
+    seed = seed_of()
+    with tempfile.TemporaryDirectory(prefix="ostler-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)  # PostgreSQL is another user
+        command = alone(Path(name), "--seed", str(seed), "--kills", str(KILLS), "--sessions", "5")
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    with capsys.disabled():
+        print("\n" + "\n".join(line for line in done.stdout.splitlines() if line.startswith("chaos:")))
+    assert done.returncode == 0, f"OSTLER_CHAOS_SEED={seed}\n{done.stdout[-6000:]}{done.stderr[-6000:]}"
+
 
 ONE = Seen(1, 4, 7, "srv_a", "10.77.0.11")
 

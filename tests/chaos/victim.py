@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ostler.runner.processes.keeper import prctl
+from ostler.runner.processes.spool import OUTPUT
 from ostler.runner.processes.tree import birth_of, descendants, send_signal
 from tests.patience import note_start, stretched
 from tests.serving import OSTLER, clean_env
@@ -34,6 +35,8 @@ class Kept:
     folder: str
     pid: int
     keeper: int
+    has_spoken: bool
+    """Whether it has said anything: a session whose first agent dies before that is over, as if it could not start."""
 
 
 class Victim:
@@ -142,7 +145,14 @@ def _noted(path: Path) -> Kept | None:
         return None
     session = path.parent.name.rpartition(".")[0]
     same = birth_of(note["pid"]) == note["births"][0]
-    return Kept(session, path.parent.name, note["pid"], note["keeper"]) if same else None
+    return Kept(session, path.parent.name, note["pid"], note["keeper"], _has_spoken(path.parent)) if same else None
+
+
+def _has_spoken(folder: Path) -> bool:
+    try:
+        return (folder / OUTPUT).stat().st_size > 0
+    except OSError:
+        return False
 
 
 def is_alive(pid: int) -> bool:

@@ -12,13 +12,13 @@ from ostler.cli.root import Target
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "cli.md"
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("ostler ")]
+COMMANDS = [line for block in BLOCKS for line in block.splitlines() if re.match(r"ostler +[^# ]", line)]
 
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_command_of_the_guide_is_understood(line: str) -> None:
     command: click.Command = root
-    arguments = shlex.split(line)[1:]
+    arguments = shlex.split(line, comments=True)[1:]
     context = click.Context(root, obj=Target("http://127.0.0.1:1", None))
     while isinstance(command, click.Group):
         found = command.get_command(context, arguments.pop(0))

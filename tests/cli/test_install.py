@@ -106,6 +106,12 @@ def test_a_mistake_in_the_settings_of_agents_is_one_line(ostler: Ostler, agents:
     assert (done.returncode, done.stderr.count("\n"), said in done.stderr) == (2, 1, True)
 
 
+def test_a_mistake_in_the_settings_of_a_pool_names_the_field(ostler: Ostler) -> None:
+    done = ostler("serve", "--port", "0", OSTLER_POOLS='{"small": {"image": "a", "slots": 0}}')
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.endswith(": slots: Expected `int` >= 1.\n")
+
+
 def test_credentials_are_listed_by_name_and_shown_only_on_request(ostler: Ostler, tmp_path: Path) -> None:
     home = tmp_path / "made-up"
     home.mkdir()

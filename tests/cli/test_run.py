@@ -34,7 +34,9 @@ class Child(Reader):
 
 @contextmanager
 def started(env: dict[str, str], *arguments: str) -> Iterator[Child]:
-    process = subprocess.Popen([*OSTLER, *arguments], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*OSTLER, *arguments], env=env, cwd=env["HOME"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    )
     try:
         yield Child(process)
     finally:
@@ -89,6 +91,24 @@ def test_options_reach_the_agent(ostler: Ostler, tmp_path: Path) -> None:
     done = ostler("run", "mock", "mock: env COLOUR\nmock: pwd", "--env", "COLOUR=blue", "--cwd", ".")
     assert "blue" in done.stdout
     assert str(tmp_path) in done.stdout
+
+
+def test_it_works_where_one_stands_with_the_agent_that_one_uses(ostler: Ostler, tmp_path: Path) -> None:
+    here = ostler("run", "mock: pwd", OSTLER_AGENT="mock")
+    assert here.stdout.splitlines()[0] == str(tmp_path)
+    empty = ostler("run", "mock: pwd", "--empty")  # the last one that was used
+    assert empty.returncode == 0
+    assert str(tmp_path) != empty.stdout.splitlines()[0]
+    assert ostler("run", "one", "two", "three").stderr == (
+        "Error: A prompt of several words needs quotes. Try `ostler run --help`.\n"
+    )
+
+
+def test_a_folder_that_the_server_may_not_use_names_both_ways_out(env: dict[str, str]) -> None:
+    done = subprocess.run(
+        [*OSTLER, "run", "mock", "hello"], env=env, cwd="/", capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.count("--repository-folder /"), done.stderr.count("--empty")) == (1, 1, 1)
 
 
 def test_a_key_keeps_the_session_and_continues_it(ostler: Ostler) -> None:

@@ -6,8 +6,11 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from ostler.client import Client
+from ostler.wire.sessions import Session
+from tests.cli.conftest import Ostler
 from tests.cli.reading import Reader
 from tests.serving import OSTLER, RunningServer
 
@@ -31,11 +34,12 @@ class Terminal(Reader):
 
 
 @contextmanager
-def terminal(env: dict[str, str], *arguments: str) -> Iterator[Terminal]:
+def terminal(env: dict[str, str], *arguments: str, folder: Path | None = None) -> Iterator[Terminal]:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*OSTLER, *arguments],
         env={**env, "TERM": "xterm"},
+        cwd=folder or env["HOME"],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -138,3 +142,75 @@ def test_while_nothing_is_said_a_line_with_a_clock_says_what_happens(
         person.expect("mock is working 0:0")
         assert "working" not in person.expect("Ready.").rpartition("\x1b[K")[2]
         assert person.end() == 0
+
+
+def sessions_in(client: Client, folder: Path) -> list[Session]:
+    return [each for each in client.sessions.list(per_page=100).items if each.cwd == str(folder)]
+
+
+def test_ostler_alone_talks_in_the_folder_it_stands_in_and_goes_on_there_later(
+    server: RunningServer, env: dict[str, str], tmp_path: Path
+) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    with Client(server.url) as client, terminal(env, "--agent", "mock", folder=shop) as person:
+        person.expect("mock in")
+        person.expect("> ")
+        assert sessions_in(client, shop) == []  # who leaves now leaves nothing behind
+        person.type("mock: pwd")
+        person.expect(str(shop))
+        person.expect("completed")
+        person.expect("> ")
+        person.type("mock: say and more")
+        person.expect("and more")
+        person.expect("completed")
+        os.kill(person.process.pid, signal.SIGINT)
+        assert person.end() == 0
+        (made,) = sessions_in(client, shop)
+    with terminal(env, folder=shop) as person, Client(server.url) as client:
+        person.expect("Going on with")
+        person.expect("and more")
+        person.expect("> ")
+        person.type("mock: say once again")
+        person.expect("completed")
+        os.kill(person.process.pid, signal.SIGINT)
+        person.end()
+        (same,) = sessions_in(client, shop)
+        assert (same.id, same.turn_count) == (made.id, 3)
+    with terminal(env, "--new", folder=shop) as person, Client(server.url) as client:
+        person.expect("mock in")  # the agent that was used last
+        person.type("mock: say another")
+        person.expect("completed")
+        assert len(sessions_in(client, shop)) == 2
+
+
+def test_what_is_typed_stands_on_the_screen_once(server: RunningServer, env: dict[str, str]) -> None:
+    with Client(server.url) as client:
+        session = client.sessions.create("mock")
+    with terminal(env, "attach", session.id) as person:
+        person.expect("> ")
+        person.type("mock: say good morning")
+        shown = person.expect("completed")
+        assert shown.count("mock: say good morning") == 1
+
+
+def test_without_a_terminal_ostler_alone_prints_its_help(ostler: Ostler) -> None:
+    done = ostler()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Commands:\n  serve" in done.stderr
+
+
+def test_words_are_completed_by_what_the_server_has(ostler: Ostler, server: RunningServer) -> None:
+    def offered(*words: str) -> set[str]:
+        line = " ".join(words)
+        done = ostler(COMP_WORDS=line, COMP_CWORD=str(len(words) - 1), _OSTLER_COMPLETE="bash_complete")
+        return {each.removeprefix("plain,") for each in done.stdout.splitlines()}
+
+    with Client(server.url) as client:
+        client.sessions.create("mock", key="completed-one")
+    assert "completed-one" in offered("ostler", "attach", "completed-")
+    assert offered("ostler", "run", "moc") == {"mock"}
+    assert offered("ostler", "sessions", "create", "mock", "--model", "") == {"mock-small", "mock-large"}
+    nowhere = {"OSTLER_ENDPOINT": "http://127.0.0.1:9"}
+    done = ostler(COMP_WORDS="ostler attach x", COMP_CWORD="2", _OSTLER_COMPLETE="bash_complete", **nowhere)
+    assert (done.stdout.strip(), done.stderr) == ("", "")

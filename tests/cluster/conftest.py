@@ -1,7 +1,7 @@
 """Two servers on one PostgreSQL, as real processes; the tests of a file share them."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -23,11 +23,11 @@ class Servers:
         self.cluster = cluster
         self.database = cluster.new_database()
 
-    def start(self, name: str, *args: str) -> RunningServer:
+    def start(self, name: str, *args: str, env: Mapping[str, str] | None = None) -> RunningServer:
         """Start one, also one that was there before."""
         stack = ExitStack()
         command = ("--database", self.database, *QUICK, *args)
-        server = stack.enter_context(running_server(self._folder / name / "state", *command))
+        server = stack.enter_context(running_server(self._folder / name / "state", *command, env=env))
         self._running[name] = (server, stack)
         return server
 

@@ -72,6 +72,26 @@ def test_who_followed_at_a_server_that_died_goes_on_at_another_without_a_gap(ser
     assert sequences(reader.events) == list(range(1, len(reader.events) + 1))
 
 
+async def test_a_session_that_a_dead_server_made_is_not_made_again_when_it_is_asked_for_at_another(
+    servers: Servers, a: httpx.Client, b: httpx.Client
+) -> None:
+    wanted, key = {"agent": "mock", "title": "made once"}, {"idempotency-key": "made once"}
+    made = a.post("/sessions", json=wanted, headers=key).json()["id"]
+    servers.kill("a")
+    connection = await asyncpg.connect(servers.database)
+    await connection.execute(
+        "DELETE FROM idempotency WHERE scope <> 'done'"
+    )  # as if it had been killed before it answered
+    await connection.close()
+    refused = b.post("/sessions", json=wanted, headers=key)
+    assert (refused.status_code, refused.json()["code"]) == (503, "server_away")
+    servers.start("a")
+    again = b.post("/sessions", json=wanted, headers=key)
+    assert (again.status_code, again.json()["id"]) == (201, made)
+    titles = [session["title"] for session in b.get("/sessions?per_page=200").json()["items"]]
+    assert titles.count("made once") == 1
+
+
 def test_a_server_that_was_stopped_is_away_at_once(servers: Servers, a: httpx.Client, b: httpx.Client) -> None:
     talk = Talk(a)
     servers.stop("a")

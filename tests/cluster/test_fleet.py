@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import httpx
 import msgspec
 import pytest
@@ -63,6 +64,15 @@ def until(condition: Callable[[], bool], what: str) -> None:
     wait_until(condition, what=what, seconds=SECONDS)
 
 
+async def links_of(servers: Servers, runner: str) -> int:
+    """How many rows tell of a link of a runner."""
+    connection = await asyncpg.connect(servers.database)
+    try:
+        return int(await connection.fetchval("SELECT count(*) FROM runner_links WHERE runner = $1", runner))
+    finally:
+        await connection.close()
+
+
 def lines(api: httpx.Client, session: str) -> list[str]:
     events = api.get(f"/sessions/{session}/events?limit=500").json()["events"]
     return [event["data"]["message"] for event in events if event["type"] == "log"]
@@ -93,6 +103,11 @@ def test_every_server_tells_the_same_of_a_runner_and_may_drain_and_remove_it(
         host.wait_linked()
         until(lambda: runners_of(servers.url("a")).get("shown", {}).get("health") == "ok", "the other server knows it")
         assert [each["shown"]["server"] for each in map(runners_of, map(servers.url, "ab"))] == [servers.url("b")] * 2
+        one = [api.get("/runners/shown").json() for api in (a, b)]
+        assert [(each["id"], each["server"], each["health"]) for each in one] == [
+            (host.links[0], servers.url("b"), "ok")
+        ] * 2
+        until(lambda: bool(runners_of(servers.url("a"))["shown"]["snapshotCapabilities"]), "what it can is known")
         busy = ordered(a, "mock: wait 600", workspace={"executionHostId": "shown"})
         until(lambda: runners_of(servers.url("a"))["shown"]["used"] == 1, "what it has to do is known")
         assert a.post("/runners/shown/drain").json()["draining"]
@@ -105,7 +120,10 @@ def test_every_server_tells_the_same_of_a_runner_and_may_drain_and_remove_it(
         until(lambda: done_on(a, waits) == "shown", "it gets sessions again")
         assert a.delete("/runners/shown").status_code == 204
         assert host.wait_ended() == (1, "Error: Its key was revoked.")
+        assert asyncio.run(links_of(servers, host.links[0])) == 0
     assert "shown" not in runners_of(servers.url("b"))
+    gone = [api.get("/runners/shown") for api in (a, b)]
+    assert [(each.status_code, each.json()["code"]) for each in gone] == [(404, "runner_not_found")] * 2
     assert "shown" not in runners_of(servers.url("a"))
     answer = a.post("/sessions", json={"agent": "mock", "workspace": {"executionHostId": "shown"}})
     assert answer.status_code == 422, answer.text
@@ -159,7 +177,7 @@ async def test_a_newer_link_at_another_server_ends_the_older_one(servers: Server
         alive = asyncio.create_task(beating(older))
         await greet(newer, HELLO)
         goodbye = await asyncio.wait_for(goodbye_from(older), stretched(60))
-        assert (goodbye.final, goodbye.reason) == (True, "Another runner with the same key took its place.")
+        assert (goodbye.final, "linked to another server since" in goodbye.reason) == (False, True)
         alive.cancel()
         await asyncio.wait([alive])
 

@@ -35,7 +35,7 @@ def token() -> dict[str, str]:
 
 
 def test_the_guide_leads_to_two_servers_that_answer_for_each_other(tmp_path: Path) -> None:
-    start, use, join = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
+    start, _, use, join = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
     database, ports = shared_cluster().new_database(), [free_port(), free_port()]
 
     def arguments(number: int) -> list[str]:

@@ -21,7 +21,7 @@ class Piece(bytearray):
 
 
 def relay_to(app: Any) -> Relay:
-    return Relay(app, cast(Peers, None), Counters(streams=OpenStreams(10)))
+    return Relay(app, cast(Peers, None), Counters(streams=OpenStreams(10)), None)
 
 
 async def test_a_stream_does_not_hold_the_body_that_it_was_asked_with() -> None:

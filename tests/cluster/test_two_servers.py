@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from operator import contains
 from typing import Any
 
 import httpx
@@ -80,6 +82,31 @@ def test_what_happens_at_one_server_is_followed_at_the_other(a: httpx.Client, b:
         wait_until(lambda: session[-1:] == [ended], what="the session's stream did not get there")
         wait_until(lambda: ended in project, what="the project's stream did not get there")
     assert session == talk.events
+
+
+def test_the_project_stream_carries_the_sessions_of_both_servers_and_resumes_at_either(
+    a: httpx.Client, b: httpx.Client
+) -> None:
+    start = b.get("/events", params={"limit": 10000}).json()["nextOffset"]
+    one, two = Talk(a), Talk(b)
+    with (
+        following(a, "/events", stream=1, offset=start) as at_a,
+        following(b, "/events", stream=1, offset=start) as at_b,
+    ):
+        for number in range(3):
+            one.turn(f"mock: say one {number}")
+            two.turn(f"mock: say two {number}")
+        for followed in (at_a, at_b):
+            for talk in (one, two):
+                wait_until(partial(contains, followed, talk.events[-1]), what="it is not there")
+        seen = [[event for event in followed if event["session_id"] in {one.id, two.id}] for followed in (at_a, at_b)]
+    assert seen[0] == seen[1]
+    assert [event for event in seen[0] if event["session_id"] == one.id] == one.events
+    assert [event for event in seen[0] if event["session_id"] == two.id] == two.events
+    middle = a.get("/events", params={"offset": start, "limit": 5}).json()
+    rest = b.get("/events", params={"offset": middle["nextOffset"], "limit": 10000}).json()
+    both = [event for page in (middle, rest) for event in page["events"] if event["session_id"] in {one.id, two.id}]
+    assert both == seen[0]
 
 
 def test_every_change_is_passed_on(a: httpx.Client, b: httpx.Client) -> None:
@@ -189,6 +216,20 @@ def test_nobody_but_a_server_can_speak_for_others(servers: Servers, a: httpx.Cli
     assert {event.get("actor") for event in talk.events} <= {"local", None}
     foreign = httpx.get(f"{servers.url('a')}/api/v1/sessions", headers={**forged, "host": "evil.example"}, timeout=60)
     assert foreign.status_code == 403
+
+
+def test_what_was_said_at_one_server_is_found_at_the_other(a: httpx.Client, b: httpx.Client) -> None:
+    here, there = Talk(a), Talk(b)
+    here.turn("mock: say A numbat here.")
+    there.turn("mock: say A numbat there.")
+
+    def found(api: httpx.Client) -> set[str]:
+        return {hit["sessionId"] for hit in api.get("/search", params={"q": "numbat from:agent"}).json()["items"]}
+
+    for api in (a, b):
+        wait_until(lambda api=api: found(api) == {here.id, there.id}, what="what both servers heard")  # type: ignore[misc]
+    a.delete(f"/sessions/{here.id}")
+    wait_until(lambda: found(b) == {there.id}, what="one of them being gone")
 
 
 def test_who_reads_leaves_nothing_behind(a: httpx.Client, b: httpx.Client) -> None:

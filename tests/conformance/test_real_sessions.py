@@ -1,6 +1,7 @@
 """Real programs behind a server: what a session may do is held by the server, whatever the agent would do."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,3 +127,39 @@ def test_yes_on_the_command_line_does_not_write_a_plan(place: Place, name: str, 
     )
     assert "permission mode is plan" in done.stdout, done.stdout + done.stderr
     assert list(work.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "pi", "gemini"])
+def test_a_conversation_of_the_agent_s_own_program_is_gone_on_with_by_its_own_memory(
+    place: Place, search: Search, name: str, tmp_path: Path
+) -> None:
+    talk = place.talk(name, permission_mode="bypass")
+    talk.turn("SCRIPT: say One.")
+    talk.turn("SCRIPT: say Two.")
+    folder = cwd_of(talk)
+    talk.post("/stop")
+    home = tmp_path / "home"
+    shutil.copytree(folder.parent / "home", home, symlinks=True)
+    if name == "pi":  # ours has its file in another place than Pi's own
+        (home / ".pi/agent/sessions/--shop--").mkdir(parents=True)
+        (home / ".pi/ostler/session.jsonl").rename(home / ".pi/agent/sessions/--shop--/one.jsonl")
+    current = search.installer.current(name)
+    assert current is not None
+    env = {"OSTLER_AGENTS": json.dumps({name: {"command": list(current.command)}}), "HOME": str(home)}
+    allowed = ("--repository-folder", str(folder))
+    with (
+        running_server(tmp_path / "other" / "state", *allowed, env=env) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=120) as api,
+    ):
+        (found,) = api.get("/imports").json()["items"]
+        row = ROWS[name]
+        provider = {"type": row.provider, "baseUrl": place.model, "apiKey": "sk-test"}
+        body = {"agent": name, "conversationId": found["conversationId"], "provider": provider}
+        made = api.post("/imports", json={**body, **({"model": row.model} if row.model else {})})
+        assert made.status_code == 201, made.text
+        going_on = Talk(api, agent=name, key=made.json()["key"])
+        going_on.turn("SCRIPT: recall")
+        session = going_on.get()
+        assert (session["turnCount"], session["nativeSessionId"]) == (3, found["conversationId"])
+        said = going_on.get("/messages")["messages"]
+        assert [each["item"]["content"][0]["text"] for each in said][-1].startswith("Recall: 3 scripted user turns")

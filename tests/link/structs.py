@@ -42,8 +42,8 @@ def _of(info: inspect.Type) -> st.SearchStrategy[Any]:
                 if info.gt is not None or info.ge is not None
                 else st.floats(allow_nan=False, allow_infinity=False)
             )
-        case inspect.StrType():
-            return _TEXT
+        case inspect.StrType(min_length=shortest):
+            return _TEXT.filter(lambda text: len(text) >= shortest) if shortest else _TEXT
         case inspect.BytesType():
             return st.binary(max_size=8)
         case inspect.LiteralType(values=values):

@@ -126,6 +126,8 @@ async def test_files_are_written_read_found_and_removed(workspaces: Workspaces, 
     assert (piece.data, piece.size) == (data[250:260], 2560)
     found = await workspaces.files.search(name, FileQuery(text="print", name="*.py"))
     assert [(match.path, match.line) for match in found.matches] == [("src/main.py", 1), ("src/main.py", 2)]
+    paths = await workspaces.files.paths(name, 100)
+    assert {"src/main.py", "new/data.bin"} <= set(paths.paths)
     await workspaces.files.remove(name, "new/data.bin")
     with pytest.raises(FileMissing):
         await workspaces.files.read(name, "new/data.bin", offset=0, length=None)

@@ -51,6 +51,15 @@ def test_a_folder_is_listed_and_removed_with_all_below_it_and_nothing_beside_it(
     assert objects.folders("nothing") == set()
 
 
+def test_nothing_is_left_of_folders_whose_last_object_was_removed(objects: Objects) -> None:
+    objects.put("snapshots/ses_1/1/memory/0000", b"old")
+    objects.put("snapshots/ses_1/2/memory/0000", b"new")
+    objects.remove("snapshots/ses_1/1/memory/0000")
+    assert objects.folders("snapshots/ses_1") == {"2"}
+    objects.remove("snapshots/ses_1/2")
+    assert objects.folders("snapshots") == set()
+
+
 def test_a_folder_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     objects = open_objects(Settings(state_dir=tmp_path))
     (tmp_path / "attachments").write_bytes(b"in the way")

@@ -110,6 +110,10 @@ class Api:
         }
         return str(self.post("/tasks", **body)["id"])
 
+    def get(self, path: str, **params: Any) -> Any:
+        """Read something."""
+        return self._ask("GET", path, params=params)
+
     def task(self, task: str) -> Json:
         """The session of a task as it is."""
         found: Json = self._ask("GET", f"/sessions/{task}")

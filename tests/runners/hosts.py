@@ -3,7 +3,7 @@
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,9 +62,13 @@ def runners_of(server: str) -> dict[str, Any]:
 
 @contextmanager
 def started_runner(
-    state_dir: Path, *args: str, token: str | None = None, env: Mapping[str, str] | None = None
+    state_dir: Path,
+    *args: str,
+    token: str | None = None,
+    env: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
 ) -> Iterator[RunnerHost]:
-    """`ostler runner` with these arguments, by a name of its own if they give none."""
+    """`ostler runner` with these arguments, run by `prefix`, by a name of its own if they give none."""
     args = args if "--name" in args else (*args, "--name", f"{state_dir.parent.name}-{state_dir.name}")
     state_dir.mkdir(parents=True, exist_ok=True)
     home = state_dir.with_name(state_dir.name + "-home")
@@ -74,7 +78,7 @@ def started_runner(
     given |= {"OSTLER_RUNNER_TOKEN": token} if token is not None else {}
     with stdout.open("ab") as out, stderr.open("ab") as err:
         process = subprocess.Popen(
-            [*OSTLER, "runner", "--state-dir", str(state_dir), *args],
+            [*prefix, *OSTLER, "runner", "--state-dir", str(state_dir), *args],
             env=clean_env(home, {**given, **(env or {})}),
             stdin=subprocess.DEVNULL,
             stdout=out,

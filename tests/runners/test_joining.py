@@ -20,6 +20,7 @@ from ostler.link.channel import LINK_VERSION, Hello, Welcome, encode
 from ostler.link.keys import hashed
 from ostler.link.refusals import refusal
 from ostler.link.socket import ClientSocket, dialled, greet
+from tests.patience import stretched
 from tests.runners.hosts import runners_of, started_runner, token_of
 from tests.runners.proxy import Proxy
 from tests.serving import OSTLER, RunningServer, clean_env, running_server, wait_until
@@ -135,9 +136,16 @@ def test_a_runner_that_is_removed_stops_and_cannot_come_back(server: RunningServ
         assert (code, "The runner's key was revoked at" in line) == (1, True), line
 
 
-def test_the_server_tells_a_runner_of_its_own_from_the_others(server: RunningServer) -> None:
+def test_the_server_tells_a_runner_of_its_own_from_the_others(server: RunningServer, tmp_path: Path) -> None:
     answer = httpx.delete(f"{server.url}/api/v1/runners/local")
     assert (answer.status_code, answer.json()["code"]) == (501, "not_supported")
+    own = httpx.get(f"{server.url}/api/v1/runners/local").json()
+    assert own == runners_of(server.url)["local"] | {"lastBeat": own["lastBeat"]}
+    command = [*OSTLER, "runners", "get", "local", "--endpoint", server.url]
+    shown = subprocess.run(command, env=clean_env(tmp_path), capture_output=True, text=True, check=True)
+    assert own["id"] in shown.stdout
+    answer = httpx.get(f"{server.url}/api/v1/runners/nobody")
+    assert (answer.status_code, answer.json()["code"]) == (404, "runner_not_found")
     answer = httpx.post(f"{server.url}/api/v1/runners/nobody/drain")
     assert (answer.status_code, answer.json()["code"]) == (404, "runner_not_found")
 
@@ -284,3 +292,27 @@ def test_a_proxy_that_refuses_is_tried_again(server: RunningServer, tmp_path: Pa
         args = ("--server", proxy, "--server", proxy, "--server", server.url)
         with started_runner(tmp_path / "refused", *args, token=token_of(server.url)) as host:
             host.wait_linked()
+
+
+@pytest.mark.parametrize("label", ["a\x00b", "two\nlines", "\x1b[31m", "", "x" * 201])
+def test_a_label_is_a_word_that_a_terminal_can_show(server: RunningServer, label: str) -> None:
+    for labels in ({"name": label}, {label: "value"}):
+        answer = httpx.post(f"{server.url}/api/v1/runners/tokens", json={"labels": labels})
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("command", [("drain", "local", "--deadline"), ("token", "--expires")])
+@pytest.mark.parametrize("time", ["nan", "-5", "soon"])
+def test_a_time_that_is_none_is_one_line(
+    server: RunningServer, tmp_path: Path, command: tuple[str, ...], time: str
+) -> None:
+    words = [*OSTLER, "--endpoint", server.url, "runners", *command, time]
+    env = clean_env(tmp_path / "home")
+    done = subprocess.run(words, capture_output=True, text=True, timeout=stretched(60), check=False, env=env)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"'{time}' is no time. Give one such as 90s, 10m or 2h." in done.stderr
+
+
+def test_the_runner_of_the_server_is_heard_now(server: RunningServer) -> None:
+    before = runners_of(server.url)["local"]["lastBeat"]
+    assert runners_of(server.url)["local"]["lastBeat"] > before

@@ -36,7 +36,7 @@ async def test_a_key_that_another_server_revoked_ends_the_link(tmp_path: Path) -
     )
     key = RunnerKey(runner="run_1", hash=hashed("secret"), name="far", labels={}, created_at=NOW)
     await store.runner_keys.register("t", key)
-    links = RunnerLinks(Runners(SystemClock()), store.runner_keys, SystemClock(), beat=0.5)
+    links = RunnerLinks(Runners(SystemClock()), store.runner_keys, store.managed_runners, SystemClock(), beat=0.5)
     async with socket_pair() as (listening, dialling):
         serving = asyncio.create_task(links.serve(await links.recognised("secret"), listening))
         assert (await greet(dialling, HELLO)).runner == "run_1"

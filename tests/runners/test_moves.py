@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,21 @@ class Hosts:
         self._folder = folder
         self._running: dict[str, tuple[RunnerHost, ExitStack]] = {}
 
-    def start(self, name: str, *args: str, by: Proxy | None = None) -> RunnerHost:
+    def start(self, name: str, *args: str, by: Proxy | None = None, prefix: Sequence[str] = ()) -> RunnerHost:
         state = self._folder / name
         token = token_of(self.server.url) if not (state / "runner.json").exists() else None
         stack = ExitStack()
         host = stack.enter_context(
-            started_runner(state, "--server", by.url if by else self.server.url, "--name", name, *args, token=token)
+            started_runner(
+                state,
+                "--server",
+                by.url if by else self.server.url,
+                "--name",
+                name,
+                *args,
+                token=token,
+                prefix=prefix,
+            )
         )
         wait_until(lambda: runners_of(self.server.url).get(name, {}).get("health") == "ok", what=f"{name} is linked")
         self._running[name] = (host, stack)
@@ -104,9 +113,15 @@ def kept(hosts: Hosts, talk: Talk) -> list[str]:
 def wait_kept(hosts: Hosts, talk: Talk, turn: int) -> None:
     """Wait until the end of a turn is uploaded."""
 
+    def turn_of(name: str) -> int | None:
+        try:
+            found = (hosts.objects / "snapshots" / talk.id / name / "manifest.json").read_bytes()
+        except FileNotFoundError:  # it is written last, and older ones are removed
+            return None
+        return int(json.loads(found)["turn"])
+
     def is_there() -> bool:
-        found = [hosts.objects / "snapshots" / talk.id / name / "manifest.json" for name in kept(hosts, talk)]
-        return any(json.loads(each.read_bytes())["turn"] == turn for each in found)
+        return any(turn_of(name) == turn for name in kept(hosts, talk))
 
     wait_until(is_there, what=f"turn {turn} is uploaded")
 
@@ -238,6 +253,57 @@ def test_a_session_of_a_runner_that_is_removed_goes_on_and_one_in_a_folder_waits
     assert (bound.get()["runner"]["name"], bound.get()["placement"]["state"]) == ("j", "placed")
 
 
+@pytest.mark.root
+def test_a_runner_whose_machine_was_started_anew_goes_on_with_its_sessions_at_once(tmp_path: Path) -> None:
+    with running_server(tmp_path / "own" / "server", *SERVER[:-1], "600") as server:
+        hosts = Hosts(server, tmp_path / "own")
+        hosts.start("a")
+        with httpx.Client(base_url=f"{server.url}/api/v1", timeout=120) as api:
+            unheard, busy = Talk(api), Talk(api)
+            for talk in (unheard, busy):
+                talk.turn("mock: say one")
+            unheard.send("mock: wait 600")
+            unheard.until_type("turn.started")
+            busy.send("mock: stream 2000 words 20/s")
+            busy.until(lambda event: event["type"] == "item.delta")
+            hosts.lose("a")
+            hosts.start("a", prefix=another_boot(tmp_path))
+            for talk in (unheard, busy):
+                assert talk.until_type("turn.ended")["data"]["outcome"] == "interrupted"
+                assert next_turn(talk, "mock: recall") == "I remember 3 user turns, this one included."
+                assert "session.moved" not in talk.types()
+            hosts.lose_all()
+
+
+def another_boot(folder: Path) -> tuple[str, ...]:
+    """What a program is started by that sees another start of the machine."""
+    (folder / "boot").write_text("00000000-0000-4000-8000-000000000000\n")
+    mounted = f"mount --bind {folder}/boot /proc/sys/kernel/random/boot_id"
+    return ("unshare", "--mount", "--propagation", "private", "sh", "-c", f'{mounted} && exec "$@"', "sh")
+
+
+def test_a_session_of_a_runner_that_leaves_for_good_goes_on_at_once(tmp_path: Path) -> None:
+    waits_long = (*SERVER[:-1], "600")
+    with running_server(tmp_path / "own" / "server", *waits_long) as server:
+        hosts = Hosts(server, tmp_path / "own")
+        leaving = hosts.start("a", "--leave")
+        with httpx.Client(base_url=f"{server.url}/api/v1", timeout=120) as api:
+            talk = Talk(api)
+            talk.turn("mock: say one")
+            wait_kept(hosts, talk, 1)
+            talk.send("mock: wait 600")
+            talk.until_type("turn.started")
+            pid = talk.get()["process"]["pid"]
+            hosts.start("b")
+            leaving.process.terminate()
+            data = moved(talk)
+            assert (data["to_runner"], data["reason"]) == ("b", "the runner 'a' left for good")
+            assert state_of(pid) in {"", "Z"}
+            assert leaving.wait_ended()[0] == 0
+            assert "a" not in runners_of(server.url)
+            hosts.lose_all()
+
+
 def test_a_move_goes_on_after_the_server_was_killed_in_the_middle_of_it(tmp_path: Path) -> None:
     folder = tmp_path / "own"
     with running_server(folder / "server", *SERVER) as server:
@@ -259,4 +325,27 @@ def test_a_move_goes_on_after_the_server_was_killed_in_the_middle_of_it(tmp_path
                 assert moved(talk)["turn"] == 1
                 assert moved(second)["lost"][-1] == "the agent's own memory: it is told the conversation"
                 assert next_turn(talk, "mock: recall") == "I remember 2 user turns, this one included."
+                hosts.lose_all()
+
+
+def test_the_deadline_of_a_drain_outlives_the_server(tmp_path: Path) -> None:
+    folder, waits_long = tmp_path / "own", (*SERVER[:-1], "600")
+    with running_server(folder / "server", *waits_long) as server:
+        hosts = Hosts(server, folder)
+        hosts.start("a")
+        with httpx.Client(base_url=f"{server.url}/api/v1", timeout=120) as api:
+            talk = Talk(api)
+            talk.send("mock: wait 600")
+            talk.until_type("turn.started")
+            until = api.post("/runners/a/drain", json={"deadlineSeconds": 15}).json()["drainUntil"]
+            assert api.post("/runners/a/drain").json()["drainUntil"] == until
+            server.process.kill()
+            server.process.wait()
+            with running_server(folder / "server", *waits_long, "--port", str(server.port)):
+                hosts.start("b")
+                assert api.get("/runners").json()["items"][1]["drainUntil"] == until
+                ended = talk.until_type("turn.ended")
+                assert (ended["data"]["outcome"], ended["time"] >= until) == ("interrupted", True)
+                assert moved(talk)["reason"] == "the runner 'a' drains"
+                assert api.post("/runners/a/resume").json()["drainUntil"] is None
                 hosts.lose_all()

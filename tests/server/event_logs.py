@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ostler.wire import events
 from ostler.wire.events import EVENTS, AnyEvent, decode_event
-from ostler.wire.items import Item, ItemKind, ItemRole, ItemStatus
+from ostler.wire.items import Item, ItemKind, ItemRole, ItemStatus, PlanEntry, PlanUpdatedData
 from ostler.wire.parts import ContentPart, ReasoningPart, StatusPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.workspace_events import SessionRewoundData
 
@@ -155,7 +155,7 @@ ACTS: st.SearchStrategy[Act] = st.one_of(
     _act(
         lambda log, text: log.add(
             "plan.updated",
-            events.PlanUpdatedData(entries=(events.PlanEntry(content=text, status="pending"),)),
+            PlanUpdatedData(entries=(PlanEntry(content=text, status="pending"),)),
         )
     ),
     _act(

@@ -106,3 +106,23 @@ def test_without_any_allowed_folder_sessions_still_have_one_of_their_own(state_d
     ):
         Talk(api).turn("mock: say hi")
         assert refused(api, cwd=str(tmp_path))["code"] == "repository_refused"
+
+
+def test_on_a_machine_of_ones_own_the_home_folder_is_there_without_a_setting(state_dir: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for name in ("shop", ".keys", "elsewhere"):
+        (home / name).mkdir(parents=True)
+    (home / "way-out").symlink_to(tmp_path)
+    unset = {"OSTLER_REPOSITORY_FOLDERS": "", "HOME": str(home)}
+    with (
+        running_server(home / "state", env=unset) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        Talk(api, cwd=str(home / "shop")).turn("mock: say hi")
+        for folder in (home, home / ".keys", home / "state", home / "way-out", tmp_path):
+            assert refused(api, cwd=str(folder))["code"] == "repository_refused"
+    with (
+        running_server(state_dir, env={**unset, "OSTLER_ALLOWED_HOSTS": "ostler.example"}) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        assert refused(api, cwd=str(home / "shop"))["code"] == "repository_refused"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.serving import running_server
+from tests.serving import running_server, wait_until
 
 
 def counting_program(folder: Path, name: str) -> Path:
@@ -33,3 +33,17 @@ def test_a_name_is_found_without_running_any_agent(tmp_path: Path) -> None:
         assert not mark.exists()
         assert api.get("/agents/claude").json()["version"] == "9.9.9"
         assert mark.exists()
+
+
+def test_the_commands_of_an_agent_are_known_once_it_ran(tmp_path: Path) -> None:
+    with (
+        running_server(tmp_path / "state") as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        assert "commands" not in api.get("/agents/mock").json()
+        session = api.post("/sessions", json={"agent": "mock"}).json()["id"]
+        api.post(f"/sessions/{session}/messages", json={"message": "mock: say hi"}).raise_for_status()
+        wait_until(lambda: "commands" in api.get("/agents/mock").json(), what="its commands are known")
+        names = [command["name"] for command in api.get("/agents/mock").json()["commands"]]
+        assert names == ["demo", "tea"]
+        api.delete(f"/sessions/{session}").raise_for_status()

@@ -14,6 +14,7 @@ from ostler.server.dialects.ai_sdk.projection import UiProjection, latest
 from ostler.server.dialects.formats import Subject
 from ostler.wire import events
 from ostler.wire.events import AnyEvent
+from ostler.wire.items import PlanEntry, PlanUpdatedData
 from ostler.wire.parts import ReasoningPart, StatusPart, TextPart
 from tests.server.event_logs import Writer, call, item, logs, result
 
@@ -382,7 +383,7 @@ def test_a_stream_that_waits_ends_and_the_next_one_goes_on_with_the_message(log:
 
 def test_what_has_no_word_in_the_stream_is_data(log: Writer) -> None:
     log.started(call("1", "write", "{}"))
-    log.add("plan.updated", events.PlanUpdatedData(entries=(events.PlanEntry(content="Go", status="pending"),)))
+    log.add("plan.updated", PlanUpdatedData(entries=(PlanEntry(content="Go", status="pending"),)))
     log.add("file.changed", events.FileChangedData(path="a.md", action="created", diff="+a", item_id="1"))
     log.add("artifact.created", events.ArtifactCreatedData(path="a.md", action="write", artifact_type="document"))
     log.add("notice", events.NoticeData(severity="warning", message="Slow"))

@@ -69,3 +69,24 @@ def test_what_is_no_picture_or_lies_elsewhere_is_refused(api: httpx.Client, tmp_
         problem = assert_problem(image(talk, path), "unprocessable")
         assert list(problem["errors"]) == ["path"]
     assert_problem(image(talk, "none.png"), "file_not_found")
+
+
+def test_a_file_that_comes_with_a_prompt_is_where_the_agent_looks(api: httpx.Client) -> None:
+    talk = Talk(api, permissionMode="bypass")
+    data = base64.b64encode(b"Name,Size\nTea,3\n").decode()
+    part = {"type": "file", "name": "../odd?/Sizes of tea.csv", "data": data}
+    order = {"type": "text", "text": "mock: run cat $HOME/.ostler/images/*/0/*"}
+    talk.post("/messages", parts=[order, part])
+    talk.until_type("turn.ended")
+    items = [event["data"]["item"] for event in talk.events if event["type"] == "item.completed"]
+    [path] = [part["path"] for item in items for part in item["content"] if part["type"] == "file_ref"]
+    assert path.endswith("/Sizes of tea.csv")
+    assert "Tea,3" in str(items)
+
+
+def test_data_of_a_file_that_is_none_is_refused(api: httpx.Client) -> None:
+    talk = Talk(api)
+    answer = talk.api.post(
+        f"/sessions/{talk.id}/messages", json={"parts": [{"type": "file", "name": "x.txt", "data": "a"}]}
+    )
+    assert_problem(answer, "invalid_request", field="parts")

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from ostler.runner.processes.journal import Steered
 from tests.fleet import Fleet, Host, fleet_in
+from tests.runner.tools import until
 
 
 @pytest.fixture
@@ -148,6 +150,64 @@ async def test_nothing_follows_the_end_of_sessions_that_are_cancelled_while_the_
     for session in sessions:
         assert (await fleet.post(f"/sessions/{session}/cancel"))["status"] == "cancelled"  # the first may have failed
         assert (await fleet.events(session))[-1]["type"] == "session.ended"
+
+
+async def test_sessions_that_are_cancelled_while_the_link_comes_back_end_once(fleet: Fleet) -> None:
+    host = await fleet.host("far")
+    sessions = [await session_on(fleet, host) for _ in range(6)]
+    for session in sessions:
+        await send(fleet, session, "mock: stream 600 words 100/s")
+        await fleet.until(session, lambda found: "process" in found, "its agent runs")
+    await host.cut()
+    linking = asyncio.create_task(host.link())
+    for session in sessions:
+        await asyncio.sleep(0)
+        assert (await fleet.post(f"/sessions/{session}/cancel"))["status"] == "cancelled"
+    await linking
+    assert host.runner is not None
+    assert await host.runner.surviving() == []
+    for session in sessions:
+        assert await ends(fleet, session) == ["interrupted"]
+        assert (await fleet.events(session))[-1]["type"] == "session.ended"
+
+
+async def test_a_message_that_was_heard_within_a_turn_while_the_link_was_lost_is_not_said_again(fleet: Fleet) -> None:
+    host = await fleet.host("far")
+    session = await session_on(fleet, host)
+    await send(fleet, session, "mock: permission first")
+    await fleet.until(session, lambda found: found["openAsks"] == 1, "it asks")
+    host.deafen()
+    steer = {"message": "mock: say once", "whenBusy": "steer"}
+    sending = asyncio.create_task(fleet.api.post(f"/sessions/{session}/messages", json=steer))
+    await until(lambda: any(isinstance(entry.call, Steered) for entry in host.calls(session)))
+    await host.cut()
+    assert (await sending).json()["disposition"] == "queued"  # nobody knows better yet
+    await host.link()
+    (ask,) = (await fleet.api.get(f"/asks?session={session}")).json()["items"]
+    await fleet.post(f"/sessions/{session}/permissions/{ask['askId']}/reply", reply="once")
+    found = await fleet.until(session, lambda found: found["activity"] == "idle", "the turn is over")
+    assert (found["turnCount"], found["queueLength"]) == (1, 0)
+    assert (await words(fleet, session)).count("once") == 1
+
+
+async def test_a_stop_that_a_server_had_no_time_for_is_done_when_it_is_asked_for_again(tmp_path: Path) -> None:
+    async with fleet_in(tmp_path) as first:
+        host = await first.host("far")
+        session = await session_on(first, host)
+        await send(first, session, "mock: wait 600")
+        await first.until(session, lambda found: "process" in found, "its agent runs")
+        stopping = asyncio.create_task(first.api.post(f"/sessions/{session}/stop"))
+        await first.until(session, lambda found: found["status"] == "stopping", "it is being stopped")
+        first.services.sessions.leave()
+        await host.cut()
+        await stopping
+        first.let_go(host)
+    async with fleet_in(tmp_path) as second:
+        assert (await second.session(session))["status"] == "stopping"
+        assert (await second.post(f"/sessions/{session}/stop"))["status"] == "stopped"
+        host = await second.host("far")
+        assert host.runner is not None
+        assert await host.runner.surviving() == []
 
 
 async def test_one_runner_does_not_remove_what_is_on_another(fleet: Fleet, tmp_path: Path) -> None:

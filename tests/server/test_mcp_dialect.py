@@ -33,6 +33,7 @@ async def test_the_tools_say_what_they_do(server: RunningServer) -> None:
             "list_sessions",
             "start_session",
             "send_message",
+            "hand_over",
             "wait_for_turn",
             "read_transcript",
             "answer_ask",

@@ -85,12 +85,12 @@ async def test_a_runner_gets_no_more_sessions_than_it_has_slots_and_the_rest_wai
 
 async def test_a_runner_that_is_drained_gets_none_until_it_is_not(fleet: Fleet) -> None:
     host = await fleet.host("one")
-    fleet.runners.drain(host.about.id, on=True)
+    fleet.runners.drain(host.about.id, "2026-01-01T00:00:00.000Z")
     task = await order(fleet)
     await waits(fleet, task)
     (_, shown) = (await fleet.api.get("/runners")).json()["items"]
     assert (shown["name"], shown["draining"]) == ("one", True)
-    fleet.runners.drain(host.about.id, on=False)
+    fleet.runners.drain(host.about.id, None)
     await finished(fleet, task)
 
 
@@ -111,12 +111,37 @@ def test_those_who_wait_are_placed_oldest_first_and_fair_between_projects() -> N
     assert order_of == ["ses_2", "ses_5", "ses_3", "ses_1", "ses_4"]
 
 
-async def test_a_session_without_files_is_refused_where_no_runner_is_free(fleet: Fleet) -> None:
-    answer = await fleet.api.post("/sessions", json={"agent": "mock"})
-    assert (answer.status_code, answer.json()["code"]) == (503, "no_runner")
-    await fleet.host("one")
-    made = await fleet.post("/sessions", agent="mock")
-    assert made["runner"]["name"] == "one"
+async def test_a_session_without_files_waits_for_a_runner_too(fleet: Fleet) -> None:
+    made = await fleet.post("/sessions", agent="mock", runtime={"labels": {"gpu": "true"}})
+    assert (made["status"], made["placement"]) == (
+        "queued",
+        {"state": "queued", "reason": "waiting for a runner with gpu=true"},
+    )
+    sent = await fleet.post(f"/sessions/{made['id']}/messages", message="mock: say hello")
+    assert sent["disposition"] == "queued"
+    await fleet.host("small")
+    assert await waits(fleet, made["id"]) == "waiting for a runner with gpu=true"
+    await fleet.host("big", labels={"gpu": "true"})
+    done = await fleet.until(
+        made["id"], lambda found: found["turnCount"] == 1 and found["activity"] == "idle", "its prompt is done"
+    )
+    assert (done["status"], done["runner"]["name"], done["placement"]) == ("running", "big", {"state": "placed"})
+    assert (await fleet.lines(made["id"]))[:2] == ["waiting for a runner with gpu=true", "Placed on the runner 'big'."]
+    statuses = [
+        event["data"]["status"] for event in await fleet.events(made["id"]) if event["type"] == "session.status"
+    ]
+    assert statuses == ["queued", "provisioning", "running"]
+
+
+async def test_a_session_without_files_that_waits_can_be_stopped_and_outlives_its_server(tmp_path: Path) -> None:
+    async with fleet_in(tmp_path, local_slots=0) as fleet:
+        stopped, left = [(await fleet.post("/sessions", agent="mock"))["id"] for _ in range(2)]
+        assert (await fleet.post(f"/sessions/{stopped}/stop"))["status"] == "stopped"
+    async with fleet_in(tmp_path, local_slots=0) as fleet:
+        assert await waits(fleet, left) == "waiting for a runner with room for mock"
+        await fleet.host("one")
+        await fleet.until(left, lambda found: found["status"] == "running", "it begins")
+        assert (await fleet.session(stopped))["status"] == "stopped"
 
 
 async def test_a_waiting_session_can_be_stopped_and_deleted(fleet: Fleet) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 import httpx
 
 from tests.server.chatting import Body, load, message
+from tests.server.finding import find
 from tests.server.folding import folded
 from tests.server.http_helpers import metrics
 from tests.server.talk import Talk
@@ -26,6 +27,8 @@ def bytes_read(api: httpx.Client) -> int:
 
 
 def cost(api: httpx.Client, request: Callable[[], httpx.Response]) -> int:
+    """What one request reads; the index, which reads beside it, is up to date before."""
+    find(api, "word")
     before = bytes_read(api)
     answer = request()
     assert answer.status_code in {200, 201, 202, 204}, answer.text

@@ -10,6 +10,7 @@ from litestar.routes import HTTPRoute
 from ostler.base.errors import Forbidden, Stopping, Unauthorized
 from ostler.server.api import app as composed
 from ostler.server.api import routes
+from ostler.server.api.routes import dialects
 from ostler.server.api.services import Services
 from ostler.server.auth.actor import LOCAL, Actor, authorise, identify
 
@@ -48,7 +49,8 @@ def test_every_handler_of_the_source_is_in_the_route_table(
     handlers: list[tuple[str, str, BaseRouteHandler]],
 ) -> None:
     walked = {str(handler.fn) for _, _, handler in handlers}
-    modules = [getattr(routes, name) for name in dir(routes) if hasattr(getattr(routes, name), "HANDLERS")]
+    places = [getattr(folder, name) for folder in (routes, dialects) for name in dir(folder)]
+    modules = [module for module in places if hasattr(module, "HANDLERS")]
     assert len(modules) > 15
     written = [handler for module in modules for handler in module.HANDLERS if not isinstance(handler, Router)]
     assert {str(handler.fn) for handler in written} <= walked

@@ -1,12 +1,14 @@
 """What every store answers about the log of a session, and about what is kept beside it."""
 
+import asyncio
+
 import msgspec
 
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import Progress, StoredItem
+from ostler.server.store.records import Placed, Progress, StoredItem
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.workspaces import Snapshot
-from tests.store.writing import NOW, Writing, created, made, notice, rewound, said, started
+from tests.store.writing import NOW, SPEC, Writing, change, created, made, notice, rewound, said, started
 
 LARGE = "x" * 10_000
 
@@ -170,3 +172,31 @@ async def test_what_is_read_is_counted(store: Store) -> None:
     before = store.bytes_read
     await store.logs.events("ses_a", 0, 10, raw=False, max_bytes=2**20)
     assert store.bytes_read > before
+
+
+async def test_what_many_sessions_write_together_is_told_as_if_each_had_written_alone(store: Store) -> None:
+    many = [await created(store, f"ses_{number}") for number in range(5)]
+    spec = msgspec.structs.replace(SPEC, runner_name="big")
+    bursts = [
+        burst
+        for session in many
+        for burst in (
+            session.append(started("itm_1"), made("a.txt"), turns=(turn(1, 2),), change=change(title="one")),
+            session.append(said("itm_1", "first"), said("itm_2", "second"), made("a.txt"), change=change(title="two")),
+            session.append(started("itm_3"), turns=(turn(1, 2, last_sequence=8),), placed=Placed("run_2", spec)),
+        )
+    ]
+    await asyncio.gather(*bursts)
+    for session in many:
+        items = await store.logs.items_after(session.id, 0, 10)
+        assert [(item.number, item.first, item.last, item.is_open) for item in items] == [
+            (1, 2, 4, False),
+            (2, 5, 5, False),
+            (3, 7, 7, True),
+        ]
+        assert texts(items) == ["first", "second", ""]
+        assert [event.number for event in await store.logs.artifacts(session.id, 10)] == [6]
+        assert await store.logs.turns(session.id) == [turn(1, 2, last_sequence=8)]
+        found = await store.find_session("default", session.id)
+        assert found is not None
+        assert (found.title, found.runner, found.runner_name, found.last_sequence) == ("two", "run_2", "big", 7)

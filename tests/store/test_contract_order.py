@@ -8,9 +8,9 @@ import pytest
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store.errors import KeyTaken, StaleOwner
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import DONE, AppendResult, Done, NewJob, StoredResponse
+from ostler.server.store.records import DONE, AppendResult, Done, NewJob, Placed, StoredResponse
 from tests.store.conftest import Opener
-from tests.store.writing import NOW, SPEC, TASK, Writing, created, notice, sequences
+from tests.store.writing import NOW, SPEC, TASK, Writing, change, created, notice, sequences
 
 
 async def test_what_is_queued_together_is_written_in_the_order_of_the_calls(store: Store) -> None:
@@ -67,6 +67,18 @@ async def test_who_lost_a_session_can_append_nothing_to_it(store: Store) -> None
     assert await sequences(store, "ses_a") == [1, 2]
 
 
+async def test_a_session_that_was_lost_does_not_hold_up_those_that_are_written_with_it(store: Store) -> None:
+    epoch = await store.owners.claim("first")
+    many = [Writing(store, f"ses_{number}", epoch) for number in range(3)]
+    for session in many:
+        await session.create()
+        await session.append(notice("before"))
+    await store.owners.claim("second", ["ses_1"])
+    outcomes = await asyncio.gather(*(session.append(notice("after")) for session in many), return_exceptions=True)
+    assert [type(outcome).__name__ for outcome in outcomes] == ["AppendResult", "StaleOwner", "AppendResult"]
+    assert [await sequences(store, session.id) for session in many] == [[1, 2, 3], [1, 2], [1, 2, 3]]
+
+
 async def test_a_claim_of_some_sessions_leaves_the_others_to_their_owner(store: Store) -> None:
     epoch = await store.owners.claim("first")
     one, two = Writing(store, "ses_a", epoch), Writing(store, "ses_b", epoch)
@@ -105,6 +117,30 @@ async def test_who_lost_a_session_changes_nothing_about_it(store: Store) -> None
     assert found.spec == msgspec.structs.replace(SPEC, task=TASK)
     assert await store.jobs.find("say-so") is None
     assert not await store.was_deleted("default", "ses_a")
+
+
+async def test_a_session_leaves_its_runner_with_the_append_that_says_so_or_not_at_all(store: Store) -> None:
+    session = Writing(store, "ses_a", await store.owners.claim("first"))
+    await session.create(runner="run_1")
+    left = Placed(None, msgspec.structs.replace(SPEC, moved_from="a"))
+    epoch = await store.owners.take("second", "ses_a", session.epoch)
+    with pytest.raises(StaleOwner):
+        await session.append(notice("I leave"), change=change("queued"), placed=left)
+    found = await store.find_session("default", "ses_a")
+    assert found is not None
+    assert (found.runner, found.spec, found.last_sequence) == ("run_1", SPEC, 1)
+    session.last, session.epoch = 1, epoch or 0
+    await session.append(notice("it leaves"), change=change("queued"), placed=left)
+    found = await store.find_session("default", "ses_a")
+    assert found is not None
+    assert (found.runner, found.spec.moved_from, found.last_sequence) == (None, "a", 2)
+    assert [record.id for record in await store.waiting_sessions(["stopped"])] == ["ses_a"]
+    late = Writing(store, "ses_a", session.epoch - 1)
+    late.last = session.last
+    with pytest.raises(StaleOwner):
+        await late.append(notice("placed"), placed=Placed("run_2", SPEC))
+    await session.append(notice("it has arrived"), placed=Placed("run_2", SPEC))
+    assert await store.session_ids("run_2") == {"ses_a"}
 
 
 async def test_an_epoch_from_the_future_or_of_nobody_is_refused_too(store: Store) -> None:

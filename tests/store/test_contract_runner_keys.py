@@ -66,11 +66,15 @@ async def test_what_became_of_a_runner_is_remembered(opener: Opener) -> None:
     store = await opener()
     await store.runner_keys.add_token(msgspec.structs.replace(TOKEN, uses=None, expires_at=None))
     await asyncio.gather(*(store.runner_keys.register("t1", key(number)) for number in (1, 2)))
-    await store.runner_keys.set_draining("run_1", True)
+    await store.runner_keys.set_draining("run_1", LATER)
     await store.runner_keys.revoke("run_2", LATER)
     await store.close()
     store = await opener()
-    assert [(each.runner, each.draining) for each in await store.runner_keys.all()] == [("run_1", True)]
+    found = await store.runner_keys.all()
+    assert [(each.runner, each.draining, each.drain_until) for each in found] == [("run_1", True, LATER)]
+    await store.runner_keys.set_draining("run_1", None)
+    found = await store.runner_keys.all()
+    assert [(each.runner, each.draining, each.drain_until) for each in found] == [("run_1", False, None)]
     revoked = await store.runner_keys.find("k2")
     assert revoked is not None
     assert revoked.revoked_at == LATER
@@ -85,3 +89,15 @@ async def test_two_runners_do_not_share_a_name(store: Store, name: str) -> None:
         await store.runner_keys.register("t1", msgspec.structs.replace(key(2), name=name))
     await store.runner_keys.revoke("run_1", LATER)
     assert (await store.runner_keys.register("t1", msgspec.structs.replace(key(2), name="host 1"))).name == "host 1"
+
+
+async def test_tokens_that_expired_long_ago_are_forgotten_when_another_is_made(store: Store) -> None:
+    for_ever = msgspec.structs.replace(TOKEN, id="rtk_2", hash="t2", expires_at=None)
+    await store.runner_keys.add_token(TOKEN)
+    await store.runner_keys.add_token(for_ever)
+    for day, why in ((2, "expired at"), (5, "There is no such")):
+        at = f"2026-01-0{day}T00:00:00.001Z"
+        await store.runner_keys.add_token(msgspec.structs.replace(TOKEN, id=f"n{day}", hash=f"n{day}", created_at=at))
+        with pytest.raises(RunnerRefused, match=why):
+            await store.runner_keys.register("t1", key(1, at))
+    await store.runner_keys.register("t2", key(2, at))

@@ -5,10 +5,10 @@ import pytest
 
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import NewJob, SessionFilter, SessionRecord
+from ostler.server.store.records import NewJob, Placed, SessionFilter, SessionRecord
 from ostler.wire.sessions import Ask, Turn
 from tests.store.test_contract_runner_keys import TOKEN, key
-from tests.store.writing import NOW, SPEC, TASK, change, created, notice, sequences
+from tests.store.writing import NOW, SPEC, TASK, Writing, change, created, notice, sequences
 
 
 async def ids(store: Store, **wanted: object) -> list[str]:
@@ -128,18 +128,32 @@ async def test_sessions_on_a_runner_that_nobody_knows_are_taken_in(store: Store)
 
 
 async def test_a_session_waits_until_it_is_placed_on_a_runner(store: Store) -> None:
-    await created(store, "ses_1", first=change("queued"), runner=None)
+    waiting = await created(store, "ses_1", first=change("queued"), runner=None)
     await created(store, "ses_2", first=change("queued"), runner=None)
     await created(store, "ses_3", first=change("cancelled"), runner=None)
     assert [record.id for record in await store.waiting_sessions(["cancelled"])] == ["ses_1", "ses_2"]
     spec = msgspec.structs.replace(SPEC, runner_name="big")
+    late = Writing(store, "ses_1", epoch=99)
+    late.last = waiting.last
     with pytest.raises(StaleOwner):
-        await store.place_session("ses_1", 99, "run_1", spec)
-    await store.place_session("ses_1", 1, "run_1", spec)
+        await late.append(notice("placed"), placed=Placed("run_2", spec))
+    await waiting.append(notice("placed"), placed=Placed("run_1", spec))
     placed = await store.find_session("default", "ses_1")
     assert placed is not None
     assert (placed.runner, placed.runner_name) == ("run_1", "big")
     assert [record.id for record in await store.waiting_sessions(["cancelled"])] == ["ses_2"]
+
+
+async def test_a_session_is_given_to_another_agent_with_the_event_that_says_so(store: Store) -> None:
+    session = await created(store, "ses_1", runner="run_1")
+    await session.append(notice("moved"), placed=Placed("run_1", SPEC))
+    same = await store.find_session("default", "ses_1")
+    assert same is not None
+    other = "another"
+    await session.append(notice("handed over"), placed=Placed("run_1", SPEC, other))
+    found = await store.find_session("default", "ses_1")
+    assert found is not None
+    assert (same.agent != other, found.agent, found.runner) == (True, other, "run_1")
 
 
 async def test_branches_are_found_by_their_parent_and_their_keys(store: Store) -> None:

@@ -9,11 +9,13 @@ import asyncpg
 import pytest
 
 from ostler.base.errors import DatabaseInUse, SettingsError, StoreUnavailable
-from ostler.server.store.peers import Bell, Member
+from ostler.base.errors.runners import RunnerUnavailable
+from ostler.server.store.peers import Bell, Member, RunnerLoad
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.store import PostgresStore
 from ostler.server.store.postgres.tables import PostgresTables
 from ostler.server.store.records import NewSession, StoredResponse
+from ostler.wire.runners import RunnerAbout
 from tests.databases import Cluster, running_cluster
 from tests.patience import stretched
 from tests.store.writing import NOW, SPEC, Writing, change, created, made, notice, sequences
@@ -201,6 +203,31 @@ async def test_servers_share_a_database_and_none_takes_what_another_has(own_clus
     await (await PostgresTables.open(url)).close()
 
 
+async def test_only_the_server_that_a_runner_is_linked_to_gets_the_sessions_on_it(
+    own_cluster: Cluster, tmp_path: Path
+) -> None:
+    url = own_cluster.new_database()
+    one, two = [await opened_in(tmp_path / name, url) for name in ("one", "two")]
+    first, second = await one.owners.join(member("one")), await two.owners.join(member("two"))
+    assert first is not None
+    assert second is not None
+    about, load = RunnerAbout(id="run_1", name="far"), RunnerLoad(at_work={}, agents=())
+    epoch = await one.owners.claim("one")
+    await first.links.take(about, load, NOW)
+    await Writing(one, "ses_a", epoch).create(owner="one")
+    await Writing(one, "ses_b", epoch).create(owner="one", runner=None)
+    await second.links.take(about, load, NOW)
+    assert not await first.links.claim("run_1", ())  # it was about to, and stood still
+    with pytest.raises(RunnerUnavailable):
+        await Writing(one, "ses_c", epoch).create(owner="one")
+    assert await second.links.claim("run_1", ())
+    found = [await one.find_session("default", each) for each in ("ses_a", "ses_b", "ses_c")]
+    assert [each and (each.owner, each.runner) for each in found] == [("two", "run_1"), ("one", None), None]
+    for line, store in ((first, one), (second, two)):
+        await line.close()
+        await store.close()
+
+
 async def test_what_a_server_had_that_nobody_knows_is_claimed_by_the_next(store: PostgresStore) -> None:
     await created(store, "ses_a")
     line = await store.owners.join(member("next"))
@@ -217,15 +244,16 @@ async def test_a_server_is_lost_when_its_beat_stands_still_while_it_is_watched(
 ) -> None:
     url = own_cluster.new_database()
     stores = [await opened_in(tmp_path / name, url) for name in ("one", "two")]
-    one = await stores[0].owners.join(member("one", 1.0))
-    two = await stores[1].owners.join(member("two", 1.0))
+    patience = stretched(2.0)
+    one = await stores[0].owners.join(member("one", patience))
+    two = await stores[1].owners.join(member("two", patience))
     assert one is not None
     assert two is not None
     assert one.secret == two.secret
     await eventually(lambda: one.address_of("two") == "http://two:2468")
     assert not one.is_lost("two")
     await asyncio.to_thread(own_cluster.stop)  # nobody can be seen, and nobody is lost
-    await asyncio.sleep(2.0)
+    await asyncio.sleep(2 * patience)
     assert not one.is_lost("two")
     await asyncio.to_thread(own_cluster.start)
     heard: list[Bell | None] = []

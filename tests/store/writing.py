@@ -107,6 +107,7 @@ class Writing:
         task: TaskSpec | None = None,
         first: StateChange | None = None,
         runner: str | None = "run_1",
+        owner: str = "server",
     ) -> "asyncio.Future[AppendResult]":
         """With one event."""
         new = NewSession(
@@ -118,7 +119,7 @@ class Writing:
             spec=msgspec.structs.replace(SPEC, task=task),
             runner=runner,
         )
-        return self.store.create_session(new, self.burst(notice("created"), change=first or change()), "server")
+        return self.store.create_session(new, self.burst(notice("created"), change=first or change()), owner)
 
     def _event(self, number: int, kind: str, data: Any) -> bytes:
         event = EVENTS[

@@ -108,3 +108,29 @@ def test_prompts_wait_until_the_workspace_is_there(api: httpx.Client, repository
         assert receipt["disposition"] in {"queued", "started"}
     settled(api, session, turn=2)
     assert len(api.get(f"/sessions/{session}/diff").json()["files"]) == 2
+
+
+def test_folders_are_listed_a_level_at_a_time_and_no_others(
+    api: httpx.Client, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    top = tmp_path_factory.mktemp("folders")
+    project = make_repository(top / "project")
+    for name in (".hidden", "notes/deep"):
+        (top / name).mkdir(parents=True)
+    (top / "file").write_text("x")
+    (top / "out").symlink_to("/etc")
+    answer = api.get("/folders", params={"path": str(top)})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert [(each["name"], each["repository"]) for each in found["folders"]] == [
+        ("home", False),  # of whom makes repositories
+        ("notes", False),
+        ("project", True),
+    ]
+    assert (found["path"], found["parent"], found["truncated"]) == (str(top), str(top.parent), False)
+    inside = api.get("/folders", params={"path": str(project)}).json()
+    assert inside["repository"] is True
+    assert api.get("/folders", params={"path": str(top), "limit": 1}).json()["truncated"] is True
+    assert api.get("/folders").json()["path"] or api.get("/folders").json()["folders"]
+    for path in ("/etc", str(top / "out"), str(top / "none"), "~", "relative", "/\0"):
+        assert_problem(api.get("/folders", params={"path": path}), "repository_refused")

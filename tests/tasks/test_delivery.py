@@ -96,7 +96,7 @@ def test_delivering_twice_gives_one_pull_request(shop: Shop) -> None:
     repo = {"url": f"{shop.url}/team/project.git", "branch": "main", "credential": {"token": TOKEN}}
     session = new_session(shop.api, shop.bare, repo=repo)
     say(shop.api, session, _WORK)
-    wanted = {"mode": "pr", "forge": "github", "apiUrl": f"{shop.url}/github", "targetBranch": "main"}
+    wanted = {"mode": "pr", "forge": "github", "apiUrl": f"{shop.url}/github", "target": "main"}
     first, second = (shop.api.post(f"/sessions/{session}/deliver", json=wanted) for _ in range(2))
     assert (first.status_code, second.status_code) == (200, 200), (first.text, second.text)
     assert (first.json()["url"], second.json()["created"]) == (second.json()["url"], False)

@@ -30,6 +30,18 @@ def test_a_folder_is_listed(api: httpx.Client, session: str) -> None:
     assert api.get(f"/sessions/{session}/files", params={"limit": 2}).json()["truncated"] is True
 
 
+def test_all_paths_are_listed_but_not_what_tools_make(api: httpx.Client, session: str) -> None:
+    for made in ("node_modules/x/index.js", "build/out.o", ".gitignore"):
+        content = b"# made\nbuild/\n*.log\n" if made == ".gitignore" else b"x"
+        api.put(f"/sessions/{session}/files/content", params={"path": made}, content=content).raise_for_status()
+    found = api.get(f"/sessions/{session}/files/paths").json()
+    assert {"src/main.py", "docs/plan.md", ".gitignore"} <= set(found["paths"])
+    assert not [path for path in found["paths"] if path.startswith(("node_modules", "build", ".git/"))]
+    assert found["truncated"] is False
+    few = api.get(f"/sessions/{session}/files/paths", params={"limit": 2}).json()
+    assert (len(few["paths"]), few["truncated"]) == (2, True)
+
+
 def test_a_name_is_looked_up(api: httpx.Client, session: str) -> None:
     entry = api.get(f"/sessions/{session}/files/stat", params={"path": "run.sh"}).json()
     assert (entry["kind"], entry["executable"]) == ("file", True)

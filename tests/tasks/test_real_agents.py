@@ -120,5 +120,32 @@ def test_a_real_agent_goes_back_with_its_own_memory(place: Place, repository: Pa
         api.delete(f"/sessions/{each}")
 
 
+def test_a_real_agent_hands_over_to_another_one(place: Place, repository: Path) -> None:
+    api = place.api
+    session = new_session(
+        api, repository, agent="claude-code", permission_mode="bypass", **place.settings("claude-code")
+    )
+    folder = api.get(f"/sessions/{session}").json()["cwd"]
+    say(api, session, f"SCRIPT: write {folder}/t1.txt turn1", "SCRIPT: recall")
+    without = api.post(f"/sessions/{session}/handoff", json={"agent": "codex"})
+    assert (without.status_code, list(without.json()["errors"])) == (422, ["provider"])
+    settings = _camel(place.settings("codex"))
+    handed = api.post(f"/sessions/{session}/handoff", json={"agent": "codex", **settings})
+    assert (handed.status_code, handed.json()["agent"]["type"]) == (200, "codex"), handed.text
+    say(api, session, f"SCRIPT: bash cat {folder}/t1.txt", "SCRIPT: recall")
+    assert _files(api, session) == ["t1.txt"]
+    said = "".join(str(event["data"]) for event in events(api, session, "item.completed"))
+    assert "turn1" in said
+    back = api.post(
+        f"/sessions/{session}/handoff", json={"agent": "claude-code", **_camel(place.settings("claude-code"))}
+    )
+    assert back.status_code == 200, back.text
+    say(api, session, "SCRIPT: recall")
+    memories = [
+        each["data"].get("memory") for each in events(api, session, "session.info") if each["data"].get("start")
+    ]
+    assert memories == [None, "replayed", "replayed"]
+
+
 def _files(api: httpx.Client, session: str) -> list[str]:
     return [file["path"] for file in api.get(f"/sessions/{session}/diff").json()["files"]]

@@ -30,7 +30,7 @@ async function signedIn(path, options) {
 async function seriousFindings(page) {
   await page.evaluate(AXE);
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  const serious = violations.filter(({ impact }) => impact !== "minor");
   return serious.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)} ${node.failureSummary.slice(0, 240)}`));
 }
 
@@ -89,6 +89,8 @@ test("a page of another server is sent there instead of being silent", async () 
   await page.getByLabel("Server").fill("http://127.0.0.1:9");
   await page.getByRole("button", { name: "Connect" }).click();
   await page.getByText("This page may only talk to the server it came from.").waitFor();
+  const link = page.getByRole("link", { name: "Open http://127.0.0.1:9" });
+  assert.equal(await link.getAttribute("href"), "http://127.0.0.1:9");
   await page.context().close();
 });
 

@@ -59,9 +59,9 @@ test("a host joins by the command that the page shows once, gets a session, drai
   await card(page, "far").getByText("1 waiting").waitFor();
   await card(page, "far").getByText("1 of 2 slots").waitFor();
   await page.getByRole("button", { name: "Drain far" }).click();
-  await page.getByRole("dialog").getByText("The one session at work there goes on.").waitFor();
+  await page.getByRole("dialog").getByText("The turn under way there may go on for a while").waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "Drain" }).click();
-  await card(page, "far").getByText("Draining, 1 at work").waitFor();
+  await card(page, "far").getByText(/^Draining until .*, 1 at work/).waitFor();
   await api("DELETE", `/sessions/${waits.id}`);
   await card(page, "far").getByText("Drained").waitFor();
   await page.getByRole("button", { name: "Undrain far" }).click();

@@ -142,15 +142,18 @@ test("tools are shown as what they are: terminal, diff, search, file, data", asy
     ].join("\n"),
   );
   const card = (kind) => page.locator(`[data-tool=${kind}]`);
-  await page.getByRole("region", { name: "Plan" }).getByText("Change").waitFor();
+  await page.getByRole("group", { name: "Plan" }).getByText("Change").waitFor();
   await page.getByRole("button", { name: "Send" }).waitFor(); // until then the card of a command opens by itself
   await card("terminal").getByRole("button", { expanded: false }).click();
   await card("terminal").locator(".ansi-green-fg", { hasText: "green" }).waitFor();
   await card("terminal").locator("[data-stream=stderr]", { hasText: "red" }).waitFor();
   await card("edit").getByText("# Notes").waitFor();
   for (const [kind, text] of [["search", "src/a.py"], ["read", "print(1)"], ["other", '"open"']]) {
-    await card(kind).getByRole("button").first().click();
-    await card(kind).getByText(text).waitFor();
+    const shown = card(kind).getByText(text);
+    await until(async () => {
+      if (!(await shown.isVisible())) await card(kind).getByRole("button").first().click();
+      return shown.isVisible(); // a row that moved out of sight and back is closed again
+    }, `the ${kind} is open`);
   }
   await page.keyboard.press("p");
   await page.getByLabel("Side panel").getByText("1 file").waitFor();
@@ -174,10 +177,11 @@ test("output that makes no sense is shown, and nothing else breaks", async () =>
   const { page } = await opened(nasty);
   await answer(page, "The end.").waitFor();
   await page.getByRole("button", { name: "Send" }).waitFor();
+  const unreadable = page.locator("[data-row=note]", { hasText: "Unreadable" });
+  await until(async () => (await unreadable.count()) === 4, "what nobody could read is shown");
   for (const button of await page.locator("[data-tool] > button").all()) await button.click();
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   assert.equal(await page.getByText("cannot be shown").count(), 0);
-  assert.equal(await page.locator("[data-row=note]", { hasText: "Unreadable" }).count(), 4);
   await closed(page);
 });
 
@@ -253,7 +257,7 @@ test("a picture of the agent is shown and enlarged, and one of another site is n
 
 test("a picture is sent with the prompt", async () => {
   const { page } = await opened();
-  await page.getByLabel("Pictures").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: Buffer.from(PNG, "base64") });
+  await page.getByLabel("Files", { exact: true }).setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: Buffer.from(PNG, "base64") });
   await page.getByAltText("dot.png").waitFor();
   await page.getByLabel("Message").fill("What is this?");
   await page.getByRole("button", { name: "Send" }).click();

@@ -19,6 +19,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import msgspec
 
 TOKEN = "tok-very-secret-0123456789"
+_ONE_PULL = re.compile(
+    r"/(github|gitlab|gitea)/(?:repos/team/project/pulls|projects/team%2Fproject/merge_requests)/(\d+)(/merge)?"
+)
+_CHECKS = re.compile(r"/git(?:hub|ea)/repos/team/project/commits/([^/]+)/(check-runs|status)")
 
 
 class GitHubNew(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -63,16 +67,29 @@ class State:
         self.failures: list[str] = []
         self.lock = threading.Lock()
 
-    def open_pull(self, source: str, target: str, title: str, body: str) -> dict[str, Any] | None:
+    def open_pull(
+        self, source: str, target: str, title: str, body: str, *, is_draft: bool = False
+    ) -> dict[str, Any] | None:
         with self.lock:
             if self.find_pulls(source, target):
                 return None
             pull = {"number": len(self.pulls) + 1, "source": source, "target": target, "title": title, "body": body}
+            if is_draft:
+                pull["draft"] = True
             self.pulls.append(pull)
             return pull
 
     def find_pulls(self, source: str | None, target: str | None) -> list[dict[str, Any]]:
-        return [pull for pull in self.pulls if source in {None, pull["source"]} and target in {None, pull["target"]}]
+        found = [pull for pull in self.pulls if source in {None, pull["source"]} and target in {None, pull["target"]}]
+        return [pull for pull in found if pull.get("state", "open") == "open"]
+
+    def merge_pull(self, pull: dict[str, Any]) -> str | None:
+        """Why it is not merged, or None if it is."""
+        with self.lock:
+            if pull.get("state", "open") != "open" or pull.get("draft") or pull.get("blocked"):
+                return str(pull.get("blocked") or "Pull Request is not mergeable")
+            pull["state"] = "merged"
+            return None
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -83,6 +100,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def do_POST(self) -> None:
+        self._answer()
+
+    def do_PUT(self) -> None:
         self._answer()
 
     def _answer(self) -> None:
@@ -150,8 +170,45 @@ class _Handler(BaseHTTPRequestHandler):
             self._gitlab(query, body)
         elif re.fullmatch(r"/gitea/repos/team/project/pulls", path):
             self._gitea(query, body)
+        elif found := _ONE_PULL.fullmatch(path):
+            self._one(found[1], int(found[2]), merges=bool(found[3]))
+        elif found := _CHECKS.fullmatch(path):
+            self._checks(found[1], found[2])
         else:
             self._json(404, {"message": "Not Found"})
+
+    def _is_known(self, forge: str) -> bool:
+        header, value = {
+            "github": ("authorization", f"Bearer {TOKEN}"),
+            "gitlab": ("private-token", TOKEN),
+            "gitea": ("authorization", f"token {TOKEN}"),
+        }[forge]
+        return self.headers.get(header) == value
+
+    def _one(self, forge: str, number: int, *, merges: bool) -> None:
+        pull = next((pull for pull in self.state.pulls if pull["number"] == number), None)
+        if not self._is_known(forge):
+            self._json(401, {"message": "Bad credentials"})
+        elif pull is None:
+            self._json(404, {"message": "Not Found"})
+        elif merges:
+            self._expect(self.command == ("POST" if forge == "gitea" else "PUT"), "the method of a merge")
+            refusal = self.state.merge_pull(pull)
+            self._json(405 if refusal else 200, {"message": refusal} if refusal else {"merged": True})
+        else:
+            self._json(200, self._gitlab_view(pull) if forge == "gitlab" else self._github_view(pull))
+
+    def _checks(self, commit: str, kind: str) -> None:
+        """The checks of all commits are those of the last pull request."""
+        pull = self.state.pulls[-1]
+        self._expect(commit == f"sha-{pull['number']}", "the commit whose checks are asked for")
+        wanted = pull.get("checks", {})
+        if kind == "check-runs":
+            runs = [{"status": "completed", "conclusion": each} for each in wanted.get("runs", ())]
+            self._json(200, {"total_count": len(runs), "check_runs": runs})
+        else:
+            known = wanted.get("status")
+            self._json(200, {"state": known or "pending", "total_count": 1 if known else 0, "statuses": []})
 
     def _github(self, query: dict[str, str], body: bytes) -> None:
         self._expect(self.headers.get("accept") == "application/vnd.github+json", "accept")
@@ -166,7 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(200, [self._github_view(pull) for pull in self.state.find_pulls(branch, query.get("base"))])
         else:
             asked = self._decoded(body, GitHubNew)
-            pull = asked and self.state.open_pull(asked.head, asked.base, asked.title, asked.body)
+            pull = asked and self.state.open_pull(asked.head, asked.base, asked.title, asked.body, is_draft=asked.draft)
             if pull:
                 self._json(201, self._github_view(pull))
             elif asked:
@@ -179,8 +236,11 @@ class _Handler(BaseHTTPRequestHandler):
         return {
             "number": pull["number"],
             "html_url": f"https://github.example/team/project/pull/{pull['number']}",
-            "state": "open",
-            "head": {"ref": pull["source"]},
+            "state": "open" if pull.get("state", "open") == "open" else "closed",
+            "merged": pull.get("state") == "merged",
+            "draft": pull.get("draft", False),
+            "mergeable": not pull.get("blocked"),
+            "head": {"ref": pull["source"], "sha": f"sha-{pull['number']}"},
             "base": {"ref": pull["target"]},
         }
 
@@ -203,7 +263,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _gitlab_view(self, pull: dict[str, Any]) -> dict[str, Any]:
         address = f"https://gitlab.example/team/project/-/merge_requests/{pull['number']}"
-        return {"id": 4000 + pull["number"], "iid": pull["number"], "web_url": address, "state": "opened"}
+        state = pull.get("state", "open")
+        pipeline = {"head_pipeline": {"status": pull["pipeline"]}} if "pipeline" in pull else {"head_pipeline": None}
+        return {
+            "id": 4000 + pull["number"],
+            "iid": pull["number"],
+            "web_url": address,
+            "state": "opened" if state == "open" else state,
+            "draft": pull.get("draft", False),
+            "source_branch": pull["source"],
+            "target_branch": pull["target"],
+            "detailed_merge_status": "not_approved" if pull.get("blocked") else "mergeable",
+            **pipeline,
+        }
 
     def _gitea(self, query: dict[str, str], body: bytes) -> None:
         if self.headers.get("authorization") != f"token {TOKEN}":

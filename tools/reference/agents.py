@@ -10,6 +10,30 @@ from ostler.wire.agents import Capabilities, Coverage
 from tools.reference.markdown import code, page, table
 
 _SHORT: dict[Coverage, str] = {"converted": "yes", "native": "native", "none": ""}
+_WORDS = {
+    "command_execution": "output of commands while they run",
+    "error_events": "errors as such",
+    "file_attachments": "files with a prompt",
+    "file_changes": "changed files with their diffs",
+    "images": "pictures with a prompt",
+    "item_started": "a step is shown when it begins",
+    "mcp_tools": "MCP servers of the session",
+    "permissions": "asks before it acts",
+    "plan_mode": "plans before it works",
+    "questions": "asks questions",
+    "reasoning": "its thoughts",
+    "session_lifecycle": "the agent tells when it begins and ends",
+    "shared_process": "one process for several sessions",
+    "status": "what it is doing now",
+    "steering": "takes a message in the middle of a turn",
+    "streaming_deltas": "words as they come",
+    "subagents": "helpers of its own",
+    "text_messages": "messages",
+    "tool_calls": "its tools",
+    "tool_results": "what tools answered",
+    "variants": "effort of the model",
+}
+"""What each capability is to a reader."""
 _VERDICTS = {"passes": "passes", "fails": "no", None: "-"}
 
 
@@ -17,7 +41,7 @@ def agent_table(adapters: Sequence[Adapter]) -> str:
     """One column per agent, one row per capability."""
     covered = [coverage_of(adapter.info.id) for adapter in adapters]
     rows = [
-        (name.replace("_", " "), *(_SHORT[coverage.get(name, "none")] for coverage in covered))
+        (_WORDS[name], *(_SHORT[coverage.get(name, "none")] for coverage in covered))
         for name in Capabilities.__struct_fields__
     ]
     return table(("", *(f"{adapter.info.name} ({code(adapter.info.id)})" for adapter in adapters)), rows)
@@ -29,7 +53,7 @@ def matrix_page(adapters: Sequence[Adapter]) -> str:
         "What each agent can do",
         "Every cell is a result of the conformance suite: `make conformance` runs it on the real programs and writes "
         "the results, `make schema` prints this page from them. **yes**: the agent has it and Ostler converts it. "
-        "**native**: the agent has it, but Ostler does not convert it. Empty: the agent has not got it.",
+        "**native**: the agent has it, but Ostler does not convert it. Empty: the agent does not offer it to programs.",
         agent_table(adapters),
         "## Versions",
         table(("agent", "examined version"), [_version(adapter) for adapter in adapters]),

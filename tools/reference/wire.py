@@ -64,7 +64,8 @@ def event_types() -> list[str]:
     """The names of the other types that the page about events describes."""
     schemas = wire_schema()["$defs"]
     data = [data_type(kind) for kind in EVENTS.values()]
-    return [name for name in reachable(data, schemas) if name not in data]
+    inside = {name for kind in data for name in refs(schemas[kind])}
+    return [name for name in reachable(data, schemas) if name not in data or name in inside]
 
 
 def events_page() -> str:

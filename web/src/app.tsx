@@ -9,6 +9,7 @@ import { Palette } from "./parts/palette";
 import { Toasts } from "./parts/toasts";
 import { isTyping } from "./session/asks";
 import { Shell, switcherOf } from "./shell";
+import { openedLogin } from "./state/logins";
 import { recent } from "./state/recent";
 import { overview, startOverview, stopOverview } from "./state/sessions";
 import { useSelected } from "./state/store";
@@ -18,7 +19,9 @@ const SessionPage = lazy(() => import("./pages/session"));
 const NewPage = lazy(() => import("./pages/new"));
 const InboxPage = lazy(() => import("./pages/inbox"));
 const AgentsPage = lazy(() => import("./pages/agents"));
+const ImportsPage = lazy(() => import("./pages/imports"));
 const RunnersPage = lazy(() => import("./pages/runners"));
+const OpenedLogin = lazy(() => import("./parts/login"));
 
 export function App() {
   const link = useSelected(overview, (known) => known.link);
@@ -47,6 +50,7 @@ export function App() {
 }
 
 function Frame({ onConnect }: { onConnect(): void }) {
+  const logsIn = useSelected(openedLogin, Boolean);
   const [overlay, setOverlay] = useState<"palette" | "help">();
   useGlobalKeys(setOverlay);
   const [path] = useLocation();
@@ -63,6 +67,11 @@ function Frame({ onConnect }: { onConnect(): void }) {
         <Palette onClose={() => setOverlay(undefined)} onHelp={() => setOverlay("help")} onConnect={onConnect} />
       )}
       {overlay === "help" && <Help onClose={() => setOverlay(undefined)} />}
+      {logsIn && (
+        <Suspense fallback={null}>
+          <OpenedLogin />
+        </Suspense>
+      )}
       <Toasts />
     </>
   );
@@ -76,6 +85,7 @@ function Pages() {
       <Route path="/inbox" component={InboxPage} />
       <Route path="/agents" component={AgentsPage} />
       <Route path="/runners" component={RunnersPage} />
+      <Route path="/imports" component={ImportsPage} />
       <Route path="/sessions/:id">{({ id }) => <SessionPage id={decodeURIComponent(id)} />}</Route>
       <Route path="/ai/runs/new">{() => <Redirect to="/new" replace />}</Route>
       <Route path="/ai/runs/:id">{({ id }) => <Redirect to={`/sessions/${id}`} replace />}</Route>

@@ -5,6 +5,7 @@ import { Link, useLocation } from "wouter";
 import type { Session } from "./api/types";
 import { titleOf } from "./pages/sessions";
 import { Dot, needOf } from "./parts/status";
+import { placeOf } from "./state/places";
 import { recent, visited } from "./state/recent";
 import { overview } from "./state/sessions";
 import { useSelected, useStore } from "./state/store";
@@ -41,7 +42,7 @@ export function Shell({
         )}
       </div>
       <div className="flex min-w-0 flex-1 flex-col">
-        <div className="flex items-center gap-2 border-b border-line px-2 py-1 lg:hidden">
+        <div role="banner" className="flex items-center gap-2 border-b border-line px-2 py-1 lg:hidden">
           <button type="button" className="btn btn-bare px-1.5" aria-label="Menu" onClick={() => setOpen(true)}>
             <MenuIcon size={17} />
           </button>
@@ -50,7 +51,7 @@ export function Shell({
           </Link>
           <span className="flex-1" />
           {asks > 0 && (
-            <Link href="/inbox" className="chip bg-warn-soft text-warn">
+            <Link href="/inbox" className="chip min-h-9 px-3 bg-warn-soft text-warn">
               {asks} waiting
             </Link>
           )}
@@ -80,7 +81,11 @@ function Sidebar({ onNavigate, onPalette, onConnect }: { onNavigate(): void; onP
   const shown = useStore(theme);
   const isDark = document.documentElement.dataset.theme === "dark";
   return (
-    <div className="flex w-60 shrink-0 flex-col border-r border-line bg-sunken" data-theme-choice={shown}>
+    <aside
+      aria-label="Ostler"
+      className="flex w-60 shrink-0 flex-col border-r border-line bg-sunken"
+      data-theme-choice={shown}
+    >
       <div className="flex items-center gap-2 px-3 pt-3 pb-2">
         <img src="/favicon.svg" alt="" className="size-5" />
         <Link href="/" className="font-semibold" onClick={onNavigate}>
@@ -121,7 +126,7 @@ function Sidebar({ onNavigate, onPalette, onConnect }: { onNavigate(): void; onP
       >
         <Where />
       </button>
-    </div>
+    </aside>
   );
 }
 
@@ -180,6 +185,11 @@ function Switcher({ onNavigate }: { onNavigate(): void }) {
   );
 }
 
+function PlaceName({ session }: { session: Session }) {
+  const place = placeOf(session);
+  return place && <span className="block truncate text-2xs text-dim">{place.name}</span>;
+}
+
 function SwitcherGroup({
   title,
   sessions,
@@ -210,7 +220,10 @@ function SwitcherGroup({
                 className="flex min-w-0 flex-1 items-center gap-2 px-2 py-1"
               >
                 <Dot session={session} />
-                <span className="truncate">{titleOf(session)}</span>
+                <span className="min-w-0 flex-1">
+                  <span className="block truncate">{titleOf(session)}</span>
+                  <PlaceName session={session} />
+                </span>
                 <span className="sr-only">{needOf(session)}</span>
               </Link>
               {closable && !isHere && (

@@ -184,6 +184,57 @@ test("files that are not kept any longer get a row that says why", () => {
   });
 });
 
+describe("a session and its runners", () => {
+  const waits: [string, unknown] = [
+    "log",
+    { level: "info", message: "waiting for a gpu", fields: { placement: "queued" } },
+  ];
+  const placed: [string, unknown] = [
+    "log",
+    { level: "info", message: "Placed on b.", fields: { placement: "placed" } },
+  ];
+  const ended: [string, unknown] = ["turn.ended", { outcome: "completed" }];
+  const started = (id: string): [string, unknown] => ["turn.started", { turn_id: id }];
+  const moved = { from_runner: "a", to_runner: "b", reason: "the runner 'a' drains", lost: [], turn: 1 };
+
+  test("one row tells of what it waits for, until it has it", () => {
+    expect(rowsOf(fresh(waits))).toMatchObject([{ title: "Runner", text: "waiting for a gpu", tone: "info" }]);
+    const left: [string, unknown] = ["session.status", { status: "queued", reason: "the runner 'b' was removed" }];
+    const texts = rowsOf(fresh(waits, placed, left, waits, placed)).map((row) => row.kind === "note" && row.text);
+    expect(texts).toEqual(["Placed on b.", "Placed on b."]);
+  });
+
+  test("a lost link is a warning", () => {
+    const lost = { level: "info", message: "The link was lost.", fields: { placement: "lost" } };
+    expect(rowsOf(fresh(["log", lost]))).toMatchObject([{ text: "The link was lost.", tone: "warning" }]);
+  });
+
+  test("other lines of the log are no rows", () => {
+    expect(rowsOf(fresh(["log", { level: "info", message: "Cloning" }]))).toEqual([]);
+  });
+
+  test.each([
+    [{}, /^from a to b: the runner 'a' drains\. Memory from \d\d:\d\d.*; the last turn was lost\.$/],
+    [{ turn: 2 }, /Memory of the end of turn 2; no turn was lost\.$/],
+    [{ turn: undefined, lost: ["all files", "the memory"] }, /drains\. Lost: all files; the memory\.$/],
+    [{ turn: undefined }, /drains\.$/],
+  ])("a move says what was lost: %j", (change, text) => {
+    const fold = fresh(started("t1"), ended, started("t2"), ["session.moved", { ...moved, ...change }]);
+    const row = rowsOf(fold).at(-1);
+    expect(row).toMatchObject({ kind: "note", title: "Moved", text: expect.stringMatching(text) as string });
+  });
+
+  test("files are told of where there are some", () => {
+    const made = ["workspace.created", { workspace_id: "w", provider: "copy", path: "/w" }] as [string, unknown];
+    const fold = fresh(made, started("t1"), ended, ["session.moved", { ...moved, lost: ["ignored files"] }]);
+    expect(rowsOf(fold).at(-1)).toMatchObject({
+      tone: "warning",
+      text: expect.stringMatching(/Files from .*; no turn was lost\.$/) as string,
+      details: { reason: moved.reason, lost: ["ignored files"] },
+    });
+  });
+});
+
 describe("what agents may do wrong", () => {
   test("an event from the future is passed over", () => {
     const fold = fresh(["hologram.projected", { anything: 1 }], ["notice", { severity: "info", message: "hello" }]);

@@ -4,6 +4,7 @@ import { overwritten, tail } from "../src/parts/ansi";
 import { duration, money, short } from "../src/parts/text";
 import { bodyOf, pairsOf, remembered } from "../src/state/draft";
 import { countChanges, diffOfEdit, readDiff } from "../src/state/diff";
+import { piecesOf } from "../src/state/said";
 import { editOf, factsOf } from "../src/state/tools";
 
 describe("event streams", () => {
@@ -19,6 +20,26 @@ describe("event streams", () => {
         { id: "9", data: "" },
       ]);
     }
+  });
+});
+
+describe("what was found", () => {
+  test("marks count whole characters", () => {
+    expect(
+      piecesOf({
+        excerpt: "a 🦓 zebra, zebra",
+        marks: [
+          [4, 9],
+          [11, 16],
+        ],
+      }),
+    ).toEqual([
+      { text: "a 🦓 ", isMarked: false },
+      { text: "zebra", isMarked: true },
+      { text: ", ", isMarked: false },
+      { text: "zebra", isMarked: true },
+    ]);
+    expect(piecesOf({ excerpt: "nothing marked", marks: [] })).toEqual([{ text: "nothing marked", isMarked: false }]);
   });
 });
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from ostler.agents.sources import Source
-from ostler.wire.agents import Capabilities, Mode, Model
+from ostler.wire.agents import Capabilities, Command, Mode, Model
 from ostler.wire.events import TurnOutcome
 from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
 
@@ -22,6 +22,23 @@ def all_but(*missing: str) -> Capabilities:
     if unknown := set(missing).difference(every):
         raise ValueError(f"There is no capability {unknown.pop()}.")
     return Capabilities(**{name: name not in missing for name in every})
+
+
+class Login(msgspec.Struct, frozen=True, kw_only=True):
+    """How a person logs in to an agent, and where it stores that."""
+
+    files: tuple[str, ...] = ()
+    """Below a home; sessions share them by links, because most services replace what is stored when it is renewed."""
+    command: tuple[str, ...] = ()
+    """After its program: prints an address, maybe a code, maybe asks for one, and ends with 0 when it is logged in."""
+    status: tuple[str, ...] = ()
+    """After its program: ends with 0 if it is logged in."""
+    expires: str | None = None
+    """What the JSON that `status` prints calls the end of the login."""
+    account: str = ""
+    """What one logs in with, such as a subscription."""
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    is_needed: bool = True
 
 
 class Info(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +55,7 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     unconverted: dict[str, str] = msgspec.field(default_factory=dict)
     """Capabilities that the agent has by itself but Ostler does not convert -> why."""
     settings_schema: dict[str, Any] = msgspec.field(default_factory=dict)
+    login: Login = Login()
 
 
 class Installation(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +67,27 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None = None
 
 
+class KeyCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What tells whether a key is good: an address that answers 401 or 403 to a wrong one and costs nothing."""
+
+    url: str
+    header: str = "authorization"
+    prefix: str = "Bearer "
+    also: dict[str, str] = msgspec.field(default_factory=dict)
+    """More headers."""
+
+
+ANTHROPIC_KEY = KeyCheck(
+    url="https://api.anthropic.com/v1/models",
+    header="x-api-key",
+    prefix="",
+    also={"anthropic-version": "2023-06-01"},
+)
+OPENAI_KEY = KeyCheck(url="https://api.openai.com/v1/models")
+GEMINI_KEY = KeyCheck(url="https://generativelanguage.googleapis.com/v1beta/models", header="x-goog-api-key", prefix="")
+MISTRAL_KEY = KeyCheck(url="https://api.mistral.ai/v1/models")
+
+
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
     """Where an agent's credential may be found on a host; read only when asked to."""
 
@@ -58,6 +97,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     """Variables of the host that may hold it."""
     files: tuple[tuple[str, str], ...] = ()
     """Files below a home and the dotted key inside them, such as (".codex/auth.json", "OPENAI_API_KEY")."""
+    check: KeyCheck | None = None
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +107,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = msgspec.field(default_factory=dict)
     files: dict[str, str] = msgspec.field(default_factory=dict)
     """Path below the session's home -> content."""
+    links: dict[str, str | None] = msgspec.field(default_factory=dict)
+    """Path below the session's home -> what it stands for elsewhere; None for a link that is not wanted any more."""
     framing: Literal["lines", "content-length"] = "lines"
     starter_env: dict[str, str] | None = None
     """All variables of a command that starts the agent elsewhere, such as in a container, and gives it its own."""
@@ -92,6 +134,12 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     modes: tuple[Mode, ...] = ()
 
 
+class Offered(msgspec.Struct, frozen=True, kw_only=True):
+    """The commands that a prompt may begin with, whenever the agent tells them; these are all."""
+
+    commands: tuple[Command, ...]
+
+
 class StartFailed(msgspec.Struct, frozen=True):
     """The agent will never take prompts: it refused the handshake; why, in its own words."""
 
@@ -105,7 +153,7 @@ class TurnDone(msgspec.Struct, frozen=True, kw_only=True):
     stop_reason: str | None = None
 
 
-Output = Draft | Send | Ready | StartFailed | TurnDone
+Output = Draft | Send | Ready | Offered | StartFailed | TurnDone
 
 
 class Translator(Protocol):

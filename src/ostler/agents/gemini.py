@@ -4,12 +4,13 @@ import msgspec
 
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.acp.profile import Profile, Setup, extension
-from ostler.agents.adapter import Credential, all_but
+from ostler.agents.adapter import GEMINI_KEY, Credential, Login, all_but
 from ostler.agents.sources import Npm, OnPath
 from ostler.wire.agents import Mode, Model
 from ostler.wire.running import AgentSpec
 
 _VERTEX = frozenset({"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT"})
+_KEYS = frozenset({"GEMINI_API_KEY", "GOOGLE_API_KEY"})
 _KEEP_OLD_CHAT = """
 for chat in "$HOME"/.gemini/tmp/*/chats/session-????-??-??T??-??-"$1".jsonl; do
   [ -e "$chat" ] && mv "$chat" "${chat%-"$1".jsonl}-kept-$1.jsonl"
@@ -20,10 +21,17 @@ exec "$@"
 """Loading a session first begins a file named by the minute, which would wipe the old one if it is as young as that."""
 
 
+def _auth(spec: AgentSpec) -> str:
+    if _VERTEX & spec.env.keys():
+        return "vertex-ai"
+    by_file = spec.shared_login == "file" and _KEYS.isdisjoint(spec.env)
+    return "oauth-personal" if by_file else "gemini-api-key"
+
+
 def _configure(spec: AgentSpec) -> Setup:
     env = {"GEMINI_CLI_NO_RELAUNCH": "true"}
     settings = {
-        "security": {"auth": {"selectedType": "vertex-ai" if _VERTEX & spec.env.keys() else "gemini-api-key"}},
+        "security": {"auth": {"selectedType": _auth(spec)}},
         "privacy": {"usageStatisticsEnabled": False},
         "general": {"disableAutoUpdate": True, "disableUpdateNag": True, "maxAttempts": 3},
         # with a terminal of its own the output of a command never reaches the client
@@ -59,9 +67,10 @@ GEMINI = Profile(
     ),
     args=("--acp", "--skip-trust"),
     credentials=(
-        Credential(name="GEMINI_API_KEY", env=("GEMINI_API_KEY",)),
+        Credential(name="GEMINI_API_KEY", env=("GEMINI_API_KEY",), check=GEMINI_KEY),
         Credential(name="GOOGLE_API_KEY", env=("GOOGLE_API_KEY",)),
     ),
+    login=Login(account="a Google account", files=(".gemini/oauth_creds.json",)),
     providers=("gemini",),
     configure=_configure,
     permission_modes={"default": "default", "plan": "plan", "bypass": "yolo"},

@@ -22,11 +22,9 @@ from ostler.wire.events import (
     ItemDeltaData,
     ItemStartedData,
     NoticeData,
-    PlanEntry,
-    PlanUpdatedData,
     TerminalOutputData,
 )
-from ostler.wire.items import Item, ItemStatus
+from ostler.wire.items import Item, ItemStatus, PlanEntry, PlanUpdatedData
 from ostler.wire.parts import (
     ContentPart,
     FileRefPart,

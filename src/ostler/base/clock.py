@@ -4,6 +4,7 @@ import functools
 import time
 from bisect import bisect_left
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Protocol
 
 
@@ -70,3 +71,9 @@ class Histogram:
         for bound, count in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
             found.append((bound, count + (found[-1][1] if found else 0)))
         return found
+
+
+def later(at: str, seconds: float) -> str:
+    """So many seconds after a time that a clock gave."""
+    then = datetime.fromisoformat(at) + timedelta(seconds=seconds)
+    return then.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -20,7 +20,10 @@ _FOLDERS = (
     "uploads",
     "workspaces",
 )
-_FILES = ("ostler.db", "ostler.db-wal", "ostler.db-shm", "ostler.lock", "runner.id")
+_FILES = (
+    *(f"{name}{end}" for name in ("ostler.db", "search.db") for end in ("", "-wal", "-shm")),
+    *("ostler.lock", "runner.id"),
+)
 _AGENTS = frozenset({"home", "workspace", "tree", "upper", "work"})
 _REPOSITORIES = frozenset({"mirrors", "bases", "records", "incoming", "content"})
 """Folders with the files of agents and repositories; they keep their modes, inside a closed folder."""
@@ -39,6 +42,11 @@ def open_file(path: Path, *, new: bool = False) -> BinaryIO:
     descriptor = os.open(path, flags, _FILE)
     os.fchmod(descriptor, _FILE)  # it may be there from an earlier version
     return os.fdopen(descriptor, "wb")
+
+
+def make_database(path: Path) -> None:
+    """A file for SQLite, unless it is there: it gives the files beside it the same mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE))
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -63,8 +71,8 @@ def close_state(folder: Path, *, with_database: bool = True) -> None:
     The folder itself stays as it is: its owner may have chosen it for more than us.
     """
     make_folder(folder)
-    if with_database:  # SQLite gives its other files this mode
-        os.close(os.open(folder / "ostler.db", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE))
+    if with_database:
+        make_database(folder / "ostler.db")
     for name in _FILES:
         with suppress(FileNotFoundError):
             _close(folder / name)

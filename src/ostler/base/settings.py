@@ -15,6 +15,7 @@ from ostler.base.addresses import AddressRules
 from ostler.base.errors import SettingsError
 from ostler.base.setting_groups.cluster import ClusterSettings
 from ostler.base.setting_groups.tables import AgentSetting, PoolSetting, check_agent, check_pool
+from ostler.base.setting_groups.tls import check_tls
 from ostler.wire.sessions import MOST_INSTRUCTIONS
 from ostler.wire.workspaces import SnapshotProvider
 
@@ -160,7 +161,10 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
     stop_grace_seconds: Annotated[Seconds, _about("Pause between INT, TERM and KILL when an agent is stopped.")] = 1.5
     repository_folders: Annotated[
         tuple[str, ...],
-        _about("Folders of this machine below which repositories, folders and the `cwd` of sessions may lie."),
+        _about(
+            "Folders of this machine below which repositories, folders and the `cwd` of sessions may lie. Without any, "
+            "a server that only this machine can reach takes its own home folder, but for hidden folders."
+        ),
     ] = ()
     allowed_addresses: Annotated[
         tuple[str, ...],
@@ -345,7 +349,9 @@ def _reason(name: str, message: str) -> str:
         return "there is no such setting."
     if "enum" in schema:
         return f"choose {' or '.join(schema['enum'])}."
-    return f"{message.partition(' - at ')[0]}."
+    what, _, path = message.partition(" - at ")
+    inside = path.strip("`").removeprefix(f"$.{name}").replace("[...]", "").strip(".")
+    return f"{inside}: {what}." if inside else f"{what}."
 
 
 def _named_in(message: str, values: dict[str, Any]) -> str:
@@ -361,6 +367,7 @@ def _checked(settings: Settings) -> Settings:
             "Give one with --token, or accept the risk with --no-token --allow-open-network.",
         )
     _check_addresses(settings)
+    check_tls(settings)
     for name, agent in (settings.agents or {}).items():
         check_agent(name, agent)
     for name, pool in (settings.pools or {}).items():
@@ -377,9 +384,10 @@ def _check_addresses(settings: Settings) -> None:
     if settings.database is not None and not settings.database.startswith(("postgresql://", "postgres://")):
         reason = "must be the address of a PostgreSQL database: postgresql://user:password@host/name."
         raise SettingsError(name="database", value="***", reason=reason)
-    if settings.advertise is not None and not _ADVERTISED.fullmatch(settings.advertise):
-        reason = "must be where other servers reach this one: http://host:port, without a path."
-        raise SettingsError(name="advertise", value=settings.advertise, reason=reason)
+    for name in ("advertise", "advertise_to_runners"):
+        if (value := getattr(settings, name)) is not None and not _ADVERTISED.fullmatch(value):
+            reason = "must be where others reach this server: http://host:port, without a path."
+            raise SettingsError(name=name, value=value, reason=reason)
     AddressRules.reading(settings.allowed_addresses)
     try:
         signing.key(settings.webhook_secret)

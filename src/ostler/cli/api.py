@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ostler.cli.root import Target
+from ostler.cli.values import WORDS
 from ostler.client.plain import PlainTransport, suits
 from ostler.client.sync import Client
+from ostler.client.transport import ANSWER_SECONDS
 
 if TYPE_CHECKING:
     from ostler.client.aio import AsyncClient
@@ -21,8 +23,11 @@ class ApiCommand(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for each in self.params:
+            if each.name in WORDS and each.type is click.STRING:
+                each.type = WORDS[each.name]
         for name in Target._fields:
-            option = click.Option([f"--{name}"], expose_value=False, hidden=True, callback=_override)
+            option = click.Option([f"--{name.replace('_', '-')}"], expose_value=False, hidden=True, callback=_override)
             self.params.append(option)
 
 
@@ -39,15 +44,17 @@ def _override(ctx: click.Context, option: click.Parameter, value: str | None) ->
         ctx.obj = top.obj
 
 
-def connect(target: Target) -> Client:
-    """A client for the chosen server."""
+def connect(target: Target, *, seconds: float = ANSWER_SECONDS) -> Client:
+    """A client for the chosen server; an answer may take so long."""
     address, token = address_of(target), target.token
-    return Client(address, token, transport=PlainTransport(address, token) if suits(address, token) else None)
+    transport = PlainTransport(address, token, seconds) if suits(address, token) else None
+    return Client(address, token, timeout=seconds, ca_file=target.ca_file, transport=transport)
 
 
 def connect_async(target: Target) -> "AsyncClient":
     """An asynchronous client for the chosen server; few commands need one, and loading it takes long."""
-    made: AsyncClient = import_module("ostler.client.aio").AsyncClient(address_of(target), target.token)
+    client = import_module("ostler.client.aio").AsyncClient
+    made: AsyncClient = client(address_of(target), target.token, ca_file=target.ca_file)
     return made
 
 

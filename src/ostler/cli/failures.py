@@ -50,5 +50,7 @@ def _usage(error: click.UsageError) -> str:
 
 
 def _api(error: OstlerApiError) -> str:
-    fields = "; ".join(f"{name}: {' '.join(found)}" for name, found in error.errors.items() if name not in error.detail)
+    reasons = {name: " ".join(found) for name, found in error.errors.items()}
+    new = {name: text for name, text in reasons.items() if name not in error.detail and text not in error.detail}
+    fields = "; ".join(f"{name}: {text}" for name, text in new.items())
     return f"{error.detail} ({fields})" if fields else error.detail

@@ -11,6 +11,8 @@ COMMANDS = {
     "runners": "See the machines that run agents, add and remove some.",
     "run": "Give an agent one prompt and watch it work.",
     "attach": "Follow a session and talk to its agent.",
+    "search": "Find what was said in sessions.",
+    "import": "Go on with a conversation that an agent's own program has on the server's machine.",
     "task": "Order work on a repository.",
     "tasks": "Order work on repositories and see what became of it.",
     "sessions": "Create, steer and end sessions.",
@@ -41,7 +43,8 @@ class LazyGroup(click.Group):
         """Import the command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"ostler.cli.commands.{cmd_name}").command
+        module = "imports" if cmd_name == "import" else cmd_name  # which Python keeps for itself
+        command: click.Command = import_module(f"ostler.cli.commands.{module}").command
         return command
 
     def resolve_command(

@@ -2,9 +2,10 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from traceback import print_exc
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -20,6 +21,7 @@ class Target(NamedTuple):
 
     endpoint: str
     token: str | None
+    ca_file: str | None = None
 
 
 def default_endpoint(port: str | None) -> str:
@@ -27,15 +29,40 @@ def default_endpoint(port: str | None) -> str:
     return f"http://127.0.0.1:{port or DEFAULT_PORT}"
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def target_of(options: Mapping[str, Any]) -> Target:
+    """The server that the options name, or the one on this machine."""
+    endpoint = options.get("endpoint") or default_endpoint(os.environ.get("OSTLER_PORT"))
+    return Target(endpoint, options.get("token") or None, options.get("ca_file") or None)
+
+
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="ostler %(version)s")
 @click.option("--endpoint", envvar="OSTLER_ENDPOINT", metavar="URL", help="Server to talk to.")
 @click.option("--token", envvar="OSTLER_TOKEN", metavar="TOKEN", help="Token the server wants.")
+@click.option("--ca-file", envvar="OSTLER_CA_FILE", metavar="FILE", help="Authorities to trust, for https.")
+@click.option("--agent", metavar="AGENT", help="Alone: the agent to talk to in this folder.")
+@click.option("--new", "is_new", is_flag=True, help="Alone: start another session in this folder.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")
 @click.pass_context
-def root(ctx: click.Context, endpoint: str | None, token: str | None, debug: bool) -> None:
-    """One server for every coding agent."""
-    ctx.obj = Target(endpoint or default_endpoint(os.environ.get("OSTLER_PORT")), token or None)
+def root(
+    ctx: click.Context,
+    /,
+    agent: str | None,
+    is_new: bool,
+    **_options: object,
+) -> None:
+    """One server for every coding agent.
+
+    Alone at a terminal, `ostler` talks to an agent in the folder that you stand in.
+    """
+    ctx.obj = target_of(ctx.params)
+    if ctx.invoked_subcommand is not None:
+        if agent is not None or is_new:
+            raise click.UsageError(f"{'--agent' if agent is not None else '--new'} is for `ostler` alone", ctx)
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.exceptions.NoArgsIsHelpError(ctx)
+    import_module("ostler.cli.terminal.here").talk_here(ctx.obj, agent, is_new=is_new)
 
 
 def run(arguments: list[str]) -> int:

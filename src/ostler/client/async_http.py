@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 from weakref import WeakSet
 
@@ -20,16 +21,19 @@ T = TypeVar("T")
 class HttpTransport(AsyncTransport):
     """Keeps connections open between calls."""
 
-    def __init__(self, base_url: str, token: str | None, timeout: float, silence: float) -> None:
+    def __init__(
+        self, base_url: str, token: str | None, timeout: float, silence: float, ca_file: str | Path | None = None
+    ) -> None:
         self.address = base_url
+        self._ca_file = ca_file
         self._silence = silence
         self._held: WeakSet[AsyncGenerator[SessionEvent, None]] = WeakSet()
         self._open: set[asyncio.Event] = set()
-        self._http = httpx.AsyncClient(**options(base_url, token, timeout))
+        self._http = httpx.AsyncClient(**options(base_url, token, timeout, ca_file))
 
     async def _send(self, call: Call[T], own: dict[str, str]) -> T:
         timeout = httpx.USE_CLIENT_DEFAULT if call.timeout is None else limit(call.timeout)
-        with translated(self.address):
+        with translated(self.address, self._ca_file):
             response = await self._http.request(
                 call.method, call.path, params=call.params, content=call.body, headers=own, timeout=timeout
             )
@@ -66,7 +70,7 @@ class HttpTransport(AsyncTransport):
     async def _connected(self, stream: Stream, cursor: Cursor) -> AsyncIterator[httpx.Response]:
         cursor.connected()
         position = cursor.position
-        with translated(self.address):
+        with translated(self.address, self._ca_file):
             async with self._http.stream(
                 "GET",
                 stream.path,

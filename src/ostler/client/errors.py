@@ -43,6 +43,14 @@ class ServerUnreachable(ClientError):
         self.address = address
 
 
+class NotTrusted(ServerUnreachable):
+    """The certificate of the server is not one to trust."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address)
+        self.args = (f"{reason[:1].upper()}{reason[1:]}.",)
+
+
 class ConnectionLost(ClientError):
     """The connection broke before the answer was complete."""
 

@@ -7,15 +7,29 @@ import msgspec
 
 from ostler.client.calls import Call, delete, get, patch, post, segment
 from ostler.client.events import EventBatch, decode_batch
-from ostler.wire.agents import Agent, AgentList, InstallAgent, Installed, ModeList, ModelList
+from ostler.wire.agents import (
+    Agent,
+    AgentList,
+    AgentLogin,
+    AnswerLogin,
+    ConversationList,
+    ImportConversation,
+    InstallAgent,
+    Installed,
+    LoginMethod,
+    ModeList,
+    ModelList,
+    RestartSession,
+    StartLogin,
+)
 from ostler.wire.events import PermissionMode
 from ostler.wire.parts import InputPart
+from ostler.wire.search import SearchResults, Speaker
 from ostler.wire.sessions import (
     AskList,
     AskView,
     CreateSession,
     Interrupted,
-    LogList,
     MessageList,
     Page,
     PermissionReply,
@@ -31,7 +45,7 @@ from ostler.wire.sessions import (
     WhenBusy,
 )
 from ostler.wire.system import Health, Ready, Version
-from ostler.wire.tasks import TaskRuntime
+from ostler.wire.tasks import LogList, TaskProvider, TaskRuntime
 from ostler.wire.workspaces import Repo, WorkspaceWish
 
 _INSTALL_SECONDS = 1800.0
@@ -39,6 +53,7 @@ _INSTALL_SECONDS = 1800.0
 _session = msgspec.json.Decoder(Session).decode
 _sessions = msgspec.json.Decoder(Page[Session]).decode
 _ask = msgspec.json.Decoder(AskView).decode
+_login = msgspec.json.Decoder(AgentLogin).decode
 _document = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -89,6 +104,31 @@ def install_agent(agent: str, *, version: str | None = None) -> Call[Installed]:
     return post(f"/agents/{segment(agent)}/install", decode, InstallAgent(version=version), timeout=_INSTALL_SECONDS)
 
 
+def login_state(agent: str) -> Call[AgentLogin]:
+    """Whether an agent is logged in, what can be done, and the login under way."""
+    return get(f"/agents/{segment(agent)}/login", _login)
+
+
+def log_in(agent: str, *, method: LoginMethod, key: str | None = None, variable: str | None = None) -> Call[AgentLogin]:
+    """Log an agent in: with a key, with what is on the runner's machine, or by its own login."""
+    return post(f"/agents/{segment(agent)}/login", _login, StartLogin(method=method, key=key, variable=variable))
+
+
+def answer_login(agent: str, code: str) -> Call[AgentLogin]:
+    """Give the login under way what it asks for."""
+    return post(f"/agents/{segment(agent)}/login/answer", _login, AnswerLogin(code=code))
+
+
+def cancel_login(agent: str) -> Call[AgentLogin]:
+    """End the login under way."""
+    return post(f"/agents/{segment(agent)}/login/cancel", _login)
+
+
+def log_out(agent: str) -> Call[None]:
+    """Forget what an agent logs in with."""
+    return delete(f"/agents/{segment(agent)}/login")
+
+
 def agent_modes(agent: str) -> Call[ModeList]:
     """The ways of working an agent offers."""
     return get(f"/agents/{segment(agent)}/modes", msgspec.json.Decoder(ModeList).decode)
@@ -111,6 +151,48 @@ def list_sessions(
     """One page of the sessions, newest first."""
     label = tuple(f"{name}={value}" for name, value in (labels or {}).items())
     return get("/sessions", _sessions, status=status, agent=agent, label=label, q=q, page=page, per_page=per_page)
+
+
+def search_sessions(
+    text: str,
+    *,
+    agent: str | None = None,
+    session: str | None = None,
+    speaker: Speaker | None = None,
+    limit: int | None = None,
+    before: int | None = None,
+) -> Call[SearchResults]:
+    """What was said in all sessions that has these words, newest first."""
+    filters = {"from": speaker, "agent": agent, "session": session, "limit": limit, "before": before}
+    return get("/search", msgspec.json.Decoder(SearchResults).decode, q=text, **filters)
+
+
+def importable_conversations() -> Call[ConversationList]:
+    """What agents' own programs have on the server's machine, newest first."""
+    return get("/imports", msgspec.json.Decoder(ConversationList).decode)
+
+
+def bring_conversation(
+    agent: str,
+    conversation_id: str,
+    *,
+    title: str | None = None,
+    model: str | None = None,
+    permission_mode: PermissionMode = "default",
+    env: Mapping[str, str] | None = None,
+    provider: TaskProvider | None = None,
+) -> Call[Session]:
+    """A session that goes on with one of them."""
+    body = ImportConversation(
+        agent=agent,
+        conversation_id=conversation_id,
+        title=title,
+        model=model,
+        permission_mode=permission_mode,
+        env=dict(env or {}),
+        provider=provider,
+    )
+    return post("/imports", _session, body)
 
 
 def create_session(
@@ -159,9 +241,29 @@ def get_session(session: str) -> Call[Session]:
     return get(f"/sessions/{segment(session)}", _session)
 
 
-def update_session(session: str, *, title: str | None = None, labels: Mapping[str, str] | None = None) -> Call[Session]:
-    """Change the title or the labels; what is not given stays."""
-    body = UpdateSession(title=title, labels=None if labels is None else dict(labels))
+def update_session(
+    session: str,
+    *,
+    model: str | None = None,
+    variant: str | None = None,
+    mode: str | None = None,
+    permission_mode: PermissionMode | None = None,
+    title: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    pinned: bool | None = None,
+    archived: bool | None = None,
+) -> Call[Session]:
+    """Change how the agent works from the next turn on, and how the session is listed; what is not given stays."""
+    body = UpdateSession(
+        model=model,
+        variant=variant,
+        mode=mode,
+        permission_mode=permission_mode,
+        title=title,
+        labels=None if labels is None else dict(labels),
+        pinned=pinned,
+        archived=archived,
+    )
     return patch(f"/sessions/{segment(session)}", _session, body)
 
 
@@ -193,6 +295,11 @@ def resume_session(session: str) -> Call[Session]:
 def interrupt_session(session: str) -> Call[Interrupted]:
     """End the running turn; the session goes on."""
     return post(f"/sessions/{segment(session)}/interrupt", msgspec.json.Decoder(Interrupted).decode)
+
+
+def restart_session(session: str, *, force: bool = False) -> Call[Session]:
+    """End the agent's process; the next turn begins a new one with its memory. `force` also ends a turn under way."""
+    return post(f"/sessions/{segment(session)}/restart", _session, RestartSession(force=force))
 
 
 def send_message(

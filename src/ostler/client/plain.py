@@ -28,14 +28,15 @@ def suits(address: str, token: str | None) -> bool:
 class PlainTransport(SyncTransport):
     """A connection per call; streams are left to the real HTTP client, loaded when one is asked for."""
 
-    def __init__(self, address: str, token: str | None) -> None:
+    def __init__(self, address: str, token: str | None, seconds: float = ANSWER_SECONDS) -> None:
         self.address = address
+        self._seconds = seconds
         self._token = token
         self._url = urlsplit(address)
         self._streams: SyncTransport | None = None
 
     def _send(self, call: Call[T], own: dict[str, str]) -> T:
-        seconds = call.timeout or ANSWER_SECONDS
+        seconds = call.timeout or self._seconds
         with self._connection(min(CONNECT_SECONDS, seconds)) as connection:
             connection.settimeout(seconds)
             try:

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Generator, Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
@@ -80,6 +81,11 @@ class SyncAgents(SyncGroup):
     list = _verb(op.list_agents)
     get = _verb(op.get_agent)
     install = _verb(op.install_agent)
+    login = _verb(op.log_in)
+    login_state = _verb(op.login_state)
+    login_answer = _verb(op.answer_login)
+    login_cancel = _verb(op.cancel_login)
+    logout = _verb(op.log_out)
     modes = _verb(op.agent_modes)
     models = _verb(op.agent_models)
 
@@ -90,6 +96,9 @@ class SyncSessions(SyncGroup):
     create = _opening(op.create_session)
     open = _opening(op.get_session)
     list = _verb(op.list_sessions)
+    search = _verb(op.search_sessions)
+    importable = _verb(op.importable_conversations)
+    bring = _verb(op.bring_conversation)
     get = _verb(op.get_session)
     update = _verb(op.update_session)
     delete = _verb(op.delete_session)
@@ -98,6 +107,7 @@ class SyncSessions(SyncGroup):
     pause = _verb(op.pause_session)
     resume = _verb(op.resume_session)
     interrupt = _verb(op.interrupt_session)
+    restart = _verb(op.restart_session)
     send = _verb(op.send_message)
     messages = _verb(op.list_messages)
     queue = _verb(op.get_queue)
@@ -112,7 +122,10 @@ class SyncSessions(SyncGroup):
     rewind = _verb(task_operations.rewind_session)
     restore = _verb(task_operations.restore_snapshot)
     fork = _opening(task_operations.fork_session)
+    delivery = _verb(task_operations.plan_delivery)
+    handoff = _opening(task_operations.hand_over_session)
     deliver = _verb(task_operations.deliver_session)
+    merge = _verb(task_operations.merge_session)
 
 
 class SyncTasks(SyncGroup):
@@ -133,6 +146,7 @@ class SyncFiles(SyncGroup):
     write = _verb(task_operations.write_file)
     remove = _verb(task_operations.remove_file)
     search = _verb(task_operations.search_files)
+    paths = _verb(task_operations.list_paths)
     archive = _verb(task_operations.archive_files)
     artifacts = _verb(task_operations.list_artifacts)
 
@@ -142,6 +156,7 @@ class SyncCatalogue(SyncGroup):
 
     runtimes = _verb(task_operations.list_runtimes)
     refs = _verb(task_operations.list_refs)
+    folders = _verb(task_operations.list_folders)
     projects = _verb(task_operations.list_projects)
     upload = _verb(task_operations.create_upload)
     send_upload = _verb(task_operations.send_upload)
@@ -151,6 +166,7 @@ class SyncRunners(SyncGroup):
     """The machines that run agents."""
 
     list = _verb(task_operations.list_runners)
+    get = _verb(task_operations.get_runner)
     token = _verb(task_operations.create_runner_token)
     drain = _verb(task_operations.drain_runner)
     resume = _verb(task_operations.resume_runner)
@@ -247,6 +263,7 @@ class SyncSession:
     pause = _own(op.pause_session)
     resume = _own(op.resume_session)
     interrupt = _own(op.interrupt_session)
+    restart = _own(op.restart_session)
     send = _own(op.send_message)
     messages = _own(op.list_messages)
     queue = _own(op.get_queue)
@@ -261,7 +278,10 @@ class SyncSession:
     rewind = _own(task_operations.rewind_session)
     restore = _own(task_operations.restore_snapshot)
     fork = _other(task_operations.fork_session)
+    delivery = _own(task_operations.plan_delivery)
+    handoff = _other(task_operations.hand_over_session)
     deliver = _own(task_operations.deliver_session)
+    merge = _own(task_operations.merge_session)
     files = _own(task_operations.list_files)
     read_file = _own(task_operations.read_file)
     write_file = _own(task_operations.write_file)
@@ -307,9 +327,11 @@ class Client:
         *,
         timeout: float = ANSWER_SECONDS,
         silence: float = SILENCE_SECONDS,
+        ca_file: str | Path | None = None,
         transport: SyncTransport | None = None,
     ) -> None:
-        self._transport = transport or _over_http(base_url, token, timeout, silence)
+        """`ca_file` has the authorities to trust, for a server whose certificate is of one of its own."""
+        self._transport = transport or _over_http(base_url, token, timeout, silence, ca_file)
         self.system = SyncSystem(self._transport)
         self.agents = SyncAgents(self._transport)
         self.sessions = SyncSessions(self._transport)
@@ -333,7 +355,10 @@ class Client:
         self.close()
 
 
-def _over_http(base_url: str, token: str | None, timeout: float, silence: float) -> SyncTransport:
+def _over_http(
+    base_url: str, token: str | None, timeout: float, silence: float, ca_file: str | Path | None
+) -> SyncTransport:
     """The usual transport, loaded here because a caller that brings its own can do without httpx."""
-    made: SyncTransport = import_module("ostler.client.sync_http").HttpTransport(base_url, token, timeout, silence)
+    transport = import_module("ostler.client.sync_http").HttpTransport
+    made: SyncTransport = transport(base_url, token, timeout, silence, ca_file)
     return made

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import httpx
@@ -19,14 +20,17 @@ T = TypeVar("T")
 class HttpTransport(SyncTransport):
     """Keeps connections open between calls; may be used by several threads."""
 
-    def __init__(self, base_url: str, token: str | None, timeout: float, silence: float) -> None:
+    def __init__(
+        self, base_url: str, token: str | None, timeout: float, silence: float, ca_file: str | Path | None = None
+    ) -> None:
         self.address = base_url
+        self._ca_file = ca_file
         self._silence = silence
-        self._http = httpx.Client(**options(base_url, token, timeout))
+        self._http = httpx.Client(**options(base_url, token, timeout, ca_file))
 
     def _send(self, call: Call[T], own: dict[str, str]) -> T:
         timeout = httpx.USE_CLIENT_DEFAULT if call.timeout is None else limit(call.timeout)
-        with translated(self.address):
+        with translated(self.address, self._ca_file):
             response = self._http.request(
                 call.method, call.path, params=call.params, content=call.body, headers=own, timeout=timeout
             )
@@ -53,7 +57,7 @@ class HttpTransport(SyncTransport):
         cursor.connected()
         position = cursor.position
         with (
-            translated(self.address),
+            translated(self.address, self._ca_file),
             self._http.stream(
                 "GET",
                 stream.path,

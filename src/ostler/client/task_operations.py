@@ -6,15 +6,18 @@ from typing import Any, TypeVar
 import msgspec
 
 from ostler.client.calls import Call, delete, get, post, put, segment
+from ostler.wire.delivery import DeliverSession, DeliveryPlan
+from ostler.wire.events import PermissionMode
 from ostler.wire.runners import DrainRunner, NewRunnerToken, RunnerInfo, RunnerList, RunnerTokenIssued
 from ostler.wire.sessions import Page, Session, SnapshotList
 from ostler.wire.tasks import (
     CreateTask,
     Delivered,
+    HandoffSession,
     ProjectList,
     RuntimeList,
     TaskCreated,
-    TaskDelivery,
+    TaskProvider,
     UploadTicket,
 )
 from ostler.wire.workspaces import (
@@ -25,6 +28,8 @@ from ostler.wire.workspaces import (
     FileEntry,
     FileListing,
     FileMatches,
+    FilePaths,
+    FolderListing,
     ForgeKind,
     ForkSession,
     GitRefs,
@@ -144,12 +149,43 @@ def fork_session(
     return _patient(post(_place(session, "fork"), _session, ForkSession(turn=turn, key=key, title=title)))
 
 
+def plan_delivery(session: str) -> Call[DeliveryPlan]:
+    """What a delivery would be if nothing else is said, and what the last one was."""
+    return _patient(get(_place(session, "delivery"), _reads(DeliveryPlan)))
+
+
+def hand_over_session(
+    session: str,
+    agent: str,
+    *,
+    model: str | None = None,
+    variant: str | None = None,
+    mode: str | None = None,
+    permission_mode: PermissionMode | None = None,
+    provider: TaskProvider | None = None,
+    message: str | None = None,
+    fork: bool = False,
+) -> Call[Session]:
+    """Let another agent take the next turn, with the same files and what was said so far; gives the session it has."""
+    body = HandoffSession(
+        agent=agent,
+        model=model,
+        variant=variant,
+        mode=mode,
+        permission_mode=permission_mode,
+        provider=provider,
+        message=message,
+        fork=fork,
+    )
+    return _patient(post(_place(session, "handoff"), _session, body))
+
+
 def deliver_session(
     session: str,
-    mode: DeliveryMode,
+    mode: DeliveryMode | None = None,
     *,
+    target: str | None = None,
     branch: str | None = None,
-    target_branch: str | None = None,
     title: str | None = None,
     body: str | None = None,
     message: str | None = None,
@@ -158,11 +194,11 @@ def deliver_session(
     forge: ForgeKind | None = None,
     api_url: str | None = None,
 ) -> Call[Delivered]:
-    """Hand over what the workspace holds now: as a patch, a branch or a pull request."""
-    wanted = TaskDelivery(
+    """Hand over what the workspace holds now; what is not given is as `delivery` shows it."""
+    wanted = DeliverSession(
         mode=mode,
+        target=target,
         branch=branch,
-        target_branch=target_branch,
         title=title,
         body=body,
         message=message,
@@ -172,6 +208,11 @@ def deliver_session(
         api_url=api_url,
     )
     return _patient(post(_place(session, "deliver"), _reads(Delivered), wanted))
+
+
+def merge_session(session: str) -> Call[Session]:
+    """Have the forge merge the session's pull request."""
+    return _patient(post(_place(session, "merge"), _session))
 
 
 # Files
@@ -216,6 +257,11 @@ def search_files(
     return get(_place(session, "files/search"), decode, text=text, name=name, ignore_case=ignore_case, limit=limit)
 
 
+def list_paths(session: str, *, limit: int | None = None) -> Call[FilePaths]:
+    """The paths of all files, but for those that tools make."""
+    return get(_place(session, "files/paths"), _reads(FilePaths), limit=limit)
+
+
 def archive_files(session: str, form: ArchiveForm = "tar") -> Call[bytes]:
     """The whole workspace without its .git."""
     return _patient(get(_place(session, "files/archive"), bytes, form=form))
@@ -232,6 +278,11 @@ def list_artifacts(session: str) -> Call[ArtifactList]:
 def list_runtimes() -> Call[RuntimeList]:
     """What agents can run in."""
     return get("/runtimes", _reads(RuntimeList))
+
+
+def list_folders(path: str = "", *, limit: int | None = None) -> Call[FolderListing]:
+    """The folders of the machine that sessions may use; without a path, where one may begin."""
+    return get("/folders", _reads(FolderListing), path=path, limit=limit)
 
 
 def list_refs(url: str) -> Call[GitRefs]:
@@ -261,6 +312,11 @@ def send_upload(ticket: UploadTicket | str, content: bytes) -> Call[Upload]:
 def list_runners() -> Call[RunnerList]:
     """The machines that run agents."""
     return get("/runners", _reads(RunnerList))
+
+
+def get_runner(runner: str) -> Call[RunnerInfo]:
+    """One runner, by its id or its name."""
+    return get(f"/runners/{segment(runner)}", _reads(RunnerInfo))
 
 
 def create_runner_token(

@@ -51,6 +51,8 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag="welcome"):
     """Seconds between beats; an end that hears nothing for three of them holds the other for gone."""
     freeze_after: float = 0.0
     """Seconds without a link after which agents have to stand still, since their sessions may go on elsewhere then."""
+    servers: tuple[str, ...] = ()
+    """Where runners reach the servers that there are, as far as that was said."""
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True, tag="taken"):

@@ -66,6 +66,10 @@ class RunnerEnd:
         self._channel.attach("runner", self._agents.peer)
         self._channel.attach("workspaces", self._files.peer)
 
+    async def detach(self) -> None:
+        """Let go of all agents; the server is not told of that."""
+        await self._runner.detach()
+
     def leave(self, goodbye: Goodbye) -> None:
         """Say goodbye to the server."""
         self._channel.leave(goodbye)

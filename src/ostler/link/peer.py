@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 Send = Callable[[bytes, str], Awaitable[None]]
 """Sends a message behind those of its lane; returns when it is on its way, and raises LinkLost if it never will be."""
 log = Log(__name__)
-_UNDO_SECONDS = 10.0
+_UNDO_SECONDS = 30.0
 _FINISH_SECONDS = 120.0
 _MOST_CALLS = 50_000
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
@@ -30,6 +30,38 @@ _messages = msgspec.msgpack.Decoder(Message)
 
 def _lane(process: ProcessRef | None) -> str:
     return process.session_id if process is not None else ""
+
+
+class TakenBack(NamedTuple):
+    """What became of a call that its caller did not want any more; the CancelledError has it for its argument."""
+
+    is_done: bool | None
+    """None if nobody knows."""
+    result: Any = None
+
+    @classmethod
+    def of(cls, error: asyncio.CancelledError) -> "TakenBack":
+        """That of the call that was cancelled; one that never left was not done."""
+        return next((each for each in error.args if isinstance(each, cls)), cls(is_done=False))
+
+
+async def even_if_late(call: Awaitable[T]) -> T:
+    """For a call that cannot be undone: who takes it back when it was done comes too late, and hears what came of it.
+
+    Raises LinkLost if nobody knows whether it was.
+    """
+    try:
+        return await call
+    except asyncio.CancelledError as error:
+        back = TakenBack.of(error)
+        if back.is_done is False:
+            raise
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+        if back.is_done is None:
+            raise LinkLost(reason="nobody knows whether what was asked for was done") from error
+        done: T = back.result
+        return done
 
 
 class Peer:
@@ -52,7 +84,10 @@ class Peer:
         """Bytes of calls of the other end whose answers are not on their way yet."""
 
     async def call(self, to: Part, verb: Verb, process: ProcessRef | None = None, **arguments: Any) -> Any:
-        """Have a verb done by the other end; raises what it raised. Cancelled here, it is broken off there."""
+        """Have a verb done by the other end; raises what it raised.
+
+        Cancelled here, it is broken off there; `TakenBack` says whether that was in time.
+        """
         number, lane = next(self._ids), _lane(process)
         packed = msgspec.Raw(_encode(verb.arguments(**arguments)))
         answer = self._expect(number)
@@ -63,8 +98,14 @@ class Peer:
             raise LinkLost(
                 reason=f"nobody can read the answer to '{verb.name}'; are both ends of one version?"
             ) from error
-        except asyncio.CancelledError:
-            await self._break_off(number, lane)
+        except asyncio.CancelledError as cancelled:
+            try:
+                if not answer.done() or answer.cancelled():  # else it came in the same moment
+                    answer = await self._broken_off(number, lane)
+            except asyncio.CancelledError as again:
+                again.args = (TakenBack(is_done=None),)
+                raise
+            cancelled.args = (_taken_back(verb, answer),)
             raise
         finally:
             self._waiting.pop(number, None)
@@ -75,13 +116,15 @@ class Peer:
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         return answer
 
-    async def _break_off(self, number: int, lane: str) -> None:
-        """Wait until the other end has undone what it had begun, but not for ever."""
+    async def _broken_off(self, number: int, lane: str) -> "asyncio.Future[msgspec.Raw]":
+        """Wait until the other end has undone what it had begun, but not for ever; what it says of it."""
+        answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
         with suppress(LinkLost, TimeoutError):
             async with asyncio.timeout(_UNDO_SECONDS):
-                undone = self._expect(number)
+                answer = self._expect(number)
                 await self._send(_encode(Cancel(id=number)), lane)
-                await asyncio.wait([undone])
+                await asyncio.wait([answer])
+        return answer
 
     def receive(self, data: bytes) -> None:
         """Take one message of the other end; raises LinkLost if it asks for more than anybody would."""
@@ -156,6 +199,14 @@ class Peer:
         for task in unanswered:
             task.cancel()
         await asyncio.gather(*unanswered, return_exceptions=True)
+
+
+def _taken_back(verb: Verb, answer: "asyncio.Future[msgspec.Raw]") -> TakenBack:
+    if not answer.done() or isinstance(answer.exception(), LinkLost):
+        return TakenBack(is_done=None)
+    if answer.exception() is not None:
+        return TakenBack(is_done=False)
+    return TakenBack(is_done=True, result=msgspec.msgpack.decode(answer.result(), type=verb.result))
 
 
 class Remote:

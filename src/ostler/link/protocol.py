@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ostler.wire.agents import Agent, Installed
+from ostler.wire.agents import Agent, AgentLogin, Conversation, EarlierTalk, Installed, LoginOrder
 from ostler.wire.running import (
     Accepted,
     AgentExit,
@@ -83,6 +83,18 @@ class Runner(Protocol):
 
     async def install(self, agent: str, version: str | None) -> Installed:
         """Install an agent, or raise InstallFailed."""
+
+    async def login(self, agent: str, order: LoginOrder) -> AgentLogin:
+        """Look at the login of an agent, or change it; how it stands then."""
+
+    async def conversations(self) -> list[Conversation]:
+        """What agents' own programs have in the home folder here, the newest first."""
+
+    async def conversation(self, agent: str, conversation_id: str) -> Conversation:
+        """One of them; raises ConversationNotFound."""
+
+    async def bring(self, agent: str, conversation_id: str, session_id: str) -> EarlierTalk:
+        """Copy a conversation into the home of a session that is about to be, where its agent finds it again."""
 
     async def validate(self, spec: AgentSpec) -> Accepted:
         """Raise if this could never start; starts nothing, but makes the folder of a session that names none."""

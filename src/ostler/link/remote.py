@@ -1,5 +1,6 @@
 """A runner at the other end of a link: as the server sees it, and as the runner serves it."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -10,12 +11,13 @@ import msgspec
 from ostler.base.errors import AgentExited, NotSupported
 from ostler.base.undo import undone_by
 from ostler.link.messages import Call, Part, verbs_of
-from ostler.link.peer import Peer, Remote, Send, remote
+from ostler.link.peer import Peer, Remote, Send, TakenBack, even_if_late, remote
 from ostler.link.protocol import Connection, Registry, Runner, Sink
 from ostler.wire.running import (
     AgentExit,
     AgentSpec,
     ProcessRef,
+    Prompt,
 )
 
 RUNNER, REGISTRY = verbs_of(Runner), verbs_of(Registry)
@@ -39,6 +41,10 @@ class RemoteRunner(Remote):
     describe = remote(Runner.describe)
     catalogue = remote(Runner.catalogue)
     install = remote(Runner.install)
+    login = remote(Runner.login)
+    conversations = remote(Runner.conversations)
+    conversation = remote(Runner.conversation)
+    bring = remote(Runner.bring)
     validate = remote(Runner.validate)
     surviving = remote(Runner.surviving)
     discard = remote(Runner.discard)
@@ -83,20 +89,32 @@ class RemoteRunner(Remote):
 
     async def _connected(self, verb: str, process: ProcessRef, sink: Sink, **arguments: Any) -> Connection:
         self._sinks[process] = sink
+        connection = RemoteConnection(self.peer, "connection", CONNECTION, process)
         with undone_by(lambda: self._sinks.pop(process, None)):
-            await self.peer.call("runner", RUNNER[verb], process, **arguments)
-        return RemoteConnection(self.peer, "connection", CONNECTION, process)
+            try:
+                await self.peer.call("runner", RUNNER[verb], process, **arguments)
+            except asyncio.CancelledError as error:
+                if TakenBack.of(error).is_done and verb == "connect":
+                    await asyncio.shield(connection.close(force=True))
+                raise
+        return connection
 
 
 class RemoteConnection(Remote):
     """Implements link.protocol.Connection; the server's end."""
 
-    prompt = remote(Connection.prompt)
-    steer = remote(Connection.steer)
     interrupt = remote(Connection.interrupt)
     answer = remote(Connection.answer)
     freeze = remote(Connection.freeze)
     thaw = remote(Connection.thaw)
+
+    async def prompt(self, prompt: Prompt) -> None:
+        """Begin a turn; nobody can take back what the agent has heard."""
+        await even_if_late(self.call("prompt", prompt=prompt))
+
+    async def steer(self, prompt: Prompt) -> bool:
+        """Give the running turn another message; nobody can take back what the agent has heard."""
+        return bool(await even_if_late(self.call("steer", prompt=prompt)))
 
     async def close(self, *, force: bool) -> None:
         """End the process tree; one that is gone already is fine."""

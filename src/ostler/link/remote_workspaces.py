@@ -126,6 +126,7 @@ class RemoteFiles(_End):
     remove = remote(Files.remove)
     existing = remote(Files.existing)
     search = remote(Files.search)
+    paths = remote(Files.paths)
     diff = remote(Files.diff)
 
     async def archive(self, workspace: str, form: ArchiveForm) -> Download:
@@ -145,6 +146,7 @@ class RemoteWorkspaces(RemoteFiles):
 
     check = remote(Workspaces.check)
     check_folder = remote(Workspaces.check_folder)
+    folders = remote(Workspaces.folders)
     get = remote(Workspaces.get)
     entry = remote(Workspaces.entry)
     devcontainer = remote(Workspaces.devcontainer)
@@ -156,6 +158,7 @@ class RemoteWorkspaces(RemoteFiles):
     restore = remote(Workspaces.restore)
     fork = remote(Workspaces.fork)
     deliver = remote(Workspaces.deliver)
+    pull_request = remote(Workspaces.pull_request)
     refs = remote(Workspaces.refs)
     providers = remote(Workspaces.providers)
     runtimes = remote(Workspaces.runtimes)

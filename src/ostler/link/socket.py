@@ -1,17 +1,17 @@
 """How a runner reaches a server: a WebSocket that it dials."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus, WebSocketException
 
 from ostler.base.errors.runners import LinkLost, RunnerRefused
+from ostler.base.tls.contexts import Trust
 from ostler.link.channel import MOST_FRAME_BYTES, REFUSED, Goodbye, Hello, Welcome, decode, encode
-from ostler.link.refusals import refusal
+from ostler.link.refusals import lost, refusal
 
 LINK_PATH = "/api/v1/runners/link"
 _OPEN_SECONDS = 15.0
@@ -47,7 +47,7 @@ def _closed(error: ConnectionClosed) -> Exception:
 
 
 @asynccontextmanager
-async def dialled(server: str, key: str, tls: ssl.SSLContext | None) -> AsyncIterator[ClientSocket]:
+async def dialled(server: str, key: str, trust: Trust | None) -> AsyncIterator[ClientSocket]:
     """A socket to a server; raises RunnerRefused if it does not want us, LinkLost if it is not there."""
     address = "ws" + server.removeprefix("http").rstrip("/") + LINK_PATH
     headers = {"Authorization": f"Bearer {key}"}
@@ -60,13 +60,14 @@ async def dialled(server: str, key: str, tls: ssl.SSLContext | None) -> AsyncIte
             open_timeout=_OPEN_SECONDS,
             close_timeout=_CLOSE_SECONDS,
             ping_interval=None,  # beats go both ways
-            ssl=tls,
+            ssl=trust.context if trust is not None else None,
             user_agent_header=None,
         )
     except InvalidStatus as error:
         raise refusal(server, error.response.status_code, bytes(error.response.body or b"")) from error
     except (OSError, EOFError, WebSocketException) as error:  # DNS and time-outs among them
-        raise LinkLost(reason=str(error) or type(error).__name__) from error
+        broke = isinstance(error, EOFError | ConnectionResetError | InvalidMessage)
+        raise lost(server, error, trust, broke=broke) from error
     try:
         yield ClientSocket(connection)
     finally:

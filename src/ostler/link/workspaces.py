@@ -11,8 +11,10 @@ from ostler.wire.provisioning import (
     FileContent,
     FileQuery,
     FrozenState,
+    PullRequestOrder,
 )
 from ostler.wire.tasks import RuntimeInfo
+from ostler.wire.workspace_events import PullRequestData
 from ostler.wire.workspaces import (
     ArchiveForm,
     Deliver,
@@ -21,6 +23,8 @@ from ostler.wire.workspaces import (
     FileEntry,
     FileListing,
     FileMatches,
+    FilePaths,
+    FolderListing,
     GitRefs,
     ProviderVerdict,
     Repo,
@@ -57,6 +61,9 @@ class Files(Protocol):
     async def search(self, place: str, query: FileQuery) -> FileMatches:
         """Look for a text."""
 
+    async def paths(self, place: str, limit: int) -> FilePaths:
+        """The files below a folder, but for those that people hardly mean."""
+
     async def archive(self, workspace: str, form: ArchiveForm) -> Download:
         """The whole tree."""
 
@@ -83,6 +90,9 @@ class Workspaces(Protocol):
 
     async def check_folder(self, path: str) -> None:
         """Raise RepositoryRefused unless this folder may be used as it is."""
+
+    async def folders(self, path: str, limit: int) -> FolderListing:
+        """The folders below one that may be used; of an empty path, where one may begin."""
 
     async def create(self, order: WorkspaceOrder, progress: Progress) -> CreatedWorkspace:
         """Make a workspace and set it up; whoever cancels this leaves nothing behind."""
@@ -122,6 +132,9 @@ class Workspaces(Protocol):
 
     async def deliver(self, order: DeliveryOrder) -> DeliveryResult:
         """Hand a snapshot over; doing it twice gives one branch and one pull request."""
+
+    async def pull_request(self, order: PullRequestOrder) -> PullRequestData:
+        """A pull request as its forge shows it, merged first if that is wanted; raises MergeRefused."""
 
     async def refs(self, repo: Repo) -> GitRefs:
         """The branches and tags of a repository, as they were a moment ago at most."""

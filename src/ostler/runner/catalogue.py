@@ -16,7 +16,7 @@ from ostler.runner.installs.finder import Finder
 from ostler.runner.installs.tested_versions import tested_version, version_hint
 from ostler.runner.installs.versions import Versions
 from ostler.runner.runtimes.credentials import Found, find_credentials
-from ostler.wire.agents import Agent, Coverage
+from ostler.wire.agents import Agent, Command, Coverage
 
 log = Log(__name__)
 _LAST_REPORT_SECONDS = 5.0
@@ -43,6 +43,7 @@ class Catalogue:
         self._progress = progress
         self._counts = counts
         self._offers: dict[str, Ready] = {}
+        self._commands: dict[str, tuple[Command, ...]] = {}
         self._registry: Registry | None = None
         self._reports = Background(log, "agent.not_reported")
 
@@ -67,6 +68,12 @@ class Catalogue:
             self._offers[adapter.info.id] = ready
             if (before.models, before.modes) != (ready.models, ready.modes):
                 self.report(adapter)
+
+    def take_commands(self, adapter: Adapter, commands: tuple[Command, ...]) -> None:
+        """Take the commands that a process of an agent offers."""
+        if self._commands.get(adapter.info.id) != commands:
+            self._commands[adapter.info.id] = commands
+            self.report(adapter)
 
     async def close(self) -> None:
         """Report nothing more."""
@@ -100,6 +107,7 @@ class Catalogue:
             coverage=_coverage(info.id),
             modes=offer.modes or info.modes,
             models=offer.models or info.models,
+            commands=self._commands.get(info.id),
             settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",
             credentials_available=tuple(credential.name for credential in credentials),
             credential_names=tuple(credential.name for credential in adapter.credentials),

@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-
-import msgspec
 
 from ostler.agents.adapter import Adapter, Installation
 from ostler.base.clock import SystemClock
@@ -24,23 +23,25 @@ from ostler.runner.execution.connection import AgentConnection
 from ostler.runner.execution.dialogue import Counts
 from ostler.runner.execution.limits import Limits
 from ostler.runner.execution.pool import Pool
+from ostler.runner.imports.own import OwnConversations
 from ostler.runner.installs.finder import Finder
 from ostler.runner.installs.installations import Installations, RunningInstallation
 from ostler.runner.installs.installer import Installer, installable
 from ostler.runner.installs.tested_versions import newer_hint, start_hint, tested_version, version_hint
 from ostler.runner.installs.versions import Versions
 from ostler.runner.local_workspaces import LocalWorkspaces
+from ostler.runner.logins.service import Logins
 from ostler.runner.processes.folders import KeeperFolders
 from ostler.runner.processes.journal import StartRecord
-from ostler.runner.processes.logins import login_hint
+from ostler.runner.processes.logins import can_log_in, login_hint
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.session_folders import SessionFolders
-from ostler.wire.agents import Agent, Installed
+from ostler.wire.agents import Agent, AgentLogin, Installed, LoginOrder
 from ostler.wire.events import LogData, NoticeData
 from ostler.wire.running import Accepted, AgentSpec, Draft, ProcessRef, RunnerStats
 
 
-class LocalRunner:
+class LocalRunner(OwnConversations):
     """Implements link.protocol.Runner for a fixed set of adapters."""
 
     def __init__(
@@ -62,18 +63,18 @@ class LocalRunner:
 
         Without an installer nothing can be installed. `warm` is how many agents may wait for sessions to come.
         """
+        super().__init__(Path(environ.get("HOME") or folder), SessionFolders(folder))
         self._nursery = NurseryHandle(environ)
         self._keepers = KeeperFolders(folder / "keepers", self._nursery.bells)
         self._adapters = {adapter.info.id: adapter for adapter in adapters}
         self._aliases = {alias: adapter for adapter in adapters for alias in adapter.info.aliases}
         self._environ = environ
         self._limits = limits
-        self._sessions = SessionFolders(folder)
         self._finder = Finder(search, installer=installer, named=named or {})
         self._versions = Versions(environ, search)
         self._installations = Installations(installer)
         self._auto_install = auto_install and installer is not None
-        self._share_credentials = share_credentials
+        self._logins = Logins(folder, environ, self._finder.find, share=share_credentials)
         self._workspaces = workspaces
         self._counts = {name: Counts() for name in self._adapters}
         self._connections: set[AgentConnection] = set()
@@ -117,6 +118,12 @@ class LocalRunner:
         hint = version_hint(name, there, tested_version(adapter.sources))
         return Installed(agent=name, version=there, path=found.path, version_hint=hint)
 
+    async def login(self, agent: str, order: LoginOrder) -> AgentLogin:
+        """Look at the login of an agent, or change it."""
+        if self._closing:
+            raise Stopping
+        return await self._logins.obey(self._adapter(agent), order)
+
     async def validate(self, spec: AgentSpec) -> Accepted:
         """Raise what `connect` would raise, without starting or installing anything."""
         adapter = self._adapter(spec.agent)
@@ -138,7 +145,8 @@ class LocalRunner:
         installation = self._finder.find(adapter) or await self._install_for(adapter, sink)
         if self._closing:
             raise Stopping
-        spec = self._with_credentials(adapter, self._sessions.placed(spec))
+        sink = self._logins.shared.watched(adapter, spec, sink)
+        spec = self._logins.shared.given(adapter, self._sessions.placed(spec))
         # a spare would keep a workspace in use that it is not the session's agent in
         ours = spec.workspace is None
         if ours and (spare := await self._pool.take(spec, self._keepers.of(spec), sink)) is not None:
@@ -156,7 +164,7 @@ class LocalRunner:
     async def _launch(
         self, adapter: Adapter, installation: Installation, spec: AgentSpec, sink: Sink
     ) -> AgentConnection:
-        launch = adapter.prepare(spec, installation)
+        launch = self._logins.shared.linked(adapter, spec, adapter.prepare(spec, installation))
         if self._workspaces is not None:
             launch = await self._workspaces.enter(spec, launch)
         record = StartRecord(
@@ -202,6 +210,8 @@ class LocalRunner:
             limits=self._limits,
             counts=self._counts[adapter.info.id],
             hint=login_hint(adapter.credentials, record.spec),
+            on_offer=partial(self._catalogue.take_commands, adapter),
+            can_log_in=can_log_in(adapter.credentials, record.spec),
         )
         self._connections.add(connection)
         connection.over.add_done_callback(lambda _: self._connections.discard(connection))
@@ -234,7 +244,8 @@ class LocalRunner:
         self._closing = True
         await self._pool.close()
         leaving = [connection.detach() for connection in self._connections]
-        await asyncio.gather(self._installations.close(), self._catalogue.close(), *leaving, return_exceptions=True)
+        ending = (self._installations.close(), self._logins.close(), self._catalogue.close())
+        await asyncio.gather(*ending, *leaving, return_exceptions=True)
         self._nursery.abandon()
 
     async def _install_for(self, adapter: Adapter, sink: Sink) -> Installation:
@@ -260,19 +271,12 @@ class LocalRunner:
     def _missing(self, adapter: Adapter) -> AgentNotInstalled:
         return AgentNotInstalled(agent=adapter.info.id, looked_in=", ".join(self._finder.search))
 
-    def _with_credentials(self, adapter: Adapter, spec: AgentSpec) -> AgentSpec:
-        """Add what the host can log in with, where that is wanted; a session's own provider or variable goes first."""
-        if not self._share_credentials or spec.provider is not None:
-            return spec
-        found = {credential.name: credential.value for credential in self._catalogue.credentials(adapter)}
-        return msgspec.structs.replace(spec, env={**found, **spec.env})
-
     async def close(self) -> None:
         """End every agent and installation at the same time, gently first, then the nursery."""
         self._closing = True
         await self._pool.close()
         ending = [connection.close(force=False) for connection in self._connections]
-        await asyncio.gather(self._installations.close(), self._catalogue.close(), *ending)
+        await asyncio.gather(self._installations.close(), self._logins.close(), self._catalogue.close(), *ending)
         await self._nursery.close()
 
     async def stats(self) -> RunnerStats:

@@ -26,6 +26,7 @@ from ostler.runner.workspaces.orders import (
     Source,
     UploadSource,
 )
+from ostler.runner.workspaces.repositories.folders import list_folders
 from ostler.runner.workspaces.repositories.policy import Policy, allowed_folder, checked_commit, checked_ref, reachable
 from ostler.wire import workspaces as wire
 from ostler.wire.provisioning import (
@@ -33,10 +34,12 @@ from ostler.wire.provisioning import (
     DeliveryOrder,
     DeliveryResult,
     FrozenState,
+    PullRequestOrder,
     SetupOutcome,
 )
 from ostler.wire.running import AgentSpec
 from ostler.wire.tasks import RuntimeInfo
+from ostler.wire.workspace_events import PullRequestData
 
 _REFS_SECONDS = 60.0
 _MOST_REFS = 100
@@ -81,6 +84,10 @@ class LocalWorkspaces:
     async def check_folder(self, path: str) -> None:
         """Hold a folder against the policy."""
         await asyncio.to_thread(allowed_folder, path, self._policy, field="cwd")
+
+    async def folders(self, path: str, limit: int) -> wire.FolderListing:
+        """The folders that people may choose."""
+        return await asyncio.to_thread(list_folders, path, self._policy, limit)
 
     async def create(self, order: wire.WorkspaceOrder, progress: Progress) -> CreatedWorkspace:
         """Make a workspace, from the kept result of its setup if there is one."""
@@ -178,6 +185,12 @@ class LocalWorkspaces:
         from ostler.runner.delivery.orders import carry_out  # noqa: PLC0415 - its HTTP client would slow every start
 
         return await carry_out(self._library, self._policy, order)
+
+    async def pull_request(self, order: PullRequestOrder) -> PullRequestData:
+        """Ask the forge."""
+        from ostler.runner.delivery.orders import look_at  # noqa: PLC0415 - its HTTP client would slow every start
+
+        return await look_at(self._policy, order)
 
     # What there is
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
-from ssl import SSLContext
 from urllib.parse import urlsplit
 
 import httpx
@@ -13,9 +12,10 @@ import msgspec
 
 from ostler.base import private
 from ostler.base.errors import SettingsError
-from ostler.base.errors.runners import LinkLost, RunnerRefused
+from ostler.base.errors.runners import RunnerRefused
+from ostler.base.tls.contexts import Trust
 from ostler.link.keys import hashed
-from ostler.link.refusals import refusal
+from ostler.link.refusals import lost, refusal
 from ostler.runner.identity import REGISTRATION
 from ostler.wire.runners import Registered, RegisterRunner
 
@@ -29,6 +29,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     id: str | None = None
     """What its servers call it; None until it has heard that."""
+    servers: tuple[str, ...] = ()
+    """What the server that it was linked to last named."""
 
 
 def read_registration(state_dir: Path) -> Registration:
@@ -62,17 +64,18 @@ def write_registration(state_dir: Path, registration: Registration) -> None:
     private.replace_file(state_dir / REGISTRATION, msgspec.json.encode(registration))
 
 
-async def register(server: str, key: str, token: str | None, name: str, tls: SSLContext | None) -> Registered:
+async def register(server: str, key: str, token: str | None, name: str, trust: Trust | None) -> Registered:
     """Have a server know our key; raises RunnerRefused if it will not, LinkLost if it should be asked again."""
     if token is None:
         raise RunnerRefused(reason=f"This runner is not registered yet. {_HINT}")
     body = msgspec.json.encode(RegisterRunner(key_hash=hashed(key), name=name))
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     try:
-        async with httpx.AsyncClient(verify=tls or True, timeout=_SECONDS) as client:
+        async with httpx.AsyncClient(verify=trust.context if trust is not None else True, timeout=_SECONDS) as client:
             response = await client.post(f"{server.rstrip('/')}/api/v1/runners/register", content=body, headers=headers)
     except httpx.HTTPError as error:
-        raise LinkLost(reason=str(error) or type(error).__name__) from error
+        broke = isinstance(error, httpx.ReadError | httpx.RemoteProtocolError)
+        raise lost(server, error, trust, broke=broke) from error
     if response.is_success:
         with suppress(msgspec.MsgspecError):
             return msgspec.json.decode(response.content, type=Registered)

@@ -1,10 +1,13 @@
-"""What the server tells about agents."""
+"""What the server tells about agents, how they are logged in, and what their own programs were asked."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
+from ostler.wire.events import PermissionMode
+from ostler.wire.items import Item
 from ostler.wire.struct import Answer, Body, Wire
+from ostler.wire.tasks import TaskProvider
 
 
 class Capabilities(Answer, frozen=True, kw_only=True):
@@ -71,6 +74,15 @@ class Model(Answer, frozen=True, kw_only=True):
     variants: tuple[str, ...] = ()
 
 
+class Command(Answer, frozen=True, kw_only=True):
+    """A command of the agent's own, which a prompt begins with: a slash and its name."""
+
+    name: str
+    description: str = ""
+    hint: str = ""
+    """What may stand behind the name."""
+
+
 class Agent(Answer, frozen=True, kw_only=True):
     """One agent of the catalogue."""
 
@@ -84,6 +96,8 @@ class Agent(Answer, frozen=True, kw_only=True):
     """Each capability as the conformance suite found it; empty for an agent that only the settings know."""
     modes: tuple[Mode, ...]
     models: tuple[Model, ...]
+    commands: tuple[Command, ...] | None = None
+    """Its own commands, as its newest process told them; absent while none has."""
     settings_schema_ref: str
     credentials_available: tuple[str, ...]
     credential_names: tuple[str, ...] = ()
@@ -139,3 +153,137 @@ class Installed(Answer, frozen=True, kw_only=True):
     metadata: dict[str, Any] | None = None
     version_hint: str | None = None
     """What to do if something goes wrong; absent if the tested version is there."""
+
+
+LoginState = Literal["ready", "needs_login", "expired", "unknown"]
+"""`unknown`: nothing can tell, or only the next turn will."""
+LoginMethod = Literal["machine", "key", "subscription"]
+"""What is found on the runner's machine; a key that was given; the agent's own login."""
+LoginStep = Literal["starting", "waiting", "succeeded", "failed", "cancelled", "timed_out"]
+
+
+class LoginOffer(Answer, frozen=True, kw_only=True):
+    """One way to log an agent in."""
+
+    method: LoginMethod | Literal["session"]
+    """`session`: what a session brings along by itself goes before everything else."""
+    available: bool
+    about: str
+    """What it is, or why it cannot be had."""
+    variables: tuple[str, ...] = ()
+    """Of a key: the variables that can hand it over, the usual one first."""
+
+
+class RunningLogin(Answer, frozen=True, kw_only=True):
+    """A login by the agent's own command: under way, or the last one."""
+
+    step: LoginStep
+    started_at: str
+    ends_at: str
+    """When it is given up."""
+    url: str | None = None
+    """What to open in a browser; only those who may log in see it."""
+    code: str | None = None
+    """What to enter there."""
+    wants_code: bool = False
+    """Whether the agent waits for something to be pasted."""
+    message: str | None = None
+    """Why it failed."""
+
+
+class AgentLogin(Answer, frozen=True, kw_only=True):
+    """Whether an agent is logged in, how that is known, and what can be done."""
+
+    agent: str
+    state: LoginState
+    reason: str
+    method: LoginMethod | None = None
+    """What sessions without credentials of their own log in with."""
+    offers: tuple[LoginOffer, ...] = ()
+    running: RunningLogin | None = None
+
+
+class StartLogin(Body, frozen=True, kw_only=True):
+    """Log an agent in."""
+
+    method: LoginMethod
+    key: Annotated[str, msgspec.Meta(min_length=1, max_length=16384)] | None = None
+    """Of the method `key`; never shown again."""
+    variable: str | None = None
+    """Which of the agent's variables the key is for; the usual one by default."""
+
+
+class AnswerLogin(Body, frozen=True, kw_only=True):
+    """What the agent asked for."""
+
+    code: Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+
+
+class LoginOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server asks of a runner about the login of an agent."""
+
+    verb: Literal["look", "check", "start", "answer", "cancel", "log_out"]
+    """`check`: whether a key is good, without storing it."""
+    method: LoginMethod | None = None
+    key: str | None = None
+    variable: str | None = None
+    code: str | None = None
+
+
+class Conversation(Answer, frozen=True, kw_only=True):
+    """A conversation that an agent's own program has on the server's machine."""
+
+    agent: str
+    conversation_id: str
+    """What the agent calls it."""
+    title: str
+    """How it began."""
+    folder: str
+    """Where the agent worked."""
+    updated_at: str
+    session_id: str | None = None
+    """The session that goes on with it, if there is one already."""
+
+
+class ConversationList(Answer, frozen=True, kw_only=True):
+    """The newest conversations, newest first."""
+
+    items: tuple[Conversation, ...]
+
+
+class ImportConversation(Body, frozen=True, kw_only=True):
+    """Go on with a conversation in a session."""
+
+    agent: str
+    conversation_id: str
+    title: str | None = None
+    """What people call the session; by default how the conversation began."""
+    model: str | None = None
+    permission_mode: PermissionMode = "default"
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    """Variables for the agent, such as what it logs in with."""
+    provider: TaskProvider | None = None
+    """The model provider that it uses from now on, if not its own."""
+
+
+class EarlierTurn(Wire, frozen=True, kw_only=True):
+    """What was asked once, and what came of it."""
+
+    time: str
+    prompt: str
+    items: tuple[Item, ...] = ()
+
+
+class EarlierTalk(Wire, frozen=True, kw_only=True):
+    """A conversation as its agent's own program kept it."""
+
+    turns: tuple[EarlierTurn, ...]
+    omitted: int = 0
+    """Turns at its beginning that are left out, because it is very long."""
+
+
+class RestartSession(Body, frozen=True, kw_only=True):
+    """How to restart the agent of a session."""
+
+    force: bool = False
+    """Whether a turn under way is ended; otherwise the restart is refused then."""

@@ -4,12 +4,14 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from ostler.wire.items import Item, QueueEntry
+from ostler.wire.items import Item, PlanUpdatedData, QueueUpdatedData
 from ostler.wire.parts import ContentPart
 from ostler.wire.struct import Wire
 from ostler.wire.workspace_events import (
     DeliveryCompletedData,
+    PullRequestData,
     SessionForkedData,
+    SessionHandoffData,
     SessionMovedData,
     SessionRewoundData,
     SnapshotCreatedData,
@@ -81,7 +83,8 @@ class SessionInfoData(Wire, frozen=True, kw_only=True):
     mode: str | None = None
     variant: str | None = None
     permission_mode: PermissionMode | None = None
-    """What the agent may do from now on."""
+    pinned: bool | None = None
+    archived: bool | None = None
     start: int | None = None
     """How often the agent's process has been started for this session, present when it just was."""
     memory: Literal["native", "replayed"] | None = None
@@ -94,7 +97,6 @@ class TurnStartedData(Wire, frozen=True, kw_only=True):
     phase: Literal["started"]
     turn_id: str | None = None
     trace_id: str | None = None
-    """The W3C trace that it belongs to: that of the request, or its own."""
     metadata: dict[str, Any] | None = None
 
 
@@ -188,20 +190,6 @@ class AgentUnparsedData(Wire, frozen=True, kw_only=True):
     raw_hash: str | None = None
 
 
-class PlanEntry(Wire, frozen=True, kw_only=True):
-    """One step of the agent's plan."""
-
-    content: str
-    status: Literal["pending", "in_progress", "completed"]
-    priority: Literal["high", "medium", "low"] | None = None
-
-
-class PlanUpdatedData(Wire, frozen=True, kw_only=True):
-    """The whole plan, resent at every change."""
-
-    entries: tuple[PlanEntry, ...]
-
-
 class Cost(Wire, frozen=True, kw_only=True):
     """Money."""
 
@@ -245,12 +233,6 @@ class ArtifactCreatedData(Wire, frozen=True, kw_only=True):
     action: Literal["write", "edit"]
     artifact_type: str
     item_id: str | None = None
-
-
-class QueueUpdatedData(Wire, frozen=True, kw_only=True):
-    """The whole queue, resent at every change."""
-
-    entries: tuple[QueueEntry, ...]
 
 
 class LogData(Wire, frozen=True, kw_only=True):
@@ -446,6 +428,12 @@ class DeliveryCompleted(Event, frozen=True, kw_only=True, tag="delivery.complete
     data: DeliveryCompletedData
 
 
+class DeliveryUpdated(Event, frozen=True, kw_only=True, tag="delivery.updated"):
+    """What became of the pull request on its forge."""
+
+    data: PullRequestData
+
+
 class SessionRewound(Event, frozen=True, kw_only=True, tag="session.rewound"):
     """Files, conversation and memory went back to the end of a turn."""
 
@@ -476,6 +464,12 @@ class SessionMoved(Event, frozen=True, kw_only=True, tag="session.moved"):
     data: SessionMovedData
 
 
+class SessionHandoff(Event, frozen=True, kw_only=True, tag="session.handoff"):
+    """Another agent takes the next turn: it is wanted, done, or will not be."""
+
+    data: SessionHandoffData
+
+
 AnyEvent = (
     SessionStarted
     | SessionEnded
@@ -503,11 +497,13 @@ AnyEvent = (
     | WorkspaceCreated
     | SnapshotCreated
     | DeliveryCompleted
+    | DeliveryUpdated
     | SessionRewound
     | WorkspaceRestored
     | WorkspaceRemoved
     | SessionForked
     | SessionMoved
+    | SessionHandoff
 )
 
 EVENTS: dict[str, type[Event]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyEvent)}

@@ -1,4 +1,4 @@
-"""Items: the entries of a transcript, and the prompts that wait to become some."""
+"""Items: the entries of a transcript, the prompts that wait to become some, and the agent's plan."""
 
 from typing import Literal
 
@@ -31,3 +31,23 @@ class QueueEntry(Wire, frozen=True, kw_only=True):
     actor: str | None = None
     trace_id: str | None = None
     """The W3C trace that its turn will belong to."""
+
+
+class QueueUpdatedData(Wire, frozen=True, kw_only=True):
+    """The whole queue, resent at every change."""
+
+    entries: tuple[QueueEntry, ...]
+
+
+class PlanEntry(Wire, frozen=True, kw_only=True):
+    """One step of the agent's plan."""
+
+    content: str
+    status: Literal["pending", "in_progress", "completed"]
+    priority: Literal["high", "medium", "low"] | None = None
+
+
+class PlanUpdatedData(Wire, frozen=True, kw_only=True):
+    """The whole plan, resent at every change."""
+
+    entries: tuple[PlanEntry, ...]

@@ -94,5 +94,12 @@ class FileInput(Request, frozen=True, kw_only=True, tag_field="type", tag="file_
     path: str
 
 
-InputPart = TextInput | ImageInput | FileInput
+class AttachedFile(Request, frozen=True, kw_only=True, tag_field="type", tag="file"):
+    """A file that comes with the prompt as base64 `data`; the agent finds it in its home by its name."""
+
+    name: str
+    data: Base64
+
+
+InputPart = TextInput | ImageInput | FileInput | AttachedFile
 PromptPart = TextPart | ImagePart | FileRefPart

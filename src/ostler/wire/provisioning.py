@@ -62,6 +62,20 @@ class DeliveryOrder(msgspec.Struct, frozen=True, kw_only=True):
     credential: RepoCredential | None = None
     forge: ForgeKind | None = None
     api_url: str | None = None
+    folder: str | None = None
+    """The checkout or the folder that a local delivery goes to."""
+
+
+class PullRequestOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A pull request to look at, or to merge."""
+
+    url: str
+    """Of the repository."""
+    number: int
+    credential: RepoCredential | None = None
+    forge: ForgeKind | None = None
+    api_url: str | None = None
+    merge: bool = False
 
 
 class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):

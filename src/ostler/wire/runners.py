@@ -75,6 +75,8 @@ class RunnerInfo(Answer, frozen=True, kw_only=True):
     """When it was heard last."""
     draining: bool
     """Whether no more sessions are placed there."""
+    drain_until: str | None
+    """When turns still under way on one that drains are interrupted."""
     server: str | None
     """The address of the server that it is linked to; null for none, and where there is only one server."""
     snapshot_capabilities: tuple[SnapshotProvider, ...]
@@ -90,7 +92,7 @@ class RunnerList(Answer, frozen=True, kw_only=True):
     items: tuple[RunnerInfo, ...]
 
 
-_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Labels = Annotated[dict[_Text, _Text], msgspec.Meta(max_length=64)]
 
 

@@ -63,6 +63,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The workspace it runs inside; `cwd` is its folder then."""
     home: str = ""
     """A private folder for the agent's HOME and temporary files; the runner has one for each session."""
+    shared_login: Literal["file", "variable"] | None = None
+    """What the runner lets it log in with, if it brings nothing of its own: a file in its home, or a variable."""
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):

@@ -69,10 +69,17 @@ class CreateSession(Body, frozen=True, kw_only=True):
 
 
 class UpdateSession(Body, frozen=True, kw_only=True):
-    """What can be changed later; absent fields stay."""
+    """What can be changed later: the first four between two turns (the agent is started anew and keeps its memory)."""
 
+    model: Choice | None = None
+    variant: Choice | None = None
+    mode: Choice | None = None
+    permission_mode: PermissionMode | None = None
     title: str | None = None
     labels: dict[str, str] | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    """Out of the way in lists of people; the next turn brings it back."""
 
 
 class ProcessInfo(Answer, frozen=True, kw_only=True):
@@ -142,6 +149,10 @@ class Session(Answer, frozen=True, kw_only=True):
     placement: Placement
     runner: SessionRunner | None = None
     """Absent while it is queued."""
+    pinned: bool = False
+    archived: bool = False
+    handoff: str | None = None
+    """The agent that takes the next turn, while that is only wanted; `agent` is the one that has it now."""
     title: str | None = None
     model: str | None = None
     variant: str | None = None
@@ -312,21 +323,6 @@ class EventPage(Answer, frozen=True, kw_only=True):
     has_more: bool
     next_offset: int | None = None
     """Where the next page begins; the last event looked at, shown or not."""
-
-
-class LogLine(Answer, frozen=True, kw_only=True):
-    """One line of a session's log."""
-
-    type: Literal["log"]
-    level: str
-    message: str
-    ts: str
-
-
-class LogList(Answer, frozen=True, kw_only=True):
-    """The newest log lines, oldest first."""
-
-    logs: tuple[LogLine, ...]
 
 
 class Ask(Wire, frozen=True, kw_only=True):

@@ -9,10 +9,12 @@ from ostler.wire.providers import McpServers, ProviderType
 from ostler.wire.struct import Answer, Body
 from ostler.wire.texts import Branch, Choice, Prompt, Variables, WebAddress, WebhookSecret
 from ostler.wire.workspaces import (
+    CheckStatus,
     Deliver,
     DeliveryMode,
     ForgeKind,
     LargeFile,
+    PullRequestStatus,
     Repo,
     RepoCredential,
     RuntimeType,
@@ -183,8 +185,22 @@ class TaskWorkspaceView(Answer, frozen=True, kw_only=True):
     host: str
 
 
+class PullRequestView(Answer, frozen=True, kw_only=True):
+    """A pull request as its forge shows it."""
+
+    number: int
+    url: str
+    branch: str
+    target: str
+    state: PullRequestStatus
+    checks: CheckStatus | None = None
+    """What its checks say together; absent if there are none, or the forge does not tell."""
+    mergeable: bool | None = None
+    """Whether the forge would merge it now; absent if it does not tell."""
+
+
 class Delivered(Answer, frozen=True, kw_only=True):
-    """The result as it was handed over; `url` is the pull request, the repository, or where the patch is."""
+    """The result as handed over; `url` is the pull request, the repository, the folder, or where the patch is."""
 
     mode: DeliveryMode
     snapshot_id: str
@@ -201,6 +217,10 @@ class Delivered(Answer, frozen=True, kw_only=True):
     """Submodules that were changed; a branch cannot hold that, a patch can."""
     too_large: tuple[LargeFile, ...] = ()
     """Changed files that were not handed over because of their size."""
+    outdated: bool = False
+    """Whether the files have changed since."""
+    pull_request: PullRequestView | None = None
+    """The last one, as its forge showed it last."""
 
 
 class TaskVcs(Answer, frozen=True, kw_only=True):
@@ -208,6 +228,8 @@ class TaskVcs(Answer, frozen=True, kw_only=True):
 
     repo_mode: str
     url: str | None = None
+    path: str | None = None
+    """The folder that the files are a copy of."""
     branch: str | None = None
     commit: str | None = None
     delivery: DeliveryMode | None = None
@@ -267,3 +289,35 @@ class UploadTicket(Answer, frozen=True, kw_only=True):
     method: Literal["PUT"]
     expires_at: str
     max_bytes: int
+
+
+class HandoffSession(Body, frozen=True, kw_only=True):
+    """Which agent takes the next turn, and how it works; what is not said is the new agent's own default."""
+
+    agent: str
+    model: Choice | None = None
+    variant: Choice | None = None
+    mode: Choice | None = None
+    permission_mode: PermissionMode | None = None
+    """Absent to leave it as it is."""
+    provider: TaskProvider | None = None
+    """The model provider to use instead of the agent's own; absent to keep the session's, if it has one."""
+    message: Prompt | None = None
+    """What the new agent is told, before prompts that wait; without it, it begins with the next prompt."""
+    fork: bool = False
+    """Make a new session for the other agent, with the same files, and leave this one as it is."""
+
+
+class LogLine(Answer, frozen=True, kw_only=True):
+    """One line of a session's log."""
+
+    type: Literal["log"]
+    level: str
+    message: str
+    ts: str
+
+
+class LogList(Answer, frozen=True, kw_only=True):
+    """The newest log lines, oldest first."""
+
+    logs: tuple[LogLine, ...]

@@ -1,9 +1,9 @@
-"""What events tell about workspaces, snapshots, delivery and going back."""
+"""What events tell about workspaces, snapshots, delivery, going back and handing over."""
 
 from typing import Literal
 
 from ostler.wire.struct import Wire
-from ostler.wire.workspaces import LargeFile
+from ostler.wire.workspaces import CheckStatus, DeliveryMode, LargeFile, PullRequestStatus
 
 
 class WorkspaceCreatedData(Wire, frozen=True, kw_only=True):
@@ -44,10 +44,24 @@ class SnapshotCreatedData(Wire, frozen=True, kw_only=True):
     """Files that it lacks because of their size."""
 
 
-class DeliveryCompletedData(Wire, frozen=True, kw_only=True):
-    """The result was handed over; `url` is the pull request, the repository, or where the patch is."""
+class PullRequestData(Wire, frozen=True, kw_only=True):
+    """A pull request as its forge shows it."""
 
-    mode: Literal["patch", "branch", "pr"]
+    number: int
+    url: str
+    branch: str
+    target: str
+    state: PullRequestStatus = "open"
+    checks: CheckStatus | None = None
+    """What its checks say together; absent if there are none, or the forge does not tell."""
+    mergeable: bool | None = None
+    """Whether the forge would merge it now; absent if it does not tell."""
+
+
+class DeliveryCompletedData(Wire, frozen=True, kw_only=True):
+    """The result was handed over; `url` is the pull request, the repository, the folder, or where the patch is."""
+
+    mode: DeliveryMode
     snapshot_id: str
     url: str | None = None
     branch: str | None = None
@@ -62,6 +76,8 @@ class DeliveryCompletedData(Wire, frozen=True, kw_only=True):
     """Submodules that were changed; a branch cannot hold that, a patch can."""
     too_large: tuple[LargeFile, ...] = ()
     """Changed files that were not handed over because of their size."""
+    pull_request: PullRequestData | None = None
+    """The one that was opened or brought up to date."""
 
 
 class SessionRewoundData(Wire, frozen=True, kw_only=True):
@@ -118,3 +134,18 @@ class SessionForkedData(Wire, frozen=True, kw_only=True):
     snapshot_id: str
     native_session_id: str | None = None
     """What the agent's own memory goes on with; absent when it is told the conversation."""
+
+
+class SessionHandoffData(Wire, frozen=True, kw_only=True):
+    """Another agent has the session, or will at the end of the turn, with the same files and what was said so far."""
+
+    status: Literal["requested", "done", "dropped"]
+    from_agent: str
+    to_agent: str
+    model: str | None = None
+    variant: str | None = None
+    mode: str | None = None
+    permission_mode: Literal["default", "plan", "bypass"] | None = None
+    """What the new agent may do; absent if that stays as it is."""
+    reason: str | None = None
+    """Why it is not done, if it was dropped."""

@@ -10,8 +10,11 @@ from ostler.wire.texts import Branch, Commit, Key
 SnapshotProvider = Literal["zfs", "btrfs", "overlay", "overlay-root", "reflink", "git", "copy", "in-place"]
 RepoMode = Literal["git", "upload", "folder", "none"]
 RuntimeType = Literal["local", "devcontainer", "disabled"]
-DeliveryMode = Literal["patch", "branch", "pr"]
+DeliveryMode = Literal["patch", "branch", "pr", "local"]
+"""`local`: into the checkout or the folder of the runner's machine that the workspace was made from."""
 ForgeKind = Literal["github", "gitlab", "gitea"]
+PullRequestStatus = Literal["open", "draft", "merged", "closed"]
+CheckStatus = Literal["passing", "failing", "pending"]
 ChangeStatus = Literal["added", "modified", "deleted", "renamed", "type_changed"]
 FileKind = Literal["file", "folder", "link", "other"]
 ArchiveForm = Literal["tar", "zip"]
@@ -248,6 +251,13 @@ class FileMatches(Answer, frozen=True, kw_only=True):
     truncated: bool
 
 
+class FilePaths(Answer, frozen=True, kw_only=True):
+    """The files of a session by their paths; `truncated` says that a limit ended the list."""
+
+    paths: tuple[str, ...]
+    truncated: bool
+
+
 class Artifact(Answer, frozen=True, kw_only=True):
     """A file that the agent wrote or edited, as it was last."""
 
@@ -333,6 +343,29 @@ class GitRefs(Answer, frozen=True, kw_only=True):
     url: str
     refs: tuple[GitRef, ...]
     default_branch: str | None = None
+
+
+class Folder(Answer, frozen=True, kw_only=True):
+    """A folder that sessions may use."""
+
+    path: str
+    name: str
+    repository: bool
+    """Whether it is the top of a git repository."""
+
+
+class FolderListing(Answer, frozen=True, kw_only=True):
+    """The folders in a folder of the machine, by name; of an empty path, those that one may begin at."""
+
+    path: str
+    folders: tuple[Folder, ...]
+    truncated: bool
+    parent: str | None = None
+    """Absent where one may not go further up."""
+    home: str | None = None
+    """What ~ means, where that may be used."""
+    repository: bool = False
+    """Whether this one is the top of a git repository."""
 
 
 class Upload(Answer, frozen=True, kw_only=True):

@@ -90,8 +90,9 @@ class ClusterRun(Crowd):
         self._kill_one_of_agents(keeper=True)
 
     def _kill_one_of_agents(self, *, keeper: bool) -> None:
-        if agents := sorted(self.place.agents(), key=lambda kept: (self.history.losses[kept.session], kept.folder)):
-            chosen = agents[0]
+        agents = [kept for kept in self.place.agents() if kept.has_spoken]
+        if agents:
+            chosen = min(agents, key=lambda kept: (self.history.losses[kept.session], kept.folder))
             self.history.losses[chosen.session] += 1
             os.kill(chosen.keeper if keeper else chosen.pid, signal.SIGKILL)
 

@@ -3,18 +3,31 @@ import { connection, headersOf, urlOf, type Connection } from "./connection";
 import type {
   Agent,
   AgentList,
+  AgentLogin,
   Ask,
+  ConversationList,
   CreateSession,
+  Delivered,
+  DeliverSession,
+  DeliveryPlan,
   Difference,
   EventPage,
+  FolderListing,
+  GitRefs,
+  ImportConversation,
   Problem,
+  HandoffSession,
   PromptReceipt,
   Runner,
   RunnerList,
   RunnerToken,
+  SearchResults,
+  UpdateSession,
   SendMessage,
   Session,
   SessionPage,
+  StartLogin,
+  Snapshot,
   Turn,
   Version,
 } from "./types";
@@ -95,15 +108,29 @@ export const api = {
   agents: () => call<AgentList>("GET", "/agents"),
   agent: (name: string) => call<Agent>("GET", `/agents/${id(name)}`),
   install: (name: string) => call<{ version?: string | null }>("POST", `/agents/${id(name)}/install`, { body: {} }),
+  login: (agent: string) => call<AgentLogin>("GET", `/agents/${id(agent)}/login`),
+  logIn: (agent: string, how: StartLogin) => call<AgentLogin>("POST", `/agents/${id(agent)}/login`, { body: how }),
+  answerLogin: (agent: string, code: string) =>
+    call<AgentLogin>("POST", `/agents/${id(agent)}/login/answer`, { body: { code } }),
+  cancelLogin: (agent: string) => call<AgentLogin>("POST", `/agents/${id(agent)}/login/cancel`),
+  logOut: (agent: string) => call<void>("DELETE", `/agents/${id(agent)}/login`),
   runners: () => call<RunnerList>("GET", "/runners"),
   drainRunner: (runner: string) => call<Runner>("POST", `/runners/${id(runner)}/drain`),
   resumeRunner: (runner: string) => call<Runner>("POST", `/runners/${id(runner)}/resume`),
   removeRunner: (runner: string) => call<void>("DELETE", `/runners/${id(runner)}`),
   runnerToken: (labels: Record<string, string>) => call<RunnerToken>("POST", "/runners/tokens", { body: { labels } }),
+  folders: (path: string) => call<FolderListing>("GET", "/folders", { query: { path } }),
+  refs: (url: string) => call<GitRefs>("GET", "/git/refs", { query: { url } }),
+  imports: () => call<ConversationList>("GET", "/imports"),
+  bring: (body: ImportConversation) => call<Session>("POST", "/imports", { body }),
+  search: (query: Query) => call<SearchResults>("GET", "/search", { query }),
   sessions: (query: Query) => call<SessionPage>("GET", "/sessions", { query }),
   session: (session: string, signal?: AbortSignal) => call<Session>("GET", `/sessions/${id(session)}`, { signal }),
   create: (wanted: CreateSession) => call<Session>("POST", "/sessions", { body: wanted }),
-  rename: (session: string, title: string) => call<Session>("PATCH", `/sessions/${id(session)}`, { body: { title } }),
+  update: (session: string, change: UpdateSession) =>
+    call<Session>("PATCH", `/sessions/${id(session)}`, { body: change }),
+  handOver: (session: string, wanted: Partial<HandoffSession> & { agent: string }) =>
+    call<Session>("POST", `/sessions/${id(session)}/handoff`, { body: wanted }),
   remove: (session: string) => call<void>("DELETE", `/sessions/${id(session)}`),
   act: (session: string, verb: "stop" | "cancel" | "pause" | "resume") =>
     call<Session>("POST", `/sessions/${id(session)}/${verb}`),
@@ -115,6 +142,8 @@ export const api = {
     call<{ turns: Turn[] }>("GET", `/sessions/${id(session)}/turns`, { signal }).then((list) => list.turns),
   events: (session: string, query: Query, signal?: AbortSignal) =>
     call<EventPage>("GET", `/sessions/${id(session)}/events`, { query, signal }),
+  paths: (session: string) =>
+    call<{ paths: string[]; truncated: boolean }>("GET", `/sessions/${id(session)}/files/paths`),
   diff: (session: string) => call<Difference>("GET", `/sessions/${id(session)}/diff`),
   patch: async (session: string): Promise<Blob> => {
     const answer = await fetch(urlOf(connection.get(), `/sessions/${id(session)}/patch`), {
@@ -131,9 +160,17 @@ export const api = {
     if (!answer.ok) throw await refusal(answer);
     return answer.blob();
   },
-  deliver: (session: string, mode: "branch" | "pr") =>
-    call<unknown>("POST", `/sessions/${id(session)}/deliver`, { body: { mode } }),
-  fork: (session: string, turn: number) => call<Session>("POST", `/sessions/${id(session)}/fork`, { body: { turn } }),
+  delivery: (session: string) => call<DeliveryPlan>("GET", `/sessions/${id(session)}/delivery`),
+  deliver: (session: string, wanted: DeliverSession) =>
+    call<Delivered>("POST", `/sessions/${id(session)}/deliver`, { body: wanted }),
+  merge: (session: string) => call<Session>("POST", `/sessions/${id(session)}/merge`),
+  restart: (session: string, force: boolean) =>
+    call<Session>("POST", `/sessions/${id(session)}/restart`, { body: { force } }),
+  snapshots: (session: string) =>
+    call<{ snapshots: Snapshot[] }>("GET", `/sessions/${id(session)}/snapshots`).then((list) => list.snapshots),
+  restore: (session: string, snapshot: string) =>
+    call<Session>("POST", `/sessions/${id(session)}/snapshots/${id(snapshot)}/restore`),
+  fork: (session: string, turn?: number) => call<Session>("POST", `/sessions/${id(session)}/fork`, { body: { turn } }),
   rewind: (session: string, turn: number) =>
     call<Session>("POST", `/sessions/${id(session)}/rewind`, { body: { turn } }),
   asks: () => call<{ items: Ask[] }>("GET", "/asks").then((list) => list.items),

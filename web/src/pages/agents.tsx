@@ -1,17 +1,20 @@
 // The agents of this server: what is installed, and what each can do.
-import { Check, CircleDashed, Download, LoaderCircle, Minus } from "lucide-react";
+import { Check, CircleDashed, Download, KeyRound, LoaderCircle, Minus } from "lucide-react";
 import { useEffect } from "react";
 import { Link } from "wouter";
 import type { Agent } from "../api/types";
 import { orSay, say } from "../parts/toasts";
 import { catalogue, installAgent, loadAgents, readiness } from "../state/agents";
-import { useStore } from "../state/store";
+import { loadLogins, logins, openedLogin } from "../state/logins";
+import { useSelected, useStore } from "../state/store";
 
 const TONES = { ok: "text-ok", warn: "text-warn", dim: "text-dim" };
 
 export default function AgentsPage() {
   const { agents, loaded, error } = useStore(catalogue);
   useEffect(() => void loadAgents(), []);
+  const there = agents.map((agent) => agent.id).join(" ");
+  useEffect(() => void loadLogins(there.split(" ").filter(Boolean)), [there]);
   const flags = [
     ...new Set(agents.flatMap((agent) => Object.keys({ ...agent.capabilities, ...agent.coverage }))),
   ].sort();
@@ -35,7 +38,8 @@ export default function AgentsPage() {
 }
 
 function AgentCard({ agent }: { agent: Agent }) {
-  const state = readiness(agent);
+  const login = useSelected(logins, (known) => known.get(agent.id));
+  const state = readiness(agent, login);
   const install = async () => {
     if (await orSay(installAgent(agent.id))) say(`${agent.name} is installed.`);
   };
@@ -47,6 +51,7 @@ function AgentCard({ agent }: { agent: Agent }) {
       </div>
       <p className={`text-2xs ${TONES[state.tone]}`} role={agent.installing ? "status" : undefined}>
         {state.text}
+        {agent.installed && login && <span className="text-dim"> · {login.reason}</span>}
       </p>
       <p className="text-2xs text-dim">
         {agent.models.length > 0 && `${agent.models.length} models · `}
@@ -80,6 +85,16 @@ function AgentCard({ agent }: { agent: Agent }) {
             Install
           </button>
         )}
+        {agent.id !== "mock" && (
+          <button
+            type="button"
+            className="btn"
+            onClick={() => openedLogin.set(agent.id)}
+            aria-label={`Log in to ${agent.name}`}
+          >
+            <KeyRound size={13} aria-hidden /> Log in
+          </button>
+        )}
       </div>
     </li>
   );
@@ -93,9 +108,34 @@ function markOf(agent: Agent, capability: string): Mark {
   return found ?? ((agent.capabilities as Record<string, unknown>)[capability] ? "converted" : "none");
 }
 
-/** A name in camelCase as words. */
+/** What each capability is to a reader. */
+const WORDS: Record<string, string> = {
+  commandExecution: "output of commands while they run",
+  errorEvents: "errors as such",
+  fileAttachments: "files with a prompt",
+  fileChanges: "changed files with their diffs",
+  images: "pictures with a prompt",
+  itemStarted: "a step is shown when it begins",
+  mcpTools: "MCP servers of the session",
+  permissions: "asks before it acts",
+  planMode: "plans before it works",
+  questions: "asks questions",
+  reasoning: "its thoughts",
+  sessionLifecycle: "the agent tells when it begins and ends",
+  sharedProcess: "one process for several sessions",
+  status: "what it is doing now",
+  steering: "takes a message in the middle of a turn",
+  streamingDeltas: "words as they come",
+  subagents: "helpers of its own",
+  textMessages: "messages",
+  toolCalls: "its tools",
+  toolResults: "what tools answered",
+  variants: "effort of the model",
+};
+
+/** A capability that is not known here is its name, as words. */
 function wordsOf(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  return WORDS[name] ?? name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
 function Matrix({ agents, flags }: { agents: readonly Agent[]; flags: string[] }) {
@@ -146,7 +186,7 @@ function Matrix({ agents, flags }: { agents: readonly Agent[]; flags: string[] }
 const MEANINGS: Record<Mark, string> = {
   converted: "works through Ostler",
   native: "the agent has it, Ostler does not pass it on",
-  none: "the agent has it not",
+  none: "the agent does not offer it to programs",
 };
 const SIGNS: Record<Mark, [typeof Check, string]> = {
   converted: [Check, "text-ok"],

@@ -10,6 +10,7 @@ export function ConnectPage({ reason, onDone }: { reason?: string; onDone(): voi
   const [token, setToken] = useState(known.token);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(reason && firstSentence(reason));
+  const [elsewhere, setElsewhere] = useState<string>();
   const blocked = useBlocked();
 
   const connect = async (event: FormEvent) => {
@@ -23,9 +24,10 @@ export function ConnectPage({ reason, onDone }: { reason?: string; onDone(): voi
       onDone();
     } catch (failure) {
       await new Promise((resolve) => setTimeout(resolve, 50)); // the browser tells of a forbidden call a moment later
+      setElsewhere(blocked.current && /^https?:/.test(to.endpoint) ? to.endpoint : undefined);
       setError(
         blocked.current
-          ? `This page may only talk to the server it came from. Open ${to.endpoint} in the browser instead.`
+          ? "This page may only talk to the server it came from. The other one has a page of its own."
           : explain(failure),
       );
       setBusy(false);
@@ -43,6 +45,11 @@ export function ConnectPage({ reason, onDone }: { reason?: string; onDone(): voi
           <p role="alert" className="rounded-md bg-bad-soft px-3 py-2 text-bad">
             {error}
           </p>
+        )}
+        {elsewhere && (
+          <a className="btn w-full justify-center" href={elsewhere}>
+            Open {elsewhere}
+          </a>
         )}
         <label className="block">
           <span className="label">Server</span>

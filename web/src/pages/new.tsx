@@ -1,14 +1,17 @@
 // Start a session: one prompt and one agent are enough; the rest has defaults.
 import { ChevronRight } from "lucide-react";
 import { useEffect, useMemo, useState, type ReactNode } from "react";
-import { useLocation, useSearchParams } from "wouter";
+import { Link, useLocation, useSearchParams } from "wouter";
 import { api, ApiError } from "../api/client";
-import type { Agent, PermissionMode } from "../api/types";
+import type { Agent } from "../api/types";
+import { AgentFields, Field } from "../parts/agent_fields";
 import { orSay, say } from "../parts/toasts";
 import { catalogue, loadAgents, readiness } from "../state/agents";
-import { bodyOf, KEY, like, PERMISSIONS, PLACES, remembered, type Draft, type Place } from "../state/draft";
+import { bodyOf, here, KEY, like, remembered, type Draft } from "../state/draft";
+import { loadLogins, logins } from "../state/logins";
 import { refresh } from "../state/sessions";
 import { useStore } from "../state/store";
+import { Files } from "./files";
 
 export default function NewPage() {
   const { agents, instructions, loaded, error } = useStore(catalogue);
@@ -20,14 +23,16 @@ export default function NewPage() {
   const change = (part: Partial<Draft>) => setDraft((known) => ({ ...known, ...part }));
   const wanted = search.get("agent");
   const source = search.get("like");
+  const near = search.get("here");
   useEffect(() => void loadAgents(), []);
   useEffect(() => {
-    if (source)
-      void api.session(source).then(
-        (session) => change(like(session)),
+    const from = source ?? near;
+    if (from)
+      void api.session(from).then(
+        (session) => change(source ? like(session) : here(session)),
         () => undefined,
       );
-  }, [source]);
+  }, [source, near]);
   const chosen = agents.find((agent) => agent.id === (wanted ?? draft.agent)) ?? best(agents);
 
   const start = async () => {
@@ -35,14 +40,15 @@ export default function NewPage() {
     setBusy(true);
     setProblem(undefined);
     try {
-      const session = await api.create(bodyOf({ ...draft, agent: chosen.id }, instructions));
+      const cwd = draft.cwd.trim().startsWith("~") ? (await api.folders(draft.cwd.trim())).path : draft.cwd;
+      const session = await api.create(bodyOf({ ...draft, cwd, agent: chosen.id }, instructions));
       localStorage.setItem(
         KEY,
         JSON.stringify({
           agent: chosen.id,
           permission: draft.permission,
           place: draft.place,
-          cwd: draft.cwd,
+          cwd,
           url: draft.url,
         }),
       );
@@ -64,7 +70,12 @@ export default function NewPage() {
           event.key === "Enter" && (event.ctrlKey || event.metaKey) && (event.preventDefault(), void start())
         }
       >
-        <h1 className="text-sm font-semibold">New session</h1>
+        <div className="flex items-baseline justify-between gap-3">
+          <h1 className="text-sm font-semibold">New session</h1>
+          <Link className="text-2xs text-accent underline-offset-2 hover:underline" href="/imports">
+            Go on with an earlier conversation
+          </Link>
+        </div>
         {error && <p className="text-bad">{error}</p>}
         <Field label="Prompt">
           <textarea
@@ -82,6 +93,7 @@ export default function NewPage() {
           chosen={chosen}
           onChoose={(agent) => (go("/new", { replace: true }), change({ agent, model: "", variant: "", mode: "" }))}
         />
+        <Files draft={draft} change={change} />
         {chosen && <Choices agent={chosen} draft={draft} change={change} />}
         <Instructions draft={draft} change={change} own={instructions} />
         <More draft={draft} change={change} />
@@ -109,18 +121,6 @@ function best(agents: readonly Agent[]): Agent | undefined {
   );
 }
 
-function Field({ label, children, hint }: { label: string; children: ReactNode; hint?: string }) {
-  return (
-    <div>
-      <label className="block">
-        <span className="label">{label}</span>
-        {children}
-      </label>
-      {hint && <p className="mt-1 text-2xs text-dim">{hint}</p>}
-    </div>
-  );
-}
-
 function AgentPicker({
   agents,
   loaded,
@@ -136,13 +136,16 @@ function AgentPicker({
     () => [...agents].sort((one, other) => Number(other.installed) - Number(one.installed)),
     [agents],
   );
+  const known = useStore(logins);
+  const there = agents.flatMap((agent) => (agent.installed ? agent.id : [])).join(" ");
+  useEffect(() => void loadLogins(there.split(" ").filter(Boolean)), [there]);
   return (
     <fieldset>
       <legend className="label">Agent</legend>
       {!loaded && <p className="text-dim">Looking at the agents.</p>}
       <div className="grid grid-cols-2 gap-1.5 lg:grid-cols-3">
         {sorted.map((agent) => {
-          const state = readiness(agent);
+          const state = readiness(agent, known.get(agent.id));
           return (
             <label
               key={agent.id}
@@ -175,68 +178,15 @@ function AgentPicker({
 }
 
 function Choices({ agent, draft, change }: { agent: Agent; draft: Draft; change(part: Partial<Draft>): void }) {
-  const model = agent.models.find((one) => one.id === draft.model);
-  const variants = [...new Set((model ? [model] : agent.models).flatMap((one) => one.variants ?? []))];
+  const { model, variant, mode, permission } = draft;
   return (
     <div className="grid gap-3 sm:grid-cols-2">
-      <Field label="Model">
-        <input
-          className="field"
-          list="models"
-          placeholder="The agent's own choice"
-          value={draft.model}
-          onChange={(event) => change({ model: event.target.value })}
-        />
-        <datalist id="models">
-          {agent.models.map((one) => (
-            <option key={one.id} value={one.id}>
-              {one.name}
-            </option>
-          ))}
-        </datalist>
-      </Field>
-      {(agent.capabilities.variants || variants.length > 0) && (
-        <Field label="Variant">
-          <input
-            className="field"
-            list="variants"
-            placeholder="Usual effort"
-            value={draft.variant}
-            onChange={(event) => change({ variant: event.target.value })}
-          />
-          <datalist id="variants">
-            {variants.map((name) => (
-              <option key={name} value={name} />
-            ))}
-          </datalist>
-        </Field>
-      )}
-      {agent.modes.length > 0 && (
-        <Field label="Mode" hint={agent.modes.find((mode) => mode.id === draft.mode)?.description}>
-          <select className="field" value={draft.mode} onChange={(event) => change({ mode: event.target.value })}>
-            <option value="">The agent's own choice</option>
-            {agent.modes.map((mode) => (
-              <option key={mode.id} value={mode.id}>
-                {mode.name}
-              </option>
-            ))}
-          </select>
-        </Field>
-      )}
-      <Field label="Permissions">
-        <select
-          className="field"
-          value={draft.permission}
-          onChange={(event) => change({ permission: event.target.value as PermissionMode })}
-        >
-          {Object.entries(PERMISSIONS).map(([name, text]) => (
-            <option key={name} value={name}>
-              {text}
-            </option>
-          ))}
-        </select>
-      </Field>
-      <Files draft={draft} change={change} />
+      <AgentFields
+        agent={agent}
+        choice={{ model, variant, mode, permissionMode: permission }}
+        canBeEmpty
+        onChange={({ permissionMode, ...part }) => change(permissionMode ? { permission: permissionMode } : part)}
+      />
       <Field label="Labels" hint="name=value, separated by commas">
         <input
           className="field"
@@ -246,58 +196,6 @@ function Choices({ agent, draft, change }: { agent: Agent; draft: Draft; change(
         />
       </Field>
     </div>
-  );
-}
-
-function Files({ draft, change }: { draft: Draft; change(part: Partial<Draft>): void }) {
-  return (
-    <>
-      <Field label="Files">
-        <select
-          className="field"
-          value={draft.place}
-          onChange={(event) => change({ place: event.target.value as Place })}
-        >
-          {Object.entries(PLACES).map(([name, text]) => (
-            <option key={name} value={name}>
-              {text}
-            </option>
-          ))}
-        </select>
-      </Field>
-      {(draft.place === "folder" || draft.place === "copy") && (
-        <Field label="Folder" hint="An absolute path on the server's machine.">
-          <input
-            required
-            className="field font-mono text-xs"
-            placeholder="/path/to/project"
-            value={draft.cwd}
-            onChange={(event) => change({ cwd: event.target.value })}
-          />
-        </Field>
-      )}
-      {draft.place === "git" && (
-        <>
-          <Field label="Repository">
-            <input
-              required
-              className="field font-mono text-xs"
-              placeholder="https://example.org/team/project.git"
-              value={draft.url}
-              onChange={(event) => change({ url: event.target.value })}
-            />
-          </Field>
-          <Field label="Branch or tag">
-            <input
-              className="field font-mono text-xs"
-              placeholder="The default branch"
-              value={draft.branch}
-              onChange={(event) => change({ branch: event.target.value })}
-            />
-          </Field>
-        </>
-      )}
-    </>
   );
 }
 

@@ -9,7 +9,7 @@ import { useNow } from "../parts/now";
 import { Dot, needOf, type Need } from "../parts/status";
 import { ago, moment } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
-import { followRunners, healthOf, isBuiltIn, loadRunners, runners } from "../state/runners";
+import { followRunners, healthOf, isBuiltIn, loadRunners, originOf, runners } from "../state/runners";
 import { overview } from "../state/sessions";
 import { useSelected, useStore } from "../state/store";
 import { AddRunner } from "./add_runner";
@@ -62,6 +62,7 @@ function RunnerCard({ runner }: { runner: Runner }) {
       <p className="text-2xs break-words text-dim">
         {[about, runner.hostname !== runner.name && runner.hostname].filter(Boolean).join(" · ")}
       </p>
+      {originOf(runner) && <p className="text-2xs break-words text-dim">{originOf(runner)}</p>}
       {Object.keys(runner.labels).length > 0 && (
         <p className="flex flex-wrap gap-1" aria-label="Labels">
           {Object.entries(runner.labels).map(([name, value]) => (
@@ -190,7 +191,7 @@ function Actions({ runner }: { runner: Runner }) {
       {asking === "drain" && (
         <Confirm
           title={`Drain ${runner.name}?`}
-          text={`No new sessions are placed there. ${workOf(runner)} You can undrain it at any time.`}
+          text={`No new sessions are placed there, and those it has move to other runners. ${workOf(runner)} You can undrain it at any time.`}
           verb="Drain"
           onClose={() => setAsking(undefined)}
           onConfirm={() => void run(api.drainRunner(runner.id), `${runner.name} gets no more sessions.`)}
@@ -199,7 +200,7 @@ function Actions({ runner }: { runner: Runner }) {
       {asking === "remove" && (
         <Confirm
           title={`Remove ${runner.name}?`}
-          text={`Its key is revoked and its link is cut at once: it can come back only with a new token. ${cutOf(runner)}`}
+          text={`Its key is revoked and its link is cut at once: it can come back only with a new token. Its sessions go on on other runners. ${cutOf(runner)}`}
           verb="Remove"
           onClose={() => setAsking(undefined)}
           onConfirm={() => void run(api.removeRunner(runner.id), `${runner.name} is removed.`)}
@@ -211,12 +212,12 @@ function Actions({ runner }: { runner: Runner }) {
 
 function workOf({ used }: Runner): string {
   if (!used) return "Nothing is at work there now.";
-  return used === 1 ? "The one session at work there goes on." : `The ${used} sessions at work there go on.`;
+  const [what, then] = used === 1 ? ["The turn", "is interrupted"] : [`The ${used} turns`, "are interrupted"];
+  return `${what} under way there may go on for a while, and ${then} then.`;
 }
 
 function cutOf({ used }: Runner): string {
   if (!used) return "Nothing is at work there now.";
-  return used === 1
-    ? "One session is at work there and cannot be reached any more. Drain it first to let that end."
-    : `${used} sessions are at work there and cannot be reached any more. Drain it first to let them end.`;
+  const whose = used === 1 ? "the session at work there" : `the ${used} sessions at work there`;
+  return `What ${whose} did since the end of the last turn is lost. Drain it first to keep that.`;
 }

@@ -3,11 +3,15 @@ import { Plus, Search } from "lucide-react";
 import { memo, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { Virtualizer } from "virtua";
 import { Link, useLocation } from "wouter";
-import type { Session } from "../api/types";
+import type { SearchHit, Session } from "../api/types";
 import { Counts } from "../parts/diff";
+import { toneOf, wordsOf } from "../parts/pull_request";
 import { needOf, StatusWord, type Need } from "../parts/status";
 import { ago, moment, money } from "../parts/text";
 import { useNow } from "../parts/now";
+import { SaidRow } from "./said";
+import { useSaid, type Said } from "../state/said";
+import { placeOf, placesOf } from "../state/places";
 import { overview, searchOnServer } from "../state/sessions";
 import { useStore } from "../state/store";
 
@@ -17,7 +21,15 @@ const GROUPS: [Need, string][] = [
   ["idle", "Idle"],
   ["ended", "Ended"],
 ];
-type Line = { kind: "group"; need: Need; title: string; count: number } | { kind: "session"; session: Session };
+/** What the list can be narrowed to. */
+export type Show = Need | "archived" | "";
+type By = "state" | "folder";
+const BY = "ostler.by";
+type Line =
+  | { kind: "group"; name: string; title: string; count?: number; here?: string }
+  | { kind: "session"; session: Session }
+  | { kind: "said"; hit: SearchHit }
+  | { kind: "more" };
 
 export function titleOf(session: Session): string {
   return session.title || (session.key !== session.id ? session.key : "Untitled");
@@ -25,9 +37,8 @@ export function titleOf(session: Session): string {
 
 export function matches(session: Session, words: string[]): boolean {
   const labels = Object.entries(session.labels).map(([name, value]) => `${name}=${value}`);
-  const text = [session.title, session.key, session.id, session.agent.type, session.model, session.cwd, ...labels]
-    .join("\n")
-    .toLowerCase();
+  const { title, key, id, agent, model, cwd, vcs } = session;
+  const text = [title, key, id, agent.type, model, cwd, vcs.url, vcs.path, ...labels].join("\n").toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
@@ -35,14 +46,21 @@ export default function SessionsPage() {
   const { sessions, total, loading, link } = useStore(overview);
   const [text, setText] = useState("");
   const [agent, setAgent] = useState("");
-  const [need, setNeed] = useState<Need | "">("");
-  const lines = useMemo(() => linesOf([...sessions.values()], text, agent, need), [sessions, text, agent, need]);
+  const [need, setNeed] = useState<Show>("");
+  const [place, setPlace] = useState("");
+  const [by, setBy] = useState<By>(() => (localStorage.getItem(BY) === "folder" ? "folder" : "state"));
+  const lines = useMemo(
+    () => linesOf([...sessions.values()], { text, agent, need, place, by }),
+    [sessions, text, agent, need, place, by],
+  );
+  const places = useMemo(() => placesOf(sessions.values()), [sessions]);
   const agents = useMemo(
     () => [...new Set([...sessions.values()].map((session) => session.agent.type))].sort(),
     [sessions],
   );
+  const { said, more } = useSaid(text, agent);
   useServerSearch(text, total > sessions.size);
-  const isEmpty = !lines.length;
+  const all = useMemo(() => [...lines, ...saidLines(said)], [lines, said]);
   return (
     <div className="flex h-full flex-col">
       <header className="flex flex-wrap items-center gap-2 border-b border-line px-3 py-2 sm:px-4">
@@ -56,9 +74,14 @@ export default function SessionsPage() {
             type="search"
             className="field pl-8"
             aria-label="Search sessions"
-            placeholder="Search title, key, folder, label"
+            placeholder="Search titles, folders, labels and all that was said"
             value={text}
             onChange={(event) => setText(event.target.value)}
+            onKeyDown={(event) => {
+              if (event.key !== "ArrowDown") return;
+              document.querySelector<HTMLElement>("a[data-session]")?.focus();
+              event.preventDefault();
+            }}
           />
         </div>
         <select
@@ -76,7 +99,7 @@ export default function SessionsPage() {
           className="field order-3 w-auto flex-1 sm:order-none sm:flex-none"
           aria-label="State"
           value={need}
-          onChange={(event) => setNeed(event.target.value as Need | "")}
+          onChange={(event) => setNeed(event.target.value as Show)}
         >
           <option value="">All states</option>
           {GROUPS.map(([name, title]) => (
@@ -84,15 +107,42 @@ export default function SessionsPage() {
               {title}
             </option>
           ))}
+          <option value="archived">Archived</option>
         </select>
+        {places.length > 0 && (
+          <>
+            <select
+              className="field order-3 w-auto flex-1 sm:order-none sm:max-w-44 sm:flex-none"
+              aria-label="Folder or repository"
+              value={place}
+              onChange={(event) => setPlace(event.target.value)}
+            >
+              <option value="">All folders</option>
+              {places.map(({ key, name }) => (
+                <option key={key} value={key}>
+                  {name}
+                </option>
+              ))}
+            </select>
+            <select
+              className="field order-3 w-auto flex-1 sm:order-none sm:flex-none"
+              aria-label="Group by"
+              value={by}
+              onChange={(event) => (setBy(event.target.value as By), localStorage.setItem(BY, event.target.value))}
+            >
+              <option value="state">By state</option>
+              <option value="folder">By folder</option>
+            </select>
+          </>
+        )}
         <Link className="btn btn-main order-1 sm:order-none" href="/new">
           <Plus size={14} aria-hidden /> New session
         </Link>
       </header>
-      {isEmpty ? (
-        <Nothing loading={loading && link !== "lost"} filtered={Boolean(text || agent || need)} />
+      {all.length ? (
+        <List lines={all} more={more} />
       ) : (
-        <List lines={lines} />
+        <Nothing loading={loading && link !== "lost"} filtered={Boolean(text || agent || need || place)} />
       )}
     </div>
   );
@@ -115,22 +165,59 @@ function Nothing({ loading, filtered }: { loading: boolean; filtered: boolean })
   );
 }
 
-export function linesOf(sessions: Session[], text: string, agent: string, need: Need | ""): Line[] {
+interface Wanted {
+  text: string;
+  agent: string;
+  need: Show;
+  /** The key of a place. */
+  place: string;
+  by: By;
+}
+
+/** Pinned ones come first; archived ones are shown when they are asked for, by name or by a search. */
+export function linesOf(sessions: Session[], { text, agent, need, place, by }: Wanted): Line[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const groups = new Map<Need, Session[]>(GROUPS.map(([name]) => [name, []]));
-  for (const session of sessions) {
-    if ((agent && session.agent.type !== agent) || !matches(session, words)) continue;
-    groups.get(needOf(session))!.push(session);
+  const shown = sessions.filter((session) => {
+    if ((agent && session.agent.type !== agent) || !matches(session, words)) return false;
+    if (place && placeOf(session)?.key !== place) return false;
+    if (need) return need === (session.archived ? "archived" : needOf(session));
+    return !session.archived || words.length > 0;
+  });
+  shown.sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
+  const titles = by === "folder" ? foldersOf(shown) : STATES;
+  const groups = new Map<string, Session[]>(titles.map(([name]) => [name, []]));
+  for (const session of shown) {
+    const own = by === "folder" ? (placeOf(session)?.key ?? ALONE) : needOf(session);
+    groups.get(session.archived ? "archived" : session.pinned ? "pinned" : own)!.push(session);
   }
-  return GROUPS.flatMap(([name, title]): Line[] => {
+  return titles.flatMap(([name, title]): Line[] => {
     const inside = groups.get(name)!;
-    if (!inside.length || (need && need !== name)) return [];
-    inside.sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
+    if (!inside.length) return [];
+    const here = by === "folder" && placeOf(inside[0]!)?.key === name ? inside[0]!.id : undefined;
     return [
-      { kind: "group", need: name, title, count: inside.length },
+      { kind: "group", name, title, count: inside.length, here },
       ...inside.map((session): Line => ({ kind: "session", session })),
     ];
   });
+}
+
+const STATES: [string, string][] = [["pinned", "Pinned"], ...GROUPS, ["archived", "Archived"]];
+/** The group of sessions that began with nothing. */
+const ALONE = "";
+
+function foldersOf(sessions: Session[]): [string, string][] {
+  const places = placesOf(sessions).map(({ key, name }): [string, string] => [key, name]);
+  return [["pinned", "Pinned"], ...places, [ALONE, "A folder of its own"], ["archived", "Archived"]];
+}
+
+function saidLines({ hits, before, isComplete }: Said): Line[] {
+  if (!hits.length) return [];
+  const title = isComplete ? "Said in sessions" : "Said in sessions (older ones are still being read)";
+  return [
+    { kind: "group", name: "said", title },
+    ...hits.map((hit): Line => ({ kind: "said", hit })),
+    ...(before ? [{ kind: "more" } as const] : []),
+  ];
 }
 
 function useServerSearch(text: string, isPartial: boolean): void {
@@ -141,7 +228,7 @@ function useServerSearch(text: string, isPartial: boolean): void {
   }, [text, isPartial]);
 }
 
-function List({ lines }: { lines: Line[] }) {
+function List({ lines, more }: { lines: Line[]; more: () => void }) {
   const box = useRef<HTMLDivElement>(null);
   const now = useNow(30_000);
   const [, go] = useLocation();
@@ -172,13 +259,22 @@ function List({ lines }: { lines: Line[] }) {
       aria-label="Sessions"
     >
       <Virtualizer scrollRef={box} data={lines} bufferSize={400} itemSize={38}>
-        {(line) =>
-          line.kind === "group" ? (
-            <Group key={line.need} line={line} />
-          ) : (
-            <Row key={line.session.id} session={line.session} now={now} />
-          )
-        }
+        {(line) => {
+          switch (line.kind) {
+            case "group":
+              return <Group key={line.name} line={line} />;
+            case "session":
+              return <Row key={line.session.id} session={line.session} now={now} />;
+            case "said":
+              return <SaidRow key={`${line.hit.sessionId} ${line.hit.sequence}`} hit={line.hit} now={now} />;
+            case "more":
+              return (
+                <button key="more" type="button" className="btn mx-3 my-3 sm:mx-4" onClick={more}>
+                  Show older ones
+                </button>
+              );
+          }
+        }}
       </Virtualizer>
     </div>
   );
@@ -188,12 +284,22 @@ function Group({ line }: { line: Extract<Line, { kind: "group" }> }) {
   return (
     <h2 className="px-3 pt-4 pb-1 text-2xs font-medium text-dim sm:px-4">
       {line.title} <span className="tabular-nums">{line.count}</span>
+      {line.here && (
+        <Link
+          className="ml-3 rounded text-accent underline-offset-2 hover:underline"
+          href={`/new?here=${encodeURIComponent(line.here)}`}
+          aria-label={`New session here: ${line.title}`}
+        >
+          New session here
+        </Link>
+      )}
     </h2>
   );
 }
 
 const Row = memo(function Row({ session, now }: { session: Session; now: number }) {
   const { changes, usage } = session;
+  const place = placeOf(session);
   return (
     <Link
       href={`/sessions/${session.id}`}
@@ -213,10 +319,20 @@ const Row = memo(function Row({ session, now }: { session: Session; now: number 
         </span>
         <span className="flex items-center gap-x-3 text-2xs text-dim">
           <StatusWord session={session} />
+          {place && (
+            <span className="max-w-40 truncate font-medium" title={place.key}>
+              {place.name}
+            </span>
+          )}
           <span className="truncate">
             {session.agent.type}
             {session.model && ` · ${session.model}`}
           </span>
+          {session.delivery?.pullRequest && (
+            <span className={`whitespace-nowrap ${toneOf(session.delivery.pullRequest)}`}>
+              {wordsOf(session.delivery.pullRequest)}
+            </span>
+          )}
           {session.queueLength > 0 && <span>{session.queueLength} queued</span>}
           {session.error && <span className="truncate text-bad">{session.error}</span>}
         </span>

@@ -2,6 +2,7 @@
 import { useMemo, useState, type KeyboardEvent } from "react";
 import { useLocation } from "wouter";
 import { matches, titleOf } from "../pages/sessions";
+import { actionsOf } from "../session/actions";
 import { overview } from "../state/sessions";
 import { useStore } from "../state/store";
 import { toggleTheme } from "../state/theme";
@@ -22,12 +23,13 @@ export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHel
   const { sessions } = useStore(overview);
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
-  const [, go] = useLocation();
+  const [path, go] = useLocation();
   const entries = useMemo(() => {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     const actions: Entry[] = [
       { id: "new", label: "New session", hint: "n", run: () => go("/new") },
       { id: "sessions", label: "All sessions", hint: "g", run: () => go("/") },
+      { id: "imports", label: "Earlier conversations of agents' own programs", hint: "", run: () => go("/imports") },
       { id: "inbox", label: "Inbox", hint: "i", run: () => go("/inbox") },
       { id: "agents", label: "Agents", hint: "", run: () => go("/agents") },
       { id: "runners", label: "Runners", hint: "", run: () => go("/runners") },
@@ -35,9 +37,17 @@ export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHel
       { id: "connect", label: "Server and token", hint: "", run: onConnect },
       { id: "help", label: "Keyboard help", hint: "?", run: onHelp },
     ];
-    const fitting = actions.filter((entry) => words.every((word) => entry.label.toLowerCase().includes(word)));
+    const here = sessions.get(/^\/sessions\/([^/]+)$/.exec(path)?.[1] ?? "");
+    const own = (here ? actionsOf(here, go) : []).map(({ label, hint, onSelect }): Entry => ({
+      id: `own-${label.replaceAll(" ", "-")}`,
+      label,
+      hint: hint ?? "this session",
+      run: onSelect,
+    }));
+    const fits = (entry: Entry) => words.every((word) => entry.label.toLowerCase().includes(word));
+    const fitting = [...own, ...actions].filter(fits);
     const found = [...sessions.values()]
-      .filter((session) => matches(session, words))
+      .filter((session) => matches(session, words) && (words.length || !session.archived))
       .sort((one, other) => RANK[needOf(one)] - RANK[needOf(other)] || other.updatedAt.localeCompare(one.updatedAt))
       .slice(0, 30)
       .map((session): Entry => ({
@@ -47,8 +57,8 @@ export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHel
         session,
         run: () => go(`/sessions/${session.id}`),
       }));
-    return words.length ? [...found, ...fitting] : [...fitting, ...found];
-  }, [text, sessions, go, onHelp, onConnect]);
+    return here || !words.length ? [...fitting, ...found] : [...found, ...fitting];
+  }, [text, sessions, path, go, onHelp, onConnect]);
   const selected = Math.min(at, entries.length - 1);
   const run = (entry: Entry | undefined) => {
     onClose();

@@ -1,18 +1,26 @@
 // How a session is, in one dot and one word.
 import type { Activity, Session, SessionStatus } from "../api/types";
 
+type Shown = Pick<Session, "status" | "activity" | "error">;
+
 export type Need = "waiting" | "working" | "idle" | "ended";
 
 const OVER = new Set<SessionStatus>(["stopped", "completed", "failed", "cancelled"]);
 
-export function needOf(session: Pick<Session, "status" | "activity">): Need {
+export function needOf(session: Shown): Need {
   if (OVER.has(session.status)) return "ended";
   return session.activity;
 }
 
 const WORDS: Record<Activity, string> = { waiting: "Waiting for you", working: "Working", idle: "Idle" };
 
-export function wordOf(session: Pick<Session, "status" | "activity">): string {
+/** Whether it waits for a prompt because what it did last went wrong. */
+function hasFailed(session: Shown): boolean {
+  return session.status === "failed" || (needOf(session) === "idle" && Boolean(session.error));
+}
+
+export function wordOf(session: Shown): string {
+  if (hasFailed(session)) return "Failed";
   if (session.status === "running") return WORDS[session.activity];
   return session.status[0]!.toUpperCase() + session.status.slice(1);
 }
@@ -24,20 +32,23 @@ const DOTS: Record<Need, string> = {
   ended: "bg-transparent border border-dim",
 };
 
-export function Dot({ session }: { session: Pick<Session, "status" | "activity"> }) {
-  const look = session.status === "failed" ? "bg-bad" : DOTS[needOf(session)];
+export function Dot({ session }: { session: Shown }) {
+  const look = hasFailed(session) ? "bg-bad" : DOTS[needOf(session)];
   return <span aria-hidden className={`inline-block size-2 shrink-0 rounded-full ${look}`} />;
 }
 
-export function StatusWord({ session }: { session: Pick<Session, "status" | "activity"> }) {
+export function StatusWord({ session }: { session: Shown }) {
   const tone = {
     waiting: "text-warn",
     working: "text-accent",
     idle: "text-dim",
-    ended: session.status === "failed" ? "text-bad" : "text-dim",
+    ended: "text-dim",
   }[needOf(session)];
   return (
-    <span className={`inline-flex items-center gap-1.5 whitespace-nowrap ${tone}`}>
+    <span
+      className={`inline-flex items-center gap-1.5 whitespace-nowrap ${hasFailed(session) ? "text-bad" : tone}`}
+      title={hasFailed(session) ? (session.error ?? undefined) : undefined}
+    >
       <Dot session={session} />
       {wordOf(session)}
     </span>

@@ -1,24 +1,18 @@
-// Where prompts are written: send, queue, steer or interrupt, with pictures.
-import { ChevronDown, Image as ImageIcon, SendHorizontal, Square, X } from "lucide-react";
+// Where prompts are written: send, queue, steer or interrupt, with files and with what may be named in them.
+import { ChevronDown, SendHorizontal, Square, X } from "lucide-react";
 import { useEffect, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent } from "react";
-import { Link } from "wouter";
+import { Link, useLocation } from "wouter";
 import { api } from "../api/client";
-import type { InputPart, QueueEntry, WhenBusy } from "../api/types";
+import type { Item, QueueEntry, WhenBusy } from "../api/types";
 import { Menu } from "../parts/menu";
-import { bytes } from "../parts/text";
-import { orSay, say } from "../parts/toasts";
+import { orSay } from "../parts/toasts";
 import { useSelected } from "../state/store";
+import { keepWritten, writtenFor } from "../state/written";
+import { AgentSettings } from "./agent_settings";
+import { AttachButton, AttachedList, bodyOf, readFiles, type Attached } from "./attached";
 import { useHead, useLive } from "./context";
 import { armed, pressEscape } from "./escape";
-
-interface Picture {
-  name: string;
-  mime: string;
-  size: number;
-  data: string;
-}
-
-const LARGEST = 20 * 1024 * 1024;
+import { LIST_ID, ownCommand, Suggestions, useOffer } from "./suggestions";
 
 export function Composer() {
   const live = useLive();
@@ -26,59 +20,81 @@ export function Composer() {
   const isBusy = useHead((head) => head.summary.turn !== undefined);
   const isArmed = useSelected(armed, (id) => id === live.id);
   const [text, setText] = useDraft(live.id);
-  const [pictures, setPictures] = useState<Picture[]>([]);
+  const [caret, setCaret] = useState(text.length);
+  const [attached, setAttached] = useState<Attached[]>([]);
   const [sending, setSending] = useState(false);
+  const [, go] = useLocation();
   const field = useRef<HTMLTextAreaElement>(null);
   useGrow(field, text);
+  const write = (next: string, at = next.length) => {
+    setText(next);
+    setCaret(at);
+    requestAnimationFrame(() => field.current?.setSelectionRange(at, at)); // once the new text is in the field
+  };
+  const offer = useOffer(text, caret, write);
+  const goThroughPast = usePast(text, write);
 
   if (isOver) return <Over />;
   const busyHint = isArmed ? "Esc again interrupts" : "Enter queues, Ctrl+Enter steers, Esc twice interrupts";
-  const hint = isBusy ? busyHint : "Enter sends, Shift+Enter for a new line";
-  const canSend = !sending && (text.trim() !== "" || pictures.length > 0);
+  const hint = isBusy ? busyHint : "Enter sends, Shift+Enter for a new line, @ names a file, / a command";
+  const canSend = !sending && (text.trim() !== "" || attached.length > 0);
   const send = async (whenBusy: WhenBusy) => {
     if (!canSend) return;
+    const ours = ownCommand(text);
+    if (ours) {
+      write("");
+      ours.run(live, go);
+      return;
+    }
     setSending(true);
-    const sent = await orSay(api.send(live.id, { ...bodyOf(text, pictures), whenBusy }));
+    const sent = await orSay(api.send(live.id, { ...bodyOf(text, attached), whenBusy }));
     setSending(false);
     if (sent) {
-      setText("");
-      setPictures([]);
+      write("");
+      setAttached([]);
     }
     field.current?.focus();
   };
   const onKey = (event: KeyboardEvent) => {
-    if (event.nativeEvent.isComposing) return;
-    if (event.key === "Escape" && isBusy) pressEscape(live);
+    if (event.nativeEvent.isComposing || offer.onKey(event)) return;
+    if (goThroughPast(event)) event.preventDefault();
+    else if (event.key === "Escape" && isBusy) pressEscape(live);
     else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void send(isBusy ? "steer" : "queue");
     else if (event.key === "Enter" && !event.shiftKey && !event.altKey) void send("queue");
     else return;
     event.preventDefault();
   };
   const add = (files: Iterable<File>) =>
-    void readPictures(files).then((found) => setPictures((known) => [...known, ...found]));
+    void readFiles([...files]).then((found) => setAttached((known) => [...known, ...found]));
 
   return (
     <form
-      className="card focus-within:border-accent"
+      className="card relative focus-within:border-accent"
       aria-label="Prompt"
       onSubmit={(event) => (event.preventDefault(), void send("queue"))}
       onDragOver={(event) => event.preventDefault()}
       onDrop={(event: DragEvent) => (event.preventDefault(), add(event.dataTransfer.files))}
     >
-      <Pictures all={pictures} onRemove={(gone) => setPictures(pictures.filter((picture) => picture !== gone))} />
+      <Suggestions offer={offer} />
+      <AttachedList all={attached} onRemove={(gone) => setAttached(attached.filter((one) => one !== gone))} />
       <textarea
         ref={field}
         rows={1}
         className="block max-h-[40dvh] w-full resize-none bg-transparent px-3 pt-2.5 pb-1 text-[14px] outline-none"
         aria-label="Message"
+        aria-autocomplete="list"
+        aria-controls={offer.list ? LIST_ID : undefined}
+        aria-activedescendant={offer.list?.length ? `${LIST_ID}-${offer.selected}` : undefined}
         placeholder={isBusy ? "Queue a message, or Ctrl+Enter to steer" : "Message the agent"}
         value={text}
-        onChange={(event) => setText(event.target.value)}
+        onChange={(event) => (setText(event.target.value), setCaret(event.target.selectionStart))}
+        onSelect={(event) => setCaret(event.currentTarget.selectionStart)}
         onKeyDown={onKey}
         onPaste={(event: ClipboardEvent) => event.clipboardData.files.length && add(event.clipboardData.files)}
       />
       <div className="flex items-center gap-1 px-2 pb-2">
-        <PictureButton onFiles={add} />
+        <AttachButton onFiles={add} />
+        <AgentSettings />
         <span className={`flex-1 truncate text-2xs sm:block ${isArmed ? "text-warn" : "hidden text-dim"}`}>{hint}</span>
         {!isArmed && <span className="flex-1 sm:hidden" />}
         {isBusy && (
@@ -110,82 +126,6 @@ export function Composer() {
   );
 }
 
-function bodyOf(text: string, pictures: Picture[]) {
-  if (!pictures.length) return { message: text };
-  const said: InputPart[] = text.trim() ? [{ type: "text", text }] : [];
-  return { parts: [...said, ...pictures.map(({ data, mime }): InputPart => ({ type: "image", data, mime }))] };
-}
-
-async function readPictures(files: Iterable<File>): Promise<Picture[]> {
-  const found: Picture[] = [];
-  for (const file of files) {
-    if (!file.type.startsWith("image/")) say(`${file.name} is not a picture.`, "error");
-    else if (file.size > LARGEST) say(`${file.name} is larger than ${bytes(LARGEST)}.`, "error");
-    else found.push({ name: file.name, mime: file.type, size: file.size, data: await base64(file) });
-  }
-  return found;
-}
-
-function base64(file: File): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(String(reader.result).split(",")[1] ?? "");
-    reader.onerror = () => reject(reader.error ?? new Error("unreadable"));
-    reader.readAsDataURL(file);
-  });
-}
-
-function PictureButton({ onFiles }: { onFiles(files: Iterable<File>): void }) {
-  const input = useRef<HTMLInputElement>(null);
-  return (
-    <>
-      <input
-        ref={input}
-        type="file"
-        accept="image/*"
-        multiple
-        hidden
-        aria-label="Pictures"
-        onChange={(event) => (onFiles([...(event.target.files ?? [])]), (event.target.value = ""))}
-      />
-      <button
-        type="button"
-        className="btn btn-bare px-1.5 text-dim"
-        aria-label="Add a picture"
-        title="Add a picture"
-        onClick={() => input.current?.click()}
-      >
-        <ImageIcon size={15} />
-      </button>
-    </>
-  );
-}
-
-function Pictures({ all, onRemove }: { all: Picture[]; onRemove(picture: Picture): void }) {
-  if (!all.length) return null;
-  return (
-    <ul className="flex flex-wrap gap-2 px-3 pt-2.5">
-      {all.map((picture, index) => (
-        <li key={index} className="relative">
-          <img
-            src={`data:${picture.mime};base64,${picture.data}`}
-            alt={picture.name}
-            className="h-14 rounded border border-line object-cover"
-          />
-          <button
-            type="button"
-            className="absolute -top-1.5 -right-1.5 rounded-full border border-line bg-panel p-0.5"
-            aria-label={`Remove ${picture.name}`}
-            onClick={() => onRemove(picture)}
-          >
-            <X size={11} />
-          </button>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
 export function QueueList() {
   const live = useLive();
   const queue = useHead((head) => head.summary.queue);
@@ -212,7 +152,7 @@ export function QueueList() {
 }
 
 function wordsOf(entry: QueueEntry): string {
-  return entry.parts.map((part) => (part.type === "text" ? part.text : part.path)).join(" ");
+  return entry.parts.map((part) => (part.type === "text" ? part.text : part.path.split("/").at(-1))).join(" ");
 }
 
 function Over() {
@@ -229,14 +169,44 @@ function Over() {
 }
 
 function useDraft(id: string): [string, (text: string) => void] {
-  const key = `ostler.draft.${id}`;
-  const [text, setText] = useState(() => sessionStorage.getItem(key) ?? "");
+  const [text, setText] = useState(() => writtenFor(id));
   const keep = (next: string) => {
     setText(next);
-    if (next) sessionStorage.setItem(key, next);
-    else sessionStorage.removeItem(key);
+    keepWritten(id, next);
   };
   return [text, keep];
+}
+
+/** What was asked in this session before, newest first: the arrows go through it. */
+function usePast(text: string, write: (text: string) => void): (event: KeyboardEvent) => boolean {
+  const live = useLive();
+  const [at, setAt] = useState(-1);
+  const past = () => {
+    const found = live.head.get().order.flatMap((id) => {
+      const row = live.row(id);
+      return row?.kind === "message" && row.item.role === "user" ? textOf(row.item) : [];
+    });
+    return [...new Set(found.reverse())];
+  };
+  return ({ key }) => {
+    if (key !== "ArrowUp" && key !== "ArrowDown") return false;
+    const known = past();
+    const isPast = at >= 0 && known[at] === text;
+    if (!isPast && text !== "") return false;
+    const next = (isPast ? at : -1) + (key === "ArrowUp" ? 1 : -1);
+    if (next < -1 || next >= known.length) return false;
+    setAt(next);
+    write(known[next] ?? "");
+    return true;
+  };
+}
+
+function textOf(item: Item): string[] {
+  const text = item.content
+    .map((part) => (part.type === "text" ? part.text : ""))
+    .join("\n")
+    .trim();
+  return text ? [text] : [];
 }
 
 function useGrow(field: React.RefObject<HTMLTextAreaElement | null>, text: string): void {

@@ -1,10 +1,11 @@
 // Hooks of one session: its head, one row, and which cards are open.
-import { createContext, useCallback, useContext, useState, useSyncExternalStore } from "react";
+import { createContext, useCallback, useContext, useEffect, useState, useSyncExternalStore } from "react";
 import type { Head, LiveSession } from "../state/live";
 import type { Session } from "../api/types";
 import type { Row } from "../state/rows";
 import { overview } from "../state/sessions";
-import { useSelected } from "../state/store";
+import { useSelected, useStore } from "../state/store";
+import { wishes, type Wish } from "../state/wishes";
 
 export const LiveContext = createContext<LiveSession | null>(null);
 
@@ -42,4 +43,15 @@ export function useOpen(id: string, initially: boolean): [boolean, () => void] {
     setChosen(!open);
   };
   return [open, toggle];
+}
+
+/** Does what was asked for elsewhere, such as in the palette, once. */
+export function useWish(what: Wish, grant: () => void): void {
+  const live = useLive();
+  const asked = useStore(wishes);
+  useEffect(() => {
+    if (asked?.session !== live.id || asked.what !== what) return;
+    wishes.set(undefined);
+    grant();
+  });
 }

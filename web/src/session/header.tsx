@@ -3,14 +3,21 @@ import { ChevronRight, Ellipsis, PanelRight, WifiOff } from "lucide-react";
 import { useState } from "react";
 import { Link as RouteLink, useLocation } from "wouter";
 import { api } from "../api/client";
+import type { Session } from "../api/types";
 import { Confirm } from "../parts/dialog";
-import { Menu, type MenuEntry } from "../parts/menu";
+import { Menu } from "../parts/menu";
 import { StatusWord } from "../parts/status";
 import { money, short } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
-import { refresh } from "../state/sessions";
+import { placeOf } from "../state/places";
+import { overview, refresh } from "../state/sessions";
 import type { Head } from "../state/live";
-import { useHead, useLive, usePlaced } from "./context";
+import { useSelected } from "../state/store";
+import { actionsOf } from "./actions";
+import { useHead, useLive, usePlaced, useWish } from "./context";
+import { RestartAgent, RestoreFiles } from "./course";
+import { DeliverButton, PullRequestLink } from "./deliver";
+import { useWorkspace } from "./workspace";
 
 export function activityOf({ summary }: Head): "idle" | "working" | "waiting" {
   if (summary.asks.length) return "waiting";
@@ -21,6 +28,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
   const session = useHead((head) => head.session);
   const summary = useHead((head) => head.summary);
   const activity = useHead(activityOf);
+  const error = usePlaced()?.error;
   const [showsInstructions, setShowsInstructions] = useState(false);
   const model = [summary.model ?? session?.model, summary.variant ?? session?.variant].filter(Boolean).join(" ");
   return (
@@ -29,6 +37,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
         <Title />
       </div>
       <div className="flex items-center gap-1">
+        <DeliverButton />
         <Actions />
         <button
           type="button"
@@ -42,8 +51,9 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
         </button>
       </div>
       <div className="flex w-full flex-wrap items-center gap-x-3 text-2xs text-dim">
-        <StatusWord session={{ status: summary.status, activity }} />
-        <span>{session?.agent.type}</span>
+        <StatusWord session={{ status: summary.status, activity, error }} />
+        <span>{summary.agent ?? session?.agent.type}</span>
+        {session && <Files session={session} />}
         <Place />
         {model && <span>{model}</span>}
         {(summary.mode ?? session?.mode) && <span>{summary.mode ?? session?.mode}</span>}
@@ -58,11 +68,12 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
           </button>
         )}
         {session && session.permissionMode !== "default" && <span className="chip">{session.permissionMode}</span>}
-        <span>Turn {summary.turnCount}</span>
+        <span>Turn {summary.backAt ?? summary.turnCount}</span>
         <Context />
         {Object.keys(summary.cost).length > 0 && (
           <span title="Cost of the turns that were read">{money(summary.cost)}</span>
         )}
+        <PullRequestLink />
         <Link />
       </div>
       {showsInstructions && (
@@ -77,6 +88,11 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
       )}
     </header>
   );
+}
+
+function Files({ session }: { session: Session }) {
+  const place = placeOf(session);
+  return place && <span title={place.key}>{place.name}</span>;
 }
 
 /** Which machine it is on, or what it waits for; nothing while there is only one machine. */
@@ -131,6 +147,7 @@ function Title() {
   const live = useLive();
   const title = useHead((head) => head.summary.title ?? head.session?.title ?? head.session?.key ?? live.id);
   const [draft, setDraft] = useState<string>();
+  useWish("rename", () => setDraft(title));
   if (draft === undefined) {
     return (
       <h1 className="min-w-0 text-sm font-semibold">
@@ -147,7 +164,7 @@ function Title() {
   }
   const save = () => {
     setDraft(undefined);
-    if (draft.trim() && draft !== title) void orSay(api.rename(live.id, draft.trim()));
+    if (draft.trim() && draft !== title) void orSay(api.update(live.id, { title: draft.trim() }));
   };
   return (
     <form className="flex-1" onSubmit={(event) => (event.preventDefault(), save())}>
@@ -167,28 +184,24 @@ function Title() {
 function Actions() {
   const live = useLive();
   const [, go] = useLocation();
-  const [asking, setAsking] = useState<"cancel" | "delete">();
-  const { status, ended } = useHead((head) => head.summary);
-  const act = (verb: "stop" | "cancel" | "pause" | "resume") => void orSay(api.act(live.id, verb));
+  const [asking, setAsking] = useState<"cancel" | "delete" | "restart" | "restore">();
+  useWish("cancel", () => setAsking("cancel"));
+  useWish("delete", () => setAsking("delete"));
+  useWish("restart", () => setAsking("restart"));
+  useWish("restore", () => setAsking("restore"));
+  const opened = useHead((head) => head.session);
+  const status = useHead((head) => head.summary.status);
+  const activity = useHead(activityOf);
+  const workspaceId = useWorkspace();
+  const known = useSelected(overview, ({ sessions }) => sessions.get(live.id)) ?? opened;
   const remove = async () => {
     if (!(await orSay(api.remove(live.id)))) return;
     refresh(live.id);
     say("Session deleted.");
     go("/");
   };
-  const running: MenuEntry[] = [
-    status === "paused"
-      ? { label: "Resume", onSelect: () => act("resume") }
-      : { label: "Pause", onSelect: () => act("pause") },
-    { label: "Stop", hint: "end gracefully", onSelect: () => act("stop") },
-    { label: "Cancel", hint: "end by force", danger: true, onSelect: () => setAsking("cancel") },
-  ];
-  const entries: MenuEntry[] = [
-    ...(ended ? [] : running),
-    { label: "Copy id", onSelect: () => void navigator.clipboard?.writeText(live.id).then(() => say("Id copied.")) },
-    { label: "New session like this", onSelect: () => go(`/new?like=${encodeURIComponent(live.id)}`) },
-    { label: "Delete", danger: true, onSelect: () => setAsking("delete") },
-  ];
+  if (!known) return null;
+  const entries = actionsOf({ ...known, status, activity, workspaceId }, go);
   return (
     <>
       <Menu label="More actions" button={<Ellipsis size={16} />} entries={entries} />
@@ -198,9 +211,11 @@ function Actions() {
           text="The agent is ended by force. The log stays."
           verb="Cancel session"
           onClose={() => setAsking(undefined)}
-          onConfirm={() => act("cancel")}
+          onConfirm={() => void orSay(api.act(live.id, "cancel"))}
         />
       )}
+      {asking === "restart" && <RestartAgent onClose={() => setAsking(undefined)} />}
+      {asking === "restore" && <RestoreFiles onClose={() => setAsking(undefined)} />}
       {asking === "delete" && (
         <Confirm
           title="Delete this session?"

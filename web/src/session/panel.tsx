@@ -183,7 +183,7 @@ function Details() {
     ["Last error", session.error],
   ];
   const labels = Object.entries(summary.labels ?? session.labels);
-  const command = `ostler events stream ${live.id}`;
+  const command = `ostler attach ${live.id}`;
   return (
     <div className="p-3">
       <dl className="grid grid-cols-[9rem_1fr] gap-x-3 gap-y-1.5">

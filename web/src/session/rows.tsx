@@ -1,6 +1,7 @@
 // Every kind of row of the timeline.
-import { Check, Circle, CircleDot, Link2, ShieldQuestionMark } from "lucide-react";
+import { Check, Circle, CircleDot, KeyRound, Link2, ShieldQuestionMark } from "lucide-react";
 import { memo, useState, type ReactNode } from "react";
+import { Link } from "wouter";
 import { Output } from "../parts/ansi";
 import { Boundary } from "../parts/boundary";
 import { Code } from "../parts/code";
@@ -9,8 +10,11 @@ import { clock, duration, moment, money, short } from "../parts/text";
 import { say } from "../parts/toasts";
 import type { PlanEntry, Usage } from "../api/types";
 import { countChanges } from "../state/diff";
+import { openedLogin } from "../state/logins";
 import type { AskRow, FileRow, MessageRow, NoteRow, Row, TurnRow } from "../state/rows";
-import { useLive, useOpen, useRow } from "./context";
+import { overview } from "../state/sessions";
+import { useSelected } from "../state/store";
+import { useHead, useLive, useOpen, useRow } from "./context";
 import { Parts } from "./parts";
 import { ToolCard } from "./tool";
 import { TurnActions } from "./workspace";
@@ -27,7 +31,7 @@ export const RowView = memo(function RowView({ id, marked }: { id: string; marke
     >
       <div
         title={row.rewound ? "Rewound: no longer part of the conversation" : undefined}
-        className={`group/row relative mx-auto max-w-[54rem] rounded-lg ${row.rewound ? "border-l-2 border-dim pl-2" : ""} ${marked ? "arrived ring-1 ring-accent" : ""}`}
+        className={`group/row relative mx-auto max-w-[54rem] ${row.rewound ? "border-l-4 border-line pl-3" : "rounded-lg"} ${marked ? "arrived ring-1 ring-accent" : ""}`}
       >
         <Boundary what="This entry">
           <Content row={row} />
@@ -164,10 +168,10 @@ const PLAN_ICONS = { completed: Check, in_progress: CircleDot, pending: Circle }
 export function Plan({ entries }: { entries: readonly PlanEntry[] }) {
   const done = entries.filter((entry) => entry.status === "completed").length;
   return (
-    <section className="card px-3 py-2" aria-label="Plan">
-      <h3 className="mb-1 text-2xs font-medium text-dim">
+    <div role="group" className="card px-3 py-2" aria-label="Plan">
+      <h2 className="mb-1 text-2xs font-medium text-dim">
         Plan {done}/{entries.length}
-      </h3>
+      </h2>
       <ul className="space-y-0.5">
         {entries.map((entry, index) => {
           const Icon = PLAN_ICONS[entry.status] ?? Circle;
@@ -184,7 +188,7 @@ export function Plan({ entries }: { entries: readonly PlanEntry[] }) {
           );
         })}
       </ul>
-    </section>
+    </div>
   );
 }
 
@@ -214,6 +218,35 @@ const TONES = {
   error: "border-bad/50 bg-bad-soft text-bad",
 };
 
+/** The code of an error that a login may mend. */
+const NOT_LET_IN = "auth";
+
+function LogIn() {
+  const agent = useHead((head) => head.session?.agent.type);
+  if (!agent) return null;
+  return (
+    <button type="button" className="btn ml-2" onClick={() => openedLogin.set(agent)}>
+      <KeyRound size={13} aria-hidden /> Log in
+    </button>
+  );
+}
+
+const SESSION = /(ses_[0-9A-HJKMNP-TV-Z]{26})/;
+
+/** Sessions that a text names by their ids, by their titles and as links. */
+function linked(text: string): ReactNode {
+  return text.split(SESSION).map((piece, index) => (index % 2 ? <SessionLink key={index} id={piece} /> : piece));
+}
+
+function SessionLink({ id }: { id: string }) {
+  const title = useSelected(overview, ({ sessions }) => sessions.get(id)?.title);
+  return (
+    <Link className="underline underline-offset-2" href={`/sessions/${id}`}>
+      {title || id}
+    </Link>
+  );
+}
+
 function Note({ row }: { row: NoteRow }) {
   const [open, toggle] = useOpen(row.id, false);
   return (
@@ -222,7 +255,8 @@ function Note({ row }: { row: NoteRow }) {
       role={row.tone === "error" ? "note" : undefined}
     >
       <span className="font-medium">{row.title}</span>{" "}
-      <span className="break-words whitespace-pre-wrap">{row.text}</span>
+      <span className="break-words whitespace-pre-wrap">{linked(row.text)}</span>
+      {row.title === NOT_LET_IN && row.tone === "error" && <LogIn />}
       {row.details !== undefined && (
         <button type="button" className="ml-2 underline" aria-expanded={open} onClick={toggle}>
           {open ? "Less" : "More"}

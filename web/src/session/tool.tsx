@@ -140,6 +140,7 @@ function TerminalBody({ row, facts }: { row: ToolRow; facts: ToolFacts }) {
 function diffOf(row: ToolRow, facts: ToolFacts): string | undefined {
   const sent = row.files.map((file) => file.diff).filter(Boolean);
   if (sent.length) return sent.join("\n");
+  if (row.status === "failed") return undefined; // nothing was changed: what it wanted is in its arguments
   const parts = [...(row.call?.content ?? []), ...(row.result?.content ?? [])];
   const told = parts.flatMap((part) => (part.type === "file_ref" && part.diff ? [part.diff] : []));
   if (told.length) return told.join("\n");

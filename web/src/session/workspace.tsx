@@ -1,15 +1,15 @@
 // Sessions with a workspace of their own: what differs from its beginning, handing it over, and going back.
-import { Download, GitFork, Send, Undo2 } from "lucide-react";
+import { Download, GitFork, Undo2 } from "lucide-react";
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
 import { api, messageOf } from "../api/client";
 import type { Difference } from "../api/types";
 import { Counts, Diff } from "../parts/diff";
 import { Confirm } from "../parts/dialog";
-import { Menu } from "../parts/menu";
 import { orSay, say } from "../parts/toasts";
 import type { TurnRow } from "../state/rows";
 import { useHead, useLive, useOpen } from "./context";
+import { DeliverButton, download } from "./deliver";
 
 export function useWorkspace(): string | undefined {
   return useHead((head) => head.summary.workspaceId ?? head.session?.workspaceId ?? undefined);
@@ -85,38 +85,14 @@ function ChangedFile({ file, first }: { file: Difference["files"][number]; first
 
 function HandOver() {
   const live = useLive();
-  const deliver = async (mode: "branch" | "pr") => {
-    if (await orSay(api.deliver(live.id, mode)))
-      say(mode === "pr" ? "The pull request is open." : "The branch is pushed.");
-  };
   return (
     <>
       <button type="button" className="btn" onClick={() => void orSay(download(live.id))}>
         <Download size={13} aria-hidden /> Patch
       </button>
-      <Menu
-        label="Hand over"
-        className="btn"
-        button={
-          <>
-            <Send size={13} aria-hidden /> Hand over
-          </>
-        }
-        entries={[
-          { label: "As a branch", onSelect: () => void deliver("branch") },
-          { label: "As a pull request", onSelect: () => void deliver("pr") },
-        ]}
-      />
+      <DeliverButton />
     </>
   );
-}
-
-async function download(session: string): Promise<void> {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(await api.patch(session));
-  link.download = `${session}.patch`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 /** Fork or rewind to the end of a turn. */

@@ -1,6 +1,7 @@
 // The catalogue of agents, read when somebody looks at it.
 import { api, messageOf } from "../api/client";
-import type { Agent } from "../api/types";
+import type { Agent, AgentLogin } from "../api/types";
+import { loginWords } from "./logins";
 import { createStore } from "./store";
 
 interface Catalogue {
@@ -55,13 +56,10 @@ function replace(name: string, change: (agent: Agent) => Agent): void {
   }));
 }
 
-/** Whether a session of this agent can be expected to work, in a few words. */
-export function readiness(agent: Agent): { text: string; tone: "ok" | "warn" | "dim" } {
+/** Whether a session of this agent can be expected to work, in a few words; never more than is known. */
+export function readiness(agent: Agent, login?: AgentLogin): { text: string; tone: "ok" | "warn" | "dim" } {
   if (agent.installing) return { text: `installing: ${agent.installing}`, tone: "warn" };
   if (!agent.installed) return { text: "not installed", tone: "dim" };
   if (agent.id === "mock") return { text: "ready, needs no account", tone: "ok" };
-  const found = agent.credentialsAvailable;
-  return found.length
-    ? { text: `ready, ${found.join(", ")}`, tone: "ok" }
-    : { text: "installed, no credentials seen", tone: "warn" };
+  return login ? loginWords(login) : { text: "installed", tone: "dim" };
 }

@@ -1,5 +1,6 @@
 // What a person chose for a new session, and the request it becomes.
 import type { CreateSession, PermissionMode, Session } from "../api/types";
+import { placeOf } from "./places";
 
 export interface Draft {
   agent: string;
@@ -66,12 +67,20 @@ export function like(session: Session): Partial<Draft> {
     mode: session.mode ?? "",
     instructions: session.instructions ?? "",
     permission: session.permissionMode,
-    place: session.cwd.includes(session.id) ? "empty" : "folder",
-    cwd: session.cwd.includes(session.id) ? "" : session.cwd,
+    ...here(session),
     labels: Object.entries(session.labels)
       .map(([name, value]) => `${name}=${value}`)
       .join(", "),
   };
+}
+
+/** The same files to work with. */
+export function here(session: Session): Partial<Draft> {
+  const place = placeOf(session);
+  if (!place) return { place: "empty" };
+  return place.kind === "git"
+    ? { place: "git", url: session.vcs.url ?? place.key, branch: session.vcs.branch ?? "" }
+    : { place: place.kind, cwd: place.key };
 }
 
 export function pairsOf(text: string, separator: RegExp): Record<string, string> {

@@ -1,6 +1,7 @@
 // The reducer: folds events, in order, into rows and a summary. It reads no clock, no network and no page.
 import type { Event, EventOf, Item, Part } from "../api/types";
 import { countChanges } from "./diff";
+import { movedText, placementOf } from "./moves";
 import type { Row, Summary, TerminalChunk, ToolRow, TurnRow } from "./rows";
 
 /** Terminal output kept for a row; of more, the end counts. */
@@ -30,6 +31,7 @@ export class Fold {
   private newIds: string[] = [];
   private planRow?: string;
   private terminalRow?: string;
+  private placementRow?: string;
   private costBefore: Record<string, number> = {};
 
   constructor(offset = 0, turnsBefore = 0) {
@@ -69,7 +71,7 @@ export class Fold {
     const turn: TurnRow = { kind: "turn", id: turnId, sequence: event.sequence, at: event.time, turnId, number };
     this.planRow = undefined;
     this.costBefore = this.summary.cost;
-    this.tell({ turn, turnCount: number, quiet: true });
+    this.tell({ turn, turnCount: number, backAt: undefined, quiet: true });
     this.put(turn);
   }
 
@@ -246,7 +248,40 @@ export class Fold {
   /** What began after the turn that the session went back to no longer counts. */
   rewind(event: EventOf<"session.rewound">): void {
     for (const row of this.rows.values()) if (row.sequence > event.data.sequence) this.put({ ...row, rewound: true });
+    this.tell({ backAt: event.data.turn });
     this.note(event, "info", "Rewound", `to the end of turn ${event.data.turn}`);
+  }
+
+  /** One row from the first word that it waits for a runner until it has one. */
+  place(
+    event: EventOf<"log"> | EventOf<"session.status">,
+    tone: "info" | "warning",
+    text: string,
+    isOver: boolean,
+  ): void {
+    const known = this.rows.get(this.placementRow ?? "");
+    const id = known?.id ?? `place:${event.sequence}`;
+    const { sequence, at } = known ?? { sequence: event.sequence, at: event.time };
+    this.put({ kind: "note", id, sequence, at, tone, title: "Runner", text });
+    this.placementRow = isOver ? undefined : id;
+  }
+
+  move(event: EventOf<"session.moved">): void {
+    const { turnCount, workspaceId } = this.summary;
+    const { turn, reason, lost } = event.data;
+    const rows = [...this.rows.values()];
+    const kept = rows.findLast((row): row is TurnRow => row.kind === "turn" && row.number === turn);
+    const text = movedText(event.data, turnCount, workspaceId !== undefined, kept?.endedAt);
+    this.note(event, lost?.length ? "warning" : "info", "Moved", text, lost?.length ? { reason, lost } : undefined);
+  }
+
+  handOver(event: EventOf<"session.handoff">): void {
+    const { status, from_agent, to_agent, reason } = event.data;
+    if (status === "dropped") this.note(event, "warning", "Not handed over", reason ?? to_agent);
+    if (status === "requested" && this.summary.turn) this.note(event, "info", "Next turn", to_agent);
+    if (status !== "done") return;
+    this.tell({ agent: to_agent, model: undefined, mode: undefined, variant: undefined, agentVersion: undefined });
+    this.note(event, "info", "Handed over", `${from_agent} → ${to_agent}`);
   }
 
   note(event: Event, tone: "info" | "warning" | "error", title: string, text: string, details?: unknown): void {
@@ -280,8 +315,14 @@ const HANDLERS: Handlers = {
   "question.requested": (fold, event) => fold.ask(event),
   "question.resolved": (fold, event) => fold.ask(event),
   "queue.updated": (fold, event) => fold.tell({ queue: event.data.entries }),
-  "session.status": (fold, event) => fold.tell({ status: event.data.status, step: undefined }),
+  "session.status": (fold, event) => {
+    const { status, reason } = event.data;
+    fold.tell({ status, step: undefined });
+    if (status === "queued" && reason) fold.place(event, "info", `${reason}.`, false);
+  },
   log: (fold, event) => {
+    const tone = placementOf(event.data.fields);
+    if (tone) fold.place(event, tone, event.data.message, event.data.fields?.placement !== "queued");
     const prepares = fold.summary.status === "queued" || fold.summary.status === "provisioning";
     if (prepares) fold.tell({ step: event.data.message });
   },
@@ -305,7 +346,9 @@ const HANDLERS: Handlers = {
   },
   error: (fold, event) =>
     fold.note(event, "error", event.data.code ?? "Error", event.data.message, event.data.details ?? undefined),
-  notice: (fold, event) => fold.note(event, event.data.severity, "Notice", event.data.message),
+  notice: (fold, event) => {
+    if (event.data.code !== "handed_over") fold.note(event, event.data.severity, "Notice", event.data.message);
+  },
   "workspace.created": (fold, event) => {
     const { provider, path, url, branch } = event.data;
     fold.tell({ workspaceId: event.data.workspace_id });
@@ -313,8 +356,15 @@ const HANDLERS: Handlers = {
   },
   "delivery.completed": (fold, event) => {
     const { mode, url, branch } = event.data;
-    const what = { patch: "a patch", branch: `branch ${branch}`, pr: "a pull request" }[mode];
+    const what = { patch: "a patch", branch: `branch ${branch}`, pr: "a pull request", local: "the local checkout" }[
+      mode
+    ];
     fold.note(event, "info", "Delivered", [what, url].filter(Boolean).join(": "), event.data);
+  },
+  "delivery.updated": (fold, event) => {
+    const { number, state, checks } = event.data;
+    const text = `#${number} is ${state ?? "open"}${checks ? `, checks ${checks}` : ""}`;
+    fold.note(event, "info", "Pull request", text, event.data);
   },
   "snapshot.created": (fold) => fold.tell({ fileStates: fold.summary.fileStates + 1 }),
   "workspace.removed": (fold, event) => {
@@ -322,6 +372,8 @@ const HANDLERS: Handlers = {
     fold.note(event, "info", "Files removed", event.data.message);
   },
   "workspace.restored": (fold) => fold.tell({ fileStates: fold.summary.fileStates + 1 }),
+  "session.moved": (fold, event) => fold.move(event),
+  "session.handoff": (fold, event) => fold.handOver(event),
   "session.rewound": (fold, event) => fold.rewind(event),
   "session.forked": (fold, event) => {
     fold.tell({ cost: {} }); // the parent has paid for the turns that were copied

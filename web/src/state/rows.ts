@@ -102,6 +102,8 @@ export interface ChangedFile {
 export interface Summary {
   status: SessionStatus;
   title?: string;
+  /** The one that has it now, if it was handed over. */
+  agent?: string;
   model?: string;
   mode?: string;
   variant?: string;
@@ -117,6 +119,8 @@ export interface Summary {
   /** Nothing has come of the turn under way yet. */
   quiet: boolean;
   turnCount: number;
+  /** The turn that a rewind led back to, until another one begins. */
+  backAt?: number;
   asks: OpenAsk[];
   queue: QueueEntry[];
   plan: PlanEntry[];

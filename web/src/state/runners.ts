@@ -1,6 +1,7 @@
 // The machines that run agents: read while somebody looks at them.
 import { api, messageOf } from "../api/client";
 import type { Runner } from "../api/types";
+import { hourAndMinute } from "../parts/text";
 import { createStore } from "./store";
 
 const EVERY = 5000;
@@ -45,13 +46,21 @@ type Tone = "ok" | "warn" | "bad" | "dim";
 
 /** How a runner is, in a few words; `since` is when that began, where it is known. */
 export function healthOf(runner: Runner): { text: string; tone: Tone; since?: string } {
-  const { health, draining, used, lastBeat } = runner;
+  const { health, draining, drainUntil, used, lastBeat } = runner;
   if (health === "lost") {
     return lastBeat ? { text: "Lost since", tone: "bad", since: lastBeat } : { text: "Not linked yet", tone: "warn" };
   }
   if (health !== "ok") return { text: String(health), tone: "warn" }; // of a newer server
   if (!draining) return { text: "Linked", tone: "ok" };
-  return used > 0 ? { text: `Draining, ${used} at work`, tone: "warn" } : { text: "Drained", tone: "dim" };
+  if (used === 0) return { text: "Drained", tone: "dim" };
+  const until = drainUntil ? ` until ${hourAndMinute(drainUntil)}` : "";
+  return { text: `Draining${until}, ${used} at work`, tone: "warn" };
+}
+
+/** Who made a runner and where it is linked, in a few words; nothing if that goes without saying. */
+export function originOf({ managed, server }: Runner): string {
+  const pool = managed && `made by the pool ${managed.pool}${managed.state === "running" ? "" : `, ${managed.state}`}`;
+  return [pool, server && `linked to ${server}`].filter(Boolean).join(" · ");
 }
 
 /** The part of the server itself, which joins and leaves with it. */

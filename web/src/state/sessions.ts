@@ -20,6 +20,10 @@ const TYPES = [
   "question.requested",
   "question.resolved",
   "queue.updated",
+  "session.handoff",
+  "snapshot.created",
+  "delivery.completed",
+  "delivery.updated",
   "error",
 ];
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ostler.agents.acp.profile import Profile
 from ostler.agents.acp.translator import AcpTranslator
-from ostler.agents.adapter import Info, Installation, Launch, all_but
+from ostler.agents.adapter import Credential, Info, Installation, Launch, Login, all_but
 from ostler.agents.sources import OnPath
 from ostler.wire.running import AgentSpec
 
@@ -30,10 +30,19 @@ class AcpAdapter:
             modes=profile.modes,
             models=profile.models,
             unconverted=profile.unconverted,
+            login=profile.login,
         )
 
     @classmethod
-    def custom(cls, name: str, command: Sequence[str], env: Mapping[str, str] | None = None) -> "AcpAdapter":
+    def custom(
+        cls,
+        name: str,
+        command: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        *,
+        login: Login | None = None,
+        key: str | None = None,
+    ) -> "AcpAdapter":
         """An adapter for any command that speaks ACP, such as one from the settings."""
         program, *args = command
         profile = Profile(
@@ -43,6 +52,8 @@ class AcpAdapter:
             sources=(OnPath(program=program),),
             args=tuple(args),
             env=dict(env or {}),
+            login=login or Login(),
+            credentials=() if key is None else (Credential(name=key, env=(key,)),),
         )
         return cls(profile)
 

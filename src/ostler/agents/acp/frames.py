@@ -137,8 +137,24 @@ class Plan(Frame, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="pla
     entries: tuple[PlanStep, ...]
 
 
+class CommandInput(Frame, frozen=True, kw_only=True):
+    """What may stand behind the name of a slash command."""
+
+    hint: str | None = None
+
+
+class OfferedCommand(Frame, frozen=True, kw_only=True):
+    """A slash command on offer."""
+
+    name: str
+    description: str | None = None
+    input: CommandInput | None = None
+
+
 class Commands(Frame, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="available_commands_update"):
     """Slash commands on offer."""
+
+    available_commands: tuple[OfferedCommand, ...] = ()
 
 
 class CurrentMode(Frame, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="current_mode_update"):

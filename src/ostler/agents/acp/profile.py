@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.agents.adapter import Credential
+from ostler.agents.adapter import Credential, Login
 from ostler.agents.instructions import has_own_home
 from ostler.agents.sources import Source
 from ostler.base.errors import Unprocessable
@@ -43,6 +43,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """After the program, to make it speak ACP."""
     env: dict[str, str] = msgspec.field(default_factory=dict)
     credentials: tuple[Credential, ...] = ()
+    login: Login = Login()
     providers: tuple[ProviderType, ...] = ()
     """Which kinds of provider `configure` can set up."""
     configure: Callable[[AgentSpec], Setup] = nothing

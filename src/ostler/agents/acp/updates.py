@@ -9,8 +9,9 @@ from ostler.agents import say
 from ostler.agents.acp import frames, session
 from ostler.agents.acp.state import AcpState, mode_is, params
 from ostler.agents.acp.tools import parent_of, shown
-from ostler.agents.adapter import Output
+from ostler.agents.adapter import Offered, Output
 from ostler.agents.jsonrpc import Incoming
+from ostler.wire.agents import Command
 from ostler.wire.events import SessionInfoData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import Draft
@@ -56,6 +57,14 @@ def _plan(_: AcpState, update: frames.Plan) -> Sequence[Output]:
     return (say.plan(say.step(one.content, one.status, one.priority) for one in update.entries),)
 
 
+def _commands(_: AcpState, update: frames.Commands) -> Sequence[Output]:
+    offered = (
+        Command(name=one.name, description=one.description or "", hint=(one.input.hint if one.input else None) or "")
+        for one in update.available_commands
+    )
+    return (Offered(commands=tuple(offered)),)
+
+
 def _current_mode(_: AcpState, update: frames.CurrentMode) -> Sequence[Output]:
     return (mode_is(update.current_mode_id),)
 
@@ -86,7 +95,7 @@ UPDATES: dict[type[frames.Frame], Callable[[AcpState, Any], Sequence[Output]]] =
     frames.ToolCallStarted: _tool_call,
     frames.ToolCallUpdated: _tool_update,
     frames.Plan: _plan,
-    frames.Commands: _unused,  # slash commands are not offered to people yet
+    frames.Commands: _commands,
     frames.CurrentMode: _current_mode,
     frames.ConfigOptions: _config,
     frames.SessionInfo: _info,

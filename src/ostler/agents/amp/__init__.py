@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from ostler.agents.adapter import Credential, Info, Installation, Launch, Ready, all_but
+from ostler.agents.adapter import Credential, Info, Installation, Launch, Login, Ready, all_but
 from ostler.agents.amp.translator import AmpTranslator
 from ostler.agents.instructions import files_of
 from ostler.agents.sources import Download, Npm, OnPath, Source
@@ -24,6 +24,7 @@ _RELEASES = "https://storage.googleapis.com/amp-public-assets-prod-0/cli"
 INFO = Info(
     id="amp",
     name="Amp",
+    login=Login(account="an Amp account", files=(".local/share/amp/secrets.json",), command=("login",)),
     remote_memory=True,
     capabilities=all_but(
         "command_execution",  # the output of a command comes only when it is over

@@ -3,7 +3,7 @@
 import msgspec
 
 from ostler.agents import instructions
-from ostler.agents.adapter import Credential, Info, Installation, Launch, Ready, all_but
+from ostler.agents.adapter import ANTHROPIC_KEY, Credential, Info, Installation, Launch, Login, Ready, all_but
 from ostler.agents.claude_code.translator import ClaudeCodeTranslator
 from ostler.agents.sources import Download, Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
@@ -30,6 +30,13 @@ INFO = Info(
     id="claude-code",
     name="Claude Code",
     aliases=("claude",),
+    login=Login(
+        account="a Claude subscription",
+        files=(".claude/.credentials.json",),
+        command=("auth", "login", "--claudeai"),
+        status=("auth", "status"),
+        expires="loginExpiresAt",
+    ),
     capabilities=all_but(
         "command_execution",  # the output of a command comes only when it is over
         "shared_process",
@@ -71,6 +78,7 @@ class ClaudeCodeAdapter:
             name="ANTHROPIC_API_KEY",
             env=("ANTHROPIC_API_KEY", "CLAUDE_API_KEY"),
             files=((".claude.json", "primaryApiKey"),),
+            check=ANTHROPIC_KEY,
         ),
         Credential(
             name="CLAUDE_CODE_OAUTH_TOKEN",

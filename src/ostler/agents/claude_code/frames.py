@@ -258,10 +258,20 @@ class ModelInfo(Frame, frozen=True, kw_only=True):
     efforts: tuple[str, ...] = msgspec.field(name="supportedEffortLevels", default=())
 
 
+class CommandInfo(Frame, frozen=True, kw_only=True):
+    """A slash command on offer."""
+
+    name: str
+    description: Any = ""
+    hint: Any = msgspec.field(name="argumentHint", default="")
+    """Both come from the head of a file that anybody may have written: mostly texts."""
+
+
 class Handshake(Frame, frozen=True, kw_only=True):
     """What Claude Code tells about itself."""
 
     models: tuple[ModelInfo, ...] = ()
+    commands: tuple[CommandInfo, ...] = ()
     claude_code_version: str | None = None
 
 

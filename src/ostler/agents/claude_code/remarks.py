@@ -1,10 +1,11 @@
 """What Claude Code tells about the session itself: calls that are made again, limits, summaries, names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ostler.agents import say
-from ostler.agents.adapter import Output
+from ostler.agents.adapter import Offered, Output
 from ostler.agents.claude_code import frames
+from ostler.wire.agents import Command
 from ostler.wire.events import SessionInfoData
 from ostler.wire.running import Draft
 
@@ -47,3 +48,13 @@ def rate_limit(_: object, frame: frames.RateLimit) -> Sequence[Output]:
     state = "reached" if info.status == "rejected" else "near"
     message = f"The account's rate limit ({info.rate_limit_type or 'unknown'}) is {state}."
     return (say.notice(message, "rate_limit"),)
+
+
+def offer(commands: Iterable[frames.CommandInfo]) -> Offered:
+    """The slash commands that a prompt may begin with."""
+    known = (Command(name=one.name, description=_text(one.description), hint=_text(one.hint)) for one in commands)
+    return Offered(commands=tuple(known))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -40,7 +40,7 @@ IGNORED = {
     "system/api_error": "the turn's result tells it",
     "system/api_metrics": "timings",
     "system/background_tasks_changed": "the items of the tasks tell it",
-    "system/commands_changed": "slash commands are typed, not listed",
+    "system/commands_changed": "those of the beginning are shown",
     "system/control_request_progress": "we wait for the response",
     "system/elicitation_complete": "we decline elicitations",
     "system/file_snapshot": "for its own rewind",
@@ -277,7 +277,7 @@ class ClaudeCodeTranslator:
         models = tuple(Model(id=one.value, name=one.name or one.value, variants=one.efforts) for one in hello.models)
         version = hello.claude_code_version or self._ready.agent_version
         self._ready = msgspec.structs.replace(self._ready, agent_version=version, models=models or self._ready.models)
-        return (self._ready,)
+        return (remarks.offer(hello.commands), self._ready)
 
 
 _head = msgspec.json.Decoder(frames.Head)

@@ -5,7 +5,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from ostler.agents.adapter import Credential, Info, Installation, Launch, all_but
+from ostler.agents.adapter import OPENAI_KEY, Credential, Info, Installation, Launch, Login, all_but
 from ostler.agents.codex.translator import CodexTranslator
 from ostler.agents.sources import Download, Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
@@ -24,6 +24,12 @@ _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]+")
 INFO = Info(
     id="codex",
     name="Codex",
+    login=Login(
+        account="a ChatGPT account",
+        files=(".codex/auth.json",),
+        command=("login", "--device-auth"),
+        status=("login", "status"),
+    ),
     capabilities=all_but("shared_process"),
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",
@@ -65,7 +71,7 @@ SOURCES: tuple[Source, ...] = (
 
 
 _LOGINS = frozenset({*OWN_KEYS, "CODEX_HOME"})
-"""Variables by which a session without a provider can get to a model; its own home holds no login."""
+"""Variables by which a session without a provider can get to a model, if its home has no login."""
 
 
 class CodexAdapter:
@@ -75,9 +81,14 @@ class CodexAdapter:
     sources: tuple[Source, ...] = SOURCES
     """The npm packages hold the same static binaries as the releases."""
     credentials: tuple[Credential, ...] = (
-        Credential(name="OPENAI_API_KEY", env=OWN_KEYS, files=((".codex/auth.json", "OPENAI_API_KEY"),)),
+        Credential(
+            name="OPENAI_API_KEY",
+            env=OWN_KEYS,
+            files=((".codex/auth.json", "OPENAI_API_KEY"),),
+            check=OPENAI_KEY,
+        ),
     )
-    """An API key; a ChatGPT login cannot be handed over as a variable."""
+    """An API key; a ChatGPT login is no variable, but a file that sessions share."""
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start; everything Codex should know stands in the config file of its own home."""
@@ -91,7 +102,7 @@ class CodexAdapter:
 
     def translator(self, spec: AgentSpec) -> CodexTranslator:
         """A fresh translator for one process."""
-        has_login = spec.provider is not None or not _LOGINS.isdisjoint(spec.env)
+        has_login = spec.provider is not None or spec.shared_login is not None or not _LOGINS.isdisjoint(spec.env)
         return CodexTranslator(spec, has_login=has_login)
 
 

@@ -17,6 +17,8 @@ from ostler.agents.adapter import (
     Info,
     Installation,
     Launch,
+    Login,
+    Offered,
     Output,
     Ready,
     Send,
@@ -28,7 +30,7 @@ from ostler.agents.asks import asked, permission_asked
 from ostler.agents.mock import frames as frames
 from ostler.agents.sources import Builtin, Source
 from ostler.base.errors import Unprocessable
-from ostler.wire.agents import Mode, Model
+from ostler.wire.agents import Command, Mode, Model
 from ostler.wire.events import Cost, SessionInfoData, UsageUpdatedData
 from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, TextPart
@@ -38,6 +40,7 @@ PROGRAM = Path(__file__).parents[2] / "programs" / "mock" / "agent.py"
 INFO = Info(
     id="mock",
     name="Mock",
+    login=Login(is_needed=False),
     capabilities=all_but("mcp_tools", "shared_process", "subagents"),
     modes=(
         Mode(id="build", name="Build", description="Does what the prompt says."),
@@ -47,6 +50,10 @@ INFO = Info(
         Model(id="mock-small", name="Mock small", variants=("low", "high")),
         Model(id="mock-large", name="Mock large", variants=("low", "high")),
     ),
+)
+COMMANDS = (
+    Command(name="demo", description="Shows what the mock agent can do."),
+    Command(name="tea", description="Speaks of tea.", hint="[kind]"),
 )
 
 _decoder: msgspec.json.Decoder[frames.AnyFrame] = msgspec.json.Decoder(frames.AnyFrame)
@@ -142,7 +149,8 @@ class MockTranslator:
 
 
 def _ready(_: MockTranslator, frame: frames.ReadyFrame) -> Sequence[Output]:
-    return (Ready(native_session_id=frame.session, agent_version=__version__, model=frame.model, mode=frame.mode),)
+    ready = Ready(native_session_id=frame.session, agent_version=__version__, model=frame.model, mode=frame.mode)
+    return (Offered(commands=COMMANDS), ready)
 
 
 def _message_start(state: MockTranslator, frame: frames.MessageStart) -> Sequence[Output]:

@@ -4,7 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from ostler.wire.events import PlanEntry, Question, TurnOutcome
+from ostler.wire.events import Question, TurnOutcome
+from ostler.wire.items import PlanEntry
 
 
 class Incoming(msgspec.Struct, frozen=True, tag_field="type"):

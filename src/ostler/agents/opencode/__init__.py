@@ -7,7 +7,17 @@ from typing import Any, assert_never
 from urllib.parse import quote
 
 from ostler.agents import instructions
-from ostler.agents.adapter import Credential, Info, Installation, Launch, all_but
+from ostler.agents.adapter import (
+    ANTHROPIC_KEY,
+    GEMINI_KEY,
+    OPENAI_KEY,
+    Credential,
+    Info,
+    Installation,
+    Launch,
+    Login,
+    all_but,
+)
 from ostler.agents.opencode.translator import OpenCodeTranslator
 from ostler.agents.sources import Download, Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
@@ -25,6 +35,11 @@ CONTEXT, OUTPUT = 200_000, 32_000
 INFO = Info(
     id="opencode",
     name="OpenCode",
+    login=Login(
+        account="a ChatGPT account",
+        files=(".local/share/opencode/auth.json",),
+        command=("auth", "login", "-p", "openai", "-m", "ChatGPT Pro/Plus (headless)"),
+    ),
     capabilities=all_but("shared_process"),
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",
@@ -94,9 +109,14 @@ class OpenCodeAdapter:
     )
     """On the PATH, from the vendor's releases, or from npm."""
     credentials: tuple[Credential, ...] = (
-        Credential(name="ANTHROPIC_API_KEY", env=("ANTHROPIC_API_KEY",), files=((_STORED, "anthropic.key"),)),
-        Credential(name="OPENAI_API_KEY", env=("OPENAI_API_KEY",), files=((_STORED, "openai.key"),)),
-        Credential(name="GEMINI_API_KEY", env=("GEMINI_API_KEY",), files=((_STORED, "google.key"),)),
+        Credential(
+            name="ANTHROPIC_API_KEY",
+            env=("ANTHROPIC_API_KEY",),
+            files=((_STORED, "anthropic.key"),),
+            check=ANTHROPIC_KEY,
+        ),
+        Credential(name="OPENAI_API_KEY", env=("OPENAI_API_KEY",), files=((_STORED, "openai.key"),), check=OPENAI_KEY),
+        Credential(name="GEMINI_API_KEY", env=("GEMINI_API_KEY",), files=((_STORED, "google.key"),), check=GEMINI_KEY),
         Credential(name="OPENCODE_API_KEY", env=("OPENCODE_API_KEY",), files=((_STORED, "opencode.key"),)),
     )
     """The usual keys; OpenCode finds the provider by the variable."""

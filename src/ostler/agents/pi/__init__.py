@@ -5,7 +5,19 @@ from typing import Any
 
 import msgspec
 
-from ostler.agents.adapter import Credential, Info, Installation, Launch, all_but
+from ostler.agents.adapter import (
+    ANTHROPIC_KEY,
+    GEMINI_KEY,
+    MISTRAL_KEY,
+    OPENAI_KEY,
+    Credential,
+    Info,
+    Installation,
+    KeyCheck,
+    Launch,
+    Login,
+    all_but,
+)
 from ostler.agents.pi.translator import EFFORTS, OUR_PROVIDER, PiTranslator
 from ostler.agents.sources import Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
@@ -28,10 +40,17 @@ APIS: dict[ProviderType, tuple[str, str]] = {
 }
 """Type of a provider -> what Pi calls its protocol, and what Pi wants after the root."""
 QUIET = {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
-KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "MISTRAL_API_KEY")
+KEYS: dict[str, KeyCheck | None] = {
+    "ANTHROPIC_API_KEY": ANTHROPIC_KEY,
+    "OPENAI_API_KEY": OPENAI_KEY,
+    "GEMINI_API_KEY": GEMINI_KEY,
+    "OPENROUTER_API_KEY": None,
+    "MISTRAL_API_KEY": MISTRAL_KEY,
+}
 INFO = Info(
     id="pi",
     name="Pi",
+    login=Login(account="an account of one of its providers", files=(".pi/agent/auth.json",)),
     capabilities=all_but("session_lifecycle", "shared_process", "subagents"),
     modes=(
         Mode(id="default", name="Default", description="Does what the prompt says."),
@@ -50,7 +69,9 @@ class PiAdapter:
         Npm(packages={_PACKAGE: VERSION}, program=f"{_PACKAGE}/dist/bundle/cli.js", needs_node="22.19.0"),
     )
     """Its npm package; the last version for Node 20 is 0.74.2, which works as well."""
-    credentials: tuple[Credential, ...] = tuple(Credential(name=name, env=(name,)) for name in KEYS)
+    credentials: tuple[Credential, ...] = tuple(
+        Credential(name=name, env=(name,), check=check) for name, check in KEYS.items()
+    )
     """Keys of the providers it knows."""
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:

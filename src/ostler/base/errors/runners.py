@@ -34,13 +34,6 @@ class NotPlaced(RunnerUnavailable):
     template = "The session is on no runner yet. Its `placement` says what it waits for; try again when it has begun."
 
 
-class NoRunner(RunnerUnavailable):
-    """No runner can take a new session now."""
-
-    code, title = "no_runner", "No runner is free"
-    template = "No runner can take the session now: it would be {reason}. Try again in a moment, or link a runner."
-
-
 class LinkLost(RunnerUnavailable):
     """The other end of the link is not there any more; what was asked of it may have been done or not."""
 
@@ -48,8 +41,21 @@ class LinkLost(RunnerUnavailable):
     template = "The link between server and runner is cut: {reason}. Try again when the runner is linked."
 
 
+class NotTrusted(LinkLost):
+    """The two ends of a link do not take each other's certificates, which seldom mends itself soon."""
+
+    code, title = "not_trusted", "Certificate not accepted"
+
+
 class RunnerRefused(OstlerError):
     """A server does not take a runner, or not any more: its token or key, what it claims, or its version."""
 
     code, status, title = "runner_refused", 401, "Runner refused"
     template = "{reason}"
+
+
+class ConversationNotFound(OstlerError):
+    """No agent's own program has this conversation on the server's machine."""
+
+    code, status, title = "conversation_not_found", 404, "Conversation not found"
+    template = "Agent '{agent}' has no conversation '{conversation}' here. List them with `ostler import`."

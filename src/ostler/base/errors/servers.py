@@ -7,7 +7,7 @@ class OwnedElsewhere(OstlerError):
     """Another server has the session, and this request could not be passed on to it."""
 
     code, status, title = "session_elsewhere", 503, "Session is at another server"
-    template = "Another server has session '{session}', and the request was not passed on to it. Try again in a moment."
+    template = "Another server has {what}, and the request was not passed on to it. Try again in a moment."
 
 
 class ServerAway(OstlerError):
@@ -15,8 +15,8 @@ class ServerAway(OstlerError):
 
     code, status, title = "server_away", 503, "The session's server is away"
     template = (
-        "The server that has session '{session}' ({address}) does not answer. Its agent and its files are there, and "
-        "it goes on when that server is back. Nothing was changed; try again then."
+        "The server that has {what} ({address}) does not answer. Agents and files are there, and go on when that "
+        "server is back. Nothing was changed; try again then."
     )
 
 
@@ -25,6 +25,6 @@ class RelayBroken(OstlerError):
 
     code, status, title = "relay_broken", 502, "The session's server broke off"
     template = (
-        "The server that has session '{session}' broke off before it answered; what was asked may have been done. "
-        "Look at the session, or send the request again with the same Idempotency-Key."
+        "The server that has {what} broke off before it answered; what was asked may have been done. "
+        "Look at it, or send the request again with the same Idempotency-Key."
     )

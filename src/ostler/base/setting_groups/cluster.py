@@ -2,11 +2,12 @@
 
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
+from ostler.base.setting_groups.tls import TlsSettings
 
-class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+
+class ClusterSettings(TlsSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What becomes of sessions whose runner is lost."""
 
     replace_after_seconds: Annotated[
@@ -16,6 +17,13 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             description="Sessions of a runner that is not linked for this time go on on another one; 0 lets them wait.",
         ),
     ] = 120.0
+    advertise_to_runners: Annotated[
+        str | None,
+        Meta(
+            description="Where runners reach this server, such as https://a.example.com:2468. Every server names those "
+            "of all to its runners, which go on there when it dies."
+        ),
+    ] = None
     keep_snapshots: Annotated[
         Literal["runners", "all", "none"],
         Meta(

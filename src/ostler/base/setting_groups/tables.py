@@ -24,6 +24,12 @@ class AgentSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     path: Annotated[str | None, _about("Its program, instead of the one that would be found.")] = None
     command: Annotated[tuple[str, ...], _about("Its program with arguments, instead of `path`.")] = ()
     env: Annotated[dict[str, str], _about("Variables for a new agent.")] = {}
+    key: Annotated[str | None, _about("Variable that hands a new agent its key.")] = None
+    login: Annotated[tuple[str, ...], _about("What a new agent's program is called with to log in.")] = ()
+    login_status: Annotated[
+        tuple[str, ...], _about("What it is called with to tell, by ending with 0, that it is logged in.")
+    ] = ()
+    login_files: Annotated[tuple[str, ...], _about("Files below its home that a new agent's login is stored in.")] = ()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -40,7 +46,7 @@ class PoolSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_runners: Annotated[int, Meta(ge=1, description="Most runners at a time, whichever server made them.")] = 4
     warm: Annotated[int, Meta(ge=0, description="Runners whose slots are kept free, ready for sessions to come.")] = 0
     idle_seconds: Annotated[
-        float, Meta(ge=0, description="A runner that no open session is on is removed after this time.")
+        float, Meta(ge=0, description="A runner that has nothing to do is emptied and removed after this time.")
     ] = 600.0
     servers: Annotated[
         tuple[str, ...], _about("Addresses that its runners dial; by default the one that the server advertises.")

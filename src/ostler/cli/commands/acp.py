@@ -10,9 +10,11 @@ import click
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
+from ostler.base.tls.contexts import File, trusting
+from ostler.base.tls.faults import fault_of
 from ostler.cli.api import ApiCommand, address_of
 from ostler.cli.root import Target
-from ostler.client.errors import BadAnswer, ConnectionLost, ServerUnreachable
+from ostler.client.errors import BadAnswer, ConnectionLost, NotTrusted, ServerUnreachable
 
 _READ_BYTES = 64 * 1024
 _MAX_MESSAGE = 256 * 2**20
@@ -31,21 +33,24 @@ def command(target: Target, agent: str | None, server: str | None) -> None:
     server, and load every session that the server has; they go on when the editor leaves.
     """
     chosen = target._replace(endpoint=server) if server else target
-    asyncio.run(_bridge(address_of(chosen), chosen.token, agent))
+    asyncio.run(_bridge(address_of(chosen), chosen, agent))
 
 
-async def _bridge(address: str, token: str | None, agent: str | None) -> None:
+async def _bridge(address: str, target: Target, agent: str | None) -> None:
     query = f"?{urlencode({'agent': agent})}" if agent else ""
     url = f"{address.rstrip('/').replace('http', 'ws', 1)}/acp{query}"
-    headers = {"authorization": f"Bearer {token}"} if token else {}
+    headers = {"authorization": f"Bearer {target.token}"} if target.token else {}
+    tls = trusting(File.named("ca_file", target.ca_file)) if url.startswith("wss") else None
     try:
-        async with connect(url, additional_headers=headers, max_size=_MAX_MESSAGE, proxy=None) as socket:
+        async with connect(url, additional_headers=headers, max_size=_MAX_MESSAGE, proxy=None, ssl=tls) as socket:
             await _talk(socket, address)
     except InvalidStatus as error:
         raise click.ClickException(_refusal(error)) from error
     except InvalidHandshake as error:
         raise BadAnswer(str(error)) from error
     except OSError as error:
+        if (fault := fault_of(error, address, target.ca_file)) is not None:
+            raise NotTrusted(address, fault) from error
         raise ServerUnreachable(address) from error
 
 

@@ -10,6 +10,7 @@ from ostler.cli.api import Noun, connect, json_option
 from ostler.cli.commands.conform import conform, record
 from ostler.cli.output import clean, facts, show, table
 from ostler.cli.root import Target
+from ostler.cli.terminal import logins
 from ostler.client import Client, ClientError
 from ostler.wire.agents import Agent, Installed
 
@@ -23,6 +24,8 @@ def command() -> None:
 
 command.add_command(conform)
 command.add_command(record)
+for each in logins.COMMANDS:
+    command.add_command(each)
 
 
 @command.command("list")

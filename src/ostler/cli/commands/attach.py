@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -9,6 +10,8 @@ from ostler.cli.api import ApiCommand, connect_async
 from ostler.cli.commands.run import terminal_renderer
 from ostler.cli.root import Target
 from ostler.cli.terminal.conversation import Conversation, ConversationOptions, UserLeft
+from ostler.cli.terminal.waiting import Waiting
+from ostler.client import AsyncSession
 
 
 @click.command(cls=ApiCommand)
@@ -23,16 +26,27 @@ def command(target: Target, session: str, offset: int, live: bool, as_json: bool
     Shows what happened and goes on. In a terminal a line is a message to the agent, or the answer to what it asks;
     Ctrl-C interrupts the turn, or leaves when the agent is idle; Ctrl-D leaves.
     """
-    options = ConversationOptions(on_ask="ask", interactive=sys.stdin.isatty(), as_json=as_json, takes_messages=True)
-    asyncio.run(_attach(target, session, None if live else offset, options))
+    asyncio.run(_attach(target, session, None if live else offset, as_json=as_json))
 
 
-async def _attach(target: Target, name: str, offset: int | None, options: ConversationOptions) -> None:
+async def _attach(target: Target, name: str, offset: int | None, *, as_json: bool) -> None:
     async with connect_async(target) as client:
         session = await client.sessions.open(name)
-        start = session.info.last_sequence if offset is None else offset
-        conversation = Conversation(session, terminal_renderer(show_prompts=True), options)
-        try:
-            await conversation.follow(start, lambda _: False)
-        except UserLeft:
-            click.echo(f"Left; the session goes on. Come back with `ostler attach {session.key}`.", err=True)
+        await converse(session, session.info.last_sequence if offset is None else offset, as_json=as_json)
+
+
+async def converse(
+    session: AsyncSession,
+    offset: int,
+    *,
+    as_json: bool = False,
+    own: Sequence[str] = (),
+    waiting: Waiting | None = None,
+) -> None:
+    """Show a session from there on and take messages, until the person leaves; `own` ones stand there already."""
+    options = ConversationOptions(on_ask="ask", interactive=sys.stdin.isatty(), as_json=as_json, takes_messages=True)
+    conversation = Conversation(session, terminal_renderer(show_prompts=True), options, waiting, own=own)
+    try:
+        await conversation.follow(offset, lambda _: False)
+    except UserLeft:
+        click.echo(f"Left; the session goes on. Come back with `ostler attach {session.key}`.", err=True)

@@ -38,6 +38,18 @@ def refs(target: Target, url: str, as_json: bool) -> None:
 
 
 @command.command()
+@click.argument("path", default="")
+@json_option
+@click.pass_obj
+def folders(target: Target, path: str, as_json: bool) -> None:
+    """List the folders of the server's machine that sessions may use."""
+    with connect(target) as client:
+        found = client.catalogue.folders(path)
+    rows = [("repository" if each.repository else "folder", each.path) for each in found.folders]
+    show(found, as_json, lambda: table(("KIND", "PATH"), rows, "There is no folder to choose."))
+
+
+@command.command()
 @json_option
 @click.pass_obj
 def projects(target: Target, as_json: bool) -> None:

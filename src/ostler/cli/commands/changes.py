@@ -1,15 +1,16 @@
-"""Verbs of `ostler sessions` about its workspace: what changed, the ways back, and handing it over."""
+"""Verbs of `ostler sessions` about its workspace: what changed, and the ways back."""
 
 from pathlib import Path
+from typing import Any, get_args
 
 import click
 
 from ostler.cli.api import ApiCommand, connect, json_option
+from ostler.cli.commands.delivery import COMMANDS as DELIVERY
 from ostler.cli.output import clean, facts, output_option, put, show, table
 from ostler.cli.root import Target
-from ostler.wire.tasks import Delivered
-from ostler.wire.workspace_events import DeliveryCompletedData
-from ostler.wire.workspaces import DeliveryMode, Difference, ForgeKind, Ide
+from ostler.wire.events import PermissionMode
+from ostler.wire.workspaces import Difference, Ide
 
 _turn = click.option("--turn", type=click.IntRange(0), help="Only what this turn changed.")
 _old = click.option("--old", help="A snapshot to compare with, instead of the beginning.")
@@ -144,61 +145,24 @@ def fork(target: Target, *, session: str, turn: int | None, key: str | None, tit
 
 @click.command(cls=ApiCommand)
 @click.argument("session")
-@click.argument("mode", type=click.Choice(["patch", "branch", "pr"]))
-@click.option("--branch", help="The branch to push; one named after the session by default.")
-@click.option("--target-branch", help="Where a pull request goes to.")
-@click.option("--title", help="Of the pull request and the commit.")
-@click.option("--body", help="Of the pull request.")
-@click.option("--message", help="Of the commit.")
-@click.option("--draft", is_flag=True, help="Open the pull request as a draft.")
-@click.option("--repo-token", envvar="OSTLER_REPO_TOKEN", metavar="TOKEN", help="Token for the repository.")
-@click.option("--forge", type=click.Choice(["github", "gitlab", "gitea"]), help="Where the host does not tell.")
-@click.option("--api-url", metavar="URL", help="The forge's interface, if it is not at its usual place.")
+@click.argument("agent")
+@click.argument("message", required=False)
+@click.option("--model", help="A model of the new agent.")
+@click.option("--variant", help="How hard the model thinks.")
+@click.option("--mode", help="A mode of the new agent.")
+@click.option("--permission-mode", type=click.Choice(get_args(PermissionMode)), help="What the new agent may do.")
+@click.option("--fork", is_flag=True, help="In a new session with the same files; this one stays as it is.")
 @json_option
 @click.pass_obj
-def deliver(
-    target: Target,
-    *,
-    session: str,
-    mode: DeliveryMode,
-    branch: str | None,
-    target_branch: str | None,
-    title: str | None,
-    body: str | None,
-    message: str | None,
-    draft: bool,
-    repo_token: str | None,
-    forge: ForgeKind | None,
-    api_url: str | None,
-    as_json: bool,
-) -> None:
-    """Hand the result over as a patch, a branch or a pull request."""
+def handoff(target: Target, /, session: str, agent: str, as_json: bool, **given: Any) -> None:
+    """Let another agent take the next turn, with the same files and what was said so far.
+
+    MESSAGE is what it is told first; without it, it begins with the next prompt.
+    """
     with connect(target) as client:
-        done = client.sessions.deliver(
-            session,
-            mode,
-            branch=branch,
-            target_branch=target_branch,
-            title=title,
-            body=body,
-            message=message,
-            draft=draft,
-            token=repo_token,
-            forge=forge,
-            api_url=api_url,
-        )
-    show(done, as_json, lambda: delivery_text(done))
+        found = client.sessions.handoff(session, agent, **given).info
+    waits = f"{found.id} goes to {found.handoff} when {found.agent.type} has ended its turn."
+    show(found, as_json, lambda: waits if found.handoff else f"{found.id} is with {found.agent.type}.")
 
 
-def delivery_text(done: Delivered | DeliveryCompletedData) -> str:
-    """A delivery for people."""
-    match done.mode:
-        case "patch":
-            return f"Patch of {done.size} bytes: {done.url}"
-        case "branch":
-            return f"Pushed {done.branch} ({done.commit}) to {done.url}"
-        case _:
-            return f"Pull request {done.number}: {done.url}"
-
-
-COMMANDS = (workspace, open_ide, snapshots, diff, patch, rewind, restore, fork, deliver)
+COMMANDS = (workspace, open_ide, snapshots, diff, patch, rewind, restore, fork, handoff, *DELIVERY)

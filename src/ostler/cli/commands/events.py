@@ -1,14 +1,13 @@
 """`ostler events`: what happened in sessions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import click
-import msgspec
 
 from ostler.cli.api import Noun, connect, json_option
-from ostler.cli.output import cell, json_line, show, table
+from ostler.cli.output import json_line, show, table
 from ostler.cli.root import Target
-from ostler.cli.terminal.text import cut
+from ostler.cli.terminal.events import event_line
 from ostler.client import SessionEvent
 
 _offset = click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Show what comes after.")
@@ -29,12 +28,11 @@ def command() -> None:
 @json_option
 @click.pass_obj
 def list_events(target: Target, *, session: str, offset: int, limit: int, include_raw: bool, as_json: bool) -> None:
-    """List events of a session; --json prints one per line."""
+    """List events of a session."""
     with connect(target) as client:
         found = client.events.list(session, offset=offset, limit=limit, include_raw=include_raw)
-    _print(found.events, as_json)
-    if found.has_more:
-        click.echo(f"More with --offset {found.events[-1].sequence}.", err=True)
+    more = f"More with --offset {found.events[-1].sequence}." if found.has_more else None
+    show(found, as_json, lambda: _lines(found.events, more))
 
 
 @command.command()
@@ -44,9 +42,9 @@ def list_events(target: Target, *, session: str, offset: int, limit: int, includ
 @json_option
 @click.pass_obj
 def stream(target: Target, session: str, offset: int, include_raw: bool, as_json: bool) -> None:
-    """Follow the events of a session until it ends; survives a restart of the server."""
+    """Follow the events of a session until it ends; survives a restart of the server. --json: one on a line."""
     with connect(target) as client:
-        _print(client.events.stream(session, offset=offset, include_raw=include_raw), as_json)
+        _follow(client.events.stream(session, offset=offset, include_raw=include_raw), as_json)
 
 
 @command.command()
@@ -72,24 +70,19 @@ def project(target: Target, offset: int | None, limit: int, follow: bool, as_jso
     """Show the events of all sessions."""
     with connect(target) as client:
         if follow:
-            _print(client.events.stream_project(offset=offset), as_json)
+            _follow(client.events.stream_project(offset=offset), as_json, with_session=True)
             return
         found = client.events.project(offset=offset, limit=limit)
-    _print(found.events, as_json)
-    if found.has_more:
-        click.echo(f"More with --offset {found.next_offset}.", err=True)
+    more = f"More with --offset {found.next_offset}." if found.has_more else None
+    show(found, as_json, lambda: _lines(found.events, more, with_session=True))
 
 
-def _print(events: Iterable[SessionEvent], as_json: bool) -> None:
+def _follow(events: Iterable[SessionEvent], as_json: bool, *, with_session: bool = False) -> None:
+    """Show events as they come; as JSON, one on a line."""
     for event in events:
-        click.echo(json_line(event) if as_json else _line(event))
+        click.echo(json_line(event) if as_json else event_line(event, with_session=with_session))
 
 
-def _line(event: SessionEvent) -> str:
-    fields = " ".join(f"{name}={cut(cell(value), 60)}" for name, value in _fields(event) if value not in (None, ()))
-    return f"{event.sequence:>6}  {event.time}  {event.session_id}  {event.type:<20}  {cut(fields, 160)}".rstrip()
-
-
-def _fields(event: SessionEvent) -> list[tuple[str, object]]:
-    data = msgspec.to_builtins(event.data)  # as the API sent it, also inside
-    return list(data.items()) if isinstance(data, dict) else []
+def _lines(events: Sequence[SessionEvent], more: str | None, *, with_session: bool = False) -> str:
+    lines = [event_line(event, with_session=with_session) for event in events] or ["No events."]
+    return "\n".join([*lines, more] if more else lines)

@@ -109,6 +109,18 @@ def search(
 
 @command.command()
 @click.argument("session")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=20_000, show_default=True)
+@json_option
+@click.pass_obj
+def paths(target: Target, session: str, limit: int, as_json: bool) -> None:
+    """List the paths of all files, but for those that tools make."""
+    with connect(target) as client:
+        found = client.files.paths(session, limit=limit)
+    show(found, as_json, lambda: "\n".join(map(clean, found.paths)) or "There is no file.")
+
+
+@command.command()
+@click.argument("session")
 @click.option("--form", type=click.Choice(["tar", "zip"]), default="tar", show_default=True)
 @output_option
 @click.pass_obj

@@ -7,14 +7,15 @@ from typing import Any
 
 import click
 
-from ostler.cli.api import ApiCommand, connect_async
+from ostler.cli.api import ApiCommand, connect, connect_async
+from ostler.cli.defaults import folder_here, usual_agent
 from ostler.cli.options import Arguments, prompt_text, session_arguments, session_options
 from ostler.cli.root import INTERRUPTED, Target
 from ostler.cli.terminal.conversation import Conversation, ConversationOptions, OnAsk, UserLeft
 from ostler.cli.terminal.render import Renderer
 from ostler.cli.terminal.text import marks_for
 from ostler.cli.terminal.waiting import Waiting
-from ostler.client import AsyncSession, OstlerApiError
+from ostler.client import AsyncSession, Client, OstlerApiError
 from ostler.client.turns import OwnTurn
 from ostler.wire.events import TurnOutcome
 
@@ -22,9 +23,9 @@ _EXIT: dict[TurnOutcome | None, int] = {"completed": 0, "failed": 1, "interrupte
 
 
 @click.command(cls=ApiCommand)
-@click.argument("agent")
-@click.argument("prompt")
+@click.argument("words", nargs=-1, required=True, metavar="[AGENT] PROMPT")
 @session_options
+@click.option("--empty", is_flag=True, help="Work in a new empty folder.")
 @click.option("--yes", "-y", "on_ask", flag_value="allow", help="Allow whatever the agent asks to do.")
 @click.option(
     "--on-ask",
@@ -37,8 +38,8 @@ _EXIT: dict[TurnOutcome | None, int] = {"completed": 0, "failed": 1, "interrupte
 def command(
     ctx: click.Context,
     /,
-    agent: str,
-    prompt: str,
+    words: tuple[str, ...],
+    empty: bool,
     on_ask: OnAsk | None,
     keep: bool | None,
     as_json: bool,
@@ -46,13 +47,51 @@ def command(
 ) -> None:
     """Give an agent one prompt and watch it work.
 
-    PROMPT `-` reads standard input. Ctrl-C interrupts the turn, a second one leaves. The exit code is 0 if the turn
-    completed, 1 if it failed, 130 if it was interrupted.
+    It works in the folder that you stand in, with the agent that you use. PROMPT `-` reads standard input. Ctrl-C
+    interrupts the turn, a second one leaves. The exit code is 0 if the turn completed, 1 if it failed, 130 if it was
+    interrupted.
     """
+    with connect(ctx.obj) as client:
+        agent, prompt = _agent_and_prompt(client, words)
+        here = None if empty or given["cwd"] else _folder(client, ctx.obj, given)
+        given["cwd"] = given["cwd"] or here
     text = prompt_text(prompt)
     options = ConversationOptions(on_ask=on_ask or "ask", interactive=sys.stdin.isatty(), as_json=as_json)
     keeps = given["key"] is not None if keep is None else keep
-    ctx.exit(asyncio.run(_run(ctx.obj, agent, text, session_arguments(given), options=options, keep=keeps)))
+    try:
+        code = asyncio.run(_run(ctx.obj, agent, text, session_arguments(given), options=options, keep=keeps))
+    except OstlerApiError as error:
+        if here is None or error.code != "repository_refused":
+            raise
+        raise click.ClickException(f"{error.detail} Or let it work in a new folder: `--empty`.") from error
+    ctx.exit(code)
+
+
+def _agent_and_prompt(client: Client, words: tuple[str, ...]) -> tuple[str, str]:
+    match words:
+        case (agent, prompt):
+            return agent, prompt
+        case (word,):
+            known = {name for each in client.agents.list().items for name in (each.id, *each.aliases)}
+            if word in known:
+                raise click.UsageError("Missing argument 'PROMPT'")
+            return usual_agent(client), word
+        case _:
+            raise click.UsageError("A prompt of several words needs quotes")
+
+
+def _folder(client: Client, target: Target, given: dict[str, Any]) -> str | None:
+    """Where it works if nobody says: here, unless it is somewhere already."""
+    if given["repo"] is not None:
+        return None
+    key: str | None = given["key"]
+    try:
+        known = key is not None and client.sessions.get(key) is not None
+    except OstlerApiError as error:
+        if error.status != 404:
+            raise
+        known = False
+    return None if known else folder_here(target)
 
 
 async def _run(

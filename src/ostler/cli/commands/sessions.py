@@ -1,16 +1,18 @@
 """`ostler sessions`: conversations with agents."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from ostler.cli.api import Noun, connect, json_option, pairs
+from ostler.cli.commands import imports, search
 from ostler.cli.commands.changes import COMMANDS
 from ostler.cli.options import prompt_text, session_arguments, session_options
 from ostler.cli.output import cell, facts, show, table
 from ostler.cli.root import Target
 from ostler.cli.terminal.transcript import transcript
+from ostler.wire.events import PermissionMode
 from ostler.wire.parts import FileInput, ImageInput, InputPart, TextInput
 from ostler.wire.sessions import PromptReceipt, Session, SessionChanges, UsageView, WhenBusy
 
@@ -49,6 +51,11 @@ def list_sessions(
     show(found, as_json, lambda: text + more)
 
 
+command.add_command(search.command, "search")
+command.add_command(imports.importable)
+command.add_command(imports.bring)
+
+
 @command.command()
 @click.argument("agent")
 @session_options
@@ -74,14 +81,23 @@ def get(target: Target, session: str, as_json: bool) -> None:
 
 @command.command()
 @click.argument("session")
+@click.option("--model", help="From the next turn on, as the three below.")
+@click.option("--variant", help="How hard the model thinks.")
+@click.option("--mode", help="A mode of the agent.")
+@click.option("--permission-mode", type=click.Choice(get_args(PermissionMode)), help="What the agent may do.")
 @click.option("--title")
 @click.option("--label", "labels", multiple=True, callback=pairs, metavar="NAME=VALUE", help="Replaces all labels.")
+@click.option("--pin/--unpin", "pinned", default=None, help="Have it before all others.")
+@click.option("--archive/--unarchive", "archived", default=None, help="Have it out of the way.")
 @json_option
 @click.pass_obj
-def update(target: Target, session: str, title: str | None, labels: dict[str, str], as_json: bool) -> None:
-    """Change the title or the labels."""
+def update(target: Target, /, session: str, as_json: bool, **given: Any) -> None:
+    """Change how the agent works, or how the session is listed."""
+    if not any(value not in (None, {}) for value in given.values()):
+        raise click.UsageError("Nothing to change. Say what, for example --title or --model.")
+    given["labels"] = given["labels"] or None
     with connect(target) as client:
-        changed = client.sessions.update(session, title=title, labels=labels or None)
+        changed = client.sessions.update(session, **given)
     show(changed, as_json, lambda: _session_text(changed))
 
 
@@ -123,6 +139,18 @@ def interrupt(target: Target, session: str, as_json: bool) -> None:
     with connect(target) as client:
         done = client.sessions.interrupt(session)
     show(done, as_json, lambda: "Interrupted." if done.interrupted else "No turn was running.")
+
+
+@command.command()
+@click.argument("session")
+@click.option("--force", is_flag=True, help="Also end a turn that is under way.")
+@json_option
+@click.pass_obj
+def restart(target: Target, session: str, force: bool, as_json: bool) -> None:
+    """End the agent's process; the next turn begins a new one with its memory."""
+    with connect(target) as client:
+        found = client.sessions.restart(session, force=force)
+    show(found, as_json, lambda: f"The agent of {found.id} begins anew with the next turn, and remembers.")
 
 
 @command.command()

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ostler.cli.api import ApiCommand, connect, json_option, pairs
-from ostler.cli.commands.changes import delivery_text
+from ostler.cli.commands.delivery import delivery_text
 from ostler.cli.options import instructions_of, instructions_options, prompt_text
 from ostler.cli.output import clean, show
 from ostler.client import Client
@@ -35,7 +35,7 @@ from ostler.wire.workspaces import Repo, RepoCredential
 @click.option("--repo-token", envvar="OSTLER_REPO_TOKEN", metavar="TOKEN", help="Token for the repository.")
 @click.option("--runtime", type=click.Choice(["local", "devcontainer", "disabled"]), default="local", show_default=True)
 @click.option("--setup", metavar="COMMAND", help="Shell command that makes the workspace ready.")
-@click.option("--deliver", type=click.Choice(["patch", "branch", "pr"]), help="How the result is handed over.")
+@click.option("--deliver", type=click.Choice(["patch", "branch", "pr", "local"]), help="How the result is handed over.")
 @click.option("--target-branch", help="The branch to push, or that a pull request goes to.")
 @click.option("--model", help="Model the agent uses.")
 @instructions_options

@@ -3,9 +3,9 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 import click
 import msgspec
@@ -14,9 +14,11 @@ from ostler.cli.output import json_line
 from ostler.cli.terminal.dialog import Answered, Decision, Declined, Dialog, Permit, dialog_for
 from ostler.cli.terminal.keyboard import typed_lines
 from ostler.cli.terminal.render import Renderer
+from ostler.cli.terminal.text import item_text
 from ostler.cli.terminal.waiting import Waiting
 from ostler.client import AsyncSession, ClientError, OstlerApiError, SessionEvent
 from ostler.wire.events import (
+    ItemCompleted,
     PermissionData,
     PermissionRequested,
     PermissionResolved,
@@ -28,6 +30,7 @@ from ostler.wire.events import (
 OnAsk = Literal["ask", "allow", "reject"]
 Asked = PermissionData | QuestionData
 Watch = Callable[[SessionEvent], bool]
+_SIGN = "> "
 
 
 class ConversationOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +52,13 @@ class Conversation:
     """One session, one terminal."""
 
     def __init__(
-        self, session: AsyncSession, renderer: Renderer, options: ConversationOptions, waiting: Waiting | None = None
+        self,
+        session: AsyncSession,
+        renderer: Renderer,
+        options: ConversationOptions,
+        waiting: Waiting | None = None,
+        *,
+        own: Sequence[str] = (),
     ) -> None:
         self._session = session
         self._waiting = waiting
@@ -60,10 +69,14 @@ class Conversation:
         self._dialogs: dict[str, Dialog] = {}
         self._live_from = session.info.last_sequence
         """Asks of the past are not acted on: most were decided long ago."""
-        self._working = session.info.turn_id is not None
-        self._interrupting: asyncio.Task[None] | None = None
+        self._working = session.info.turn_id is not None or bool(own)
+        self._interrupting: asyncio.Task[bool] | None = None
         self._leaves_next = False
         """Whether the next Ctrl-C leaves."""
+        self._own = list(own)
+        """What was typed here and stands on the screen already."""
+        self._is_ready = False
+        """Whether the sign that invites to type is the last thing on the screen."""
 
     async def follow(self, offset: int, done: Watch) -> None:
         """Show events until one of them is the last of interest; raises Left when the person leaves."""
@@ -82,29 +95,53 @@ class Conversation:
                 self._say("")
 
     async def _show(self, offset: int, done: Watch) -> None:
+        if offset >= self._live_from:
+            self._invite()
         async for event in self._session.events(offset=offset):
             self._write(event)
             self._note(event)
             if event.sequence >= self._live_from:
                 await self._attend()
+                self._invite()
             if done(event):
                 return
 
+    def _invite(self) -> None:
+        """Show that a message can be typed; nothing else is at the beginning of a line of its own."""
+        idle = self._options.takes_messages and self._options.interactive and not self._working
+        if idle and not self._is_ready and not self._open and not self._options.as_json:
+            self._say(_SIGN)
+            self._is_ready = True
+
+    def _take_back(self) -> str:
+        """What removes the sign, before something else is shown."""
+        shown, self._is_ready = self._is_ready, False
+        return "\r\x1b[K" if shown else ""
+
+    def _is_echo(self, event: SessionEvent) -> bool:
+        """Whether it is what was typed here."""
+        item = event.data.item if isinstance(event, ItemCompleted) else None
+        if item is None or item.role != "user" or (text := item_text(item)) not in self._own:
+            return False
+        self._own.remove(text)
+        return True
+
     def _write(self, event: SessionEvent) -> None:
-        shown = self._renderer.feed(event)
+        shown = "" if self._is_echo(event) else self._renderer.feed(event)
         if self._options.as_json:
             if isinstance(event, PermissionRequested | QuestionRequested):
                 self._say(shown)
             shown = json_line(event) + "\n"
         if self._waiting is not None:
             self._waiting.note(event, is_shown=bool(shown))
-        sys.stdout.write(shown)
-        sys.stdout.flush()
+        if shown:
+            sys.stdout.write(self._take_back() + shown)
+            sys.stdout.flush()
 
     def _say(self, text: str) -> None:
         """Speak to the person, out of the way of JSON."""
         stream = sys.stderr if self._options.as_json else sys.stdout
-        stream.write(self._renderer.close() + text)
+        stream.write(self._take_back() + self._renderer.close() + text)
         stream.flush()
 
     def _note(self, event: SessionEvent) -> None:
@@ -169,8 +206,14 @@ class Conversation:
     async def _heard(self, line: str) -> None:
         dialog = self._dialog()
         if dialog is None:
+            self._is_ready = False
             if self._options.takes_messages and line.strip():
-                await self._attempt(self._session.send(line))
+                self._own.append(line)
+                was_working, self._working = self._working, True
+                if not await self._attempt(self._session.send(line)):
+                    self._own.remove(line)
+                    self._working = was_working
+            self._invite()
             return
         decision = dialog.feed(line)
         if decision is not None:
@@ -200,12 +243,14 @@ class Conversation:
             case _:
                 assert_never(decision)
 
-    async def _attempt(self, action: Awaitable[object]) -> None:
-        """Somebody else may have been quicker, which is no reason to stop watching."""
+    async def _attempt(self, action: Awaitable[object]) -> bool:
+        """Whether it went well; somebody else may have been quicker, which is no reason to stop watching."""
         try:
             await action
         except ClientError as error:
             self._complain(error)
+            return False
+        return True
 
     def _complain(self, error: ClientError) -> None:
         self._say(click.style(f"! {error}", fg="yellow") + "\n")
@@ -219,7 +264,7 @@ class Conversation:
         self._interrupting = asyncio.create_task(self._attempt(self._session.interrupt()))
 
 
-async def _ended(*tasks: "asyncio.Task[None] | None") -> None:
+async def _ended(*tasks: "asyncio.Task[Any] | None") -> None:
     for task in filter(None, tasks):
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -24,7 +24,7 @@ from ostler.cli.terminal.text import (
 )
 from ostler.client import SessionEvent
 from ostler.wire import events as ev
-from ostler.wire.items import Item
+from ostler.wire.items import Item, PlanEntry
 from ostler.wire.parts import ReasoningPart, TextPart
 
 
@@ -39,7 +39,7 @@ class Renderer:
         """Items that were shown as they grew or opened."""
         self._printed: set[str] = set()
         """Tool calls whose output was shown as it came."""
-        self._plan: tuple[ev.PlanEntry, ...] = ()
+        self._plan: tuple[PlanEntry, ...] = ()
         self._usage: ev.UsageUpdatedData | None = None
         self._turn_started: str | None = None
 

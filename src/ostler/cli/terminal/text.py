@@ -5,16 +5,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ostler.cli.output import clean
-from ostler.wire.events import (
-    FileChangedData,
-    PermissionData,
-    PlanEntry,
-    Question,
-    QuestionData,
-    QuestionOption,
-    UsageUpdatedData,
-)
-from ostler.wire.items import Item
+from ostler.wire.events import FileChangedData, PermissionData, Question, QuestionData, QuestionOption, UsageUpdatedData
+from ostler.wire.items import Item, PlanEntry
 from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 _WIDTH = 100

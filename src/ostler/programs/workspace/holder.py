@@ -9,10 +9,13 @@ to mount), `door` (a socket to listen on), and `user` (whether to use a user nam
 
 Who connects to the door gets the answer too, and its connection is another lifeline. The answer is a JSON object,
 `{"ok": true}` or `{"ok": false, "why": ...}`, with three descriptors: the user namespace, the mount namespace and the
-mounted tree. On a lifeline, `count` is answered with the number of other processes in the workspace, and `end` ends it.
+mounted tree. On a lifeline, `count` is answered with the number of other processes in the workspace, `end` ends it, and
+`expect` announces somebody who is about to come by the door.
 
-A holder leaves when its last lifeline has closed and nobody else is in its namespace; with it goes the mount. So after
-a kill -9 of the runner nothing stays, and an agent that survives its runner keeps its workspace.
+A holder leaves when its last lifeline has closed and nobody else is in its namespace, on the way there (enter.py), or
+expected within some seconds; with it goes the mount. So after a kill -9 of the runner nothing stays, and an agent that
+survives its runner keeps its workspace. Whoever comes in comes by the door: a holder whose door nobody used has no need
+to look at all processes.
 """
 
 import ctypes
@@ -21,7 +24,9 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
+import time
 from contextlib import suppress
 
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
@@ -29,6 +34,8 @@ _MS_REC, _MS_SLAVE = 0x4000, 0x80000
 _PR_SET_NAME = 15
 _REQUEST_BYTES = 65536
 _LOOK_AGAIN_MS = 1000
+_EXPECTED_SECONDS = 10.0
+_ENTRANCE = b"/workspace/enter.py\0"
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -39,6 +46,10 @@ class Holder:
     def __init__(self, order: "dict[str, object]", lifeline: socket.socket) -> None:
         self._order = order
         self._lifelines = {lifeline.fileno(): lifeline}
+        self._callers: set[int] = set()
+        """Who came by the door; of those that have left, the last one stays known."""
+        self._expected: list[float] = []
+        """Until when somebody should have come, for each who was announced."""
         self._poll = select.poll()
         self._poll.register(lifeline, select.POLLIN)
 
@@ -53,8 +64,14 @@ class Holder:
             return
         self._poll.register(self._door, select.POLLIN)
         _send(first, {"ok": True}, self._descriptors)
-        while self._lifelines or _others():
+        while self._lifelines or self._is_used():
             self._serve()
+
+    def _is_used(self) -> bool:
+        """Whether somebody is inside or on the way there; that is most likely one of those who came."""
+        if any(until > time.monotonic() for until in self._expected):
+            return True
+        return bool(self._callers) and (any(map(_is_inside, self._callers)) or _others() > 0)
 
     def _mount(self) -> None:
         order = self._order
@@ -95,6 +112,10 @@ class Holder:
         with suppress(OSError):
             lifeline, _ = self._door.accept()
             self._lifelines[lifeline.fileno()] = lifeline
+            caller = _caller(lifeline)
+            if _is_inside(caller):
+                del self._expected[:1]
+            self._callers = {*filter(_is_inside, self._callers), caller}
             self._poll.register(lifeline, select.POLLIN)
             _send(lifeline, {"ok": True}, self._descriptors)
 
@@ -105,6 +126,8 @@ class Holder:
             word = b""
         if word == b"count":
             _send(lifeline, {"count": _others()}, [])
+        elif word == b"expect":
+            self._expected.append(time.monotonic() + _EXPECTED_SECONDS)
         elif word == b"end":
             os._exit(0)
         elif not word:
@@ -136,6 +159,24 @@ def _call(name: str, *arguments: object) -> None:
 def _send(lifeline: socket.socket, answer: "dict[str, object]", descriptors: "list[int]") -> None:
     with suppress(OSError):  # it has left already
         socket.send_fds(lifeline, [json.dumps(answer).encode()], descriptors)
+
+
+def _caller(lifeline: socket.socket) -> int:
+    """The process at the other end."""
+    size = struct.calcsize("3i")
+    return int(struct.unpack("3i", lifeline.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[0])
+
+
+def _is_inside(pid: int) -> bool:
+    """Whether a process is in our mount namespace, or about to enter one."""
+    try:
+        ours = os.stat("/proc/self/ns/mnt").st_ino  # noqa: PTH116 - pathlib costs start-up time
+        if os.stat(f"/proc/{pid}/ns/mnt").st_ino == ours:  # noqa: PTH116 - the same
+            return True
+        with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123 - the same
+            return _ENTRANCE in file.read()
+    except OSError:
+        return False
 
 
 def _others() -> int:

@@ -2,11 +2,13 @@
 
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import assert_never
 from urllib.parse import urlsplit
 
 from ostler.base.addresses import Unresolved
 from ostler.base.errors import InvalidRequest
-from ostler.runner.workspaces.repositories.policy import Address, Policy, allowed, checked_ref
+from ostler.runner.workspaces.repositories.policy import Address, Policy, allowed, allowed_folder, checked_ref
 from ostler.wire.workspaces import Deliver, ForgeKind, Repo
 
 _KNOWN_HOSTS: dict[str, ForgeKind] = {"github.com": "github", "gitlab.com": "gitlab", "codeberg.org": "gitea"}
@@ -17,14 +19,46 @@ def check_delivery(repo: Repo, wanted: Deliver, policy: Policy) -> None:
     for field, name in (("branch", wanted.branch), ("targetBranch", wanted.target_branch)):
         if name is not None:
             checked_ref(name, field=f"delivery.{field}")
-    if wanted.mode != "pr":
-        return
+    match wanted.mode:
+        case "patch":
+            pass
+        case "local":
+            check_checkout(repo, policy)
+        case "branch":
+            _check_remote(repo, "a branch")
+        case "pr":
+            _check_remote(repo, "a pull request")
+            _check_forge(repo, wanted, policy)
+        case _:
+            assert_never(wanted.mode)
+
+
+def _check_remote(repo: Repo, what: str) -> None:
+    if repo.mode != "git":
+        raise refused("delivery.mode", f"{what} needs a workspace of a git repository", "Choose a patch")
+
+
+def _check_forge(repo: Repo, wanted: Deliver, policy: Policy) -> None:
     if wanted.credential is None and repo.credential is None:
         raise refused(
             "delivery.credential", "a pull request needs a token for the forge", "Give one, or choose a branch"
         )
     forge_kind(allowed(repo.url or "", policy), wanted.forge, field="delivery.forge")
     check_api_url(wanted.api_url, policy, field="delivery.apiUrl")
+
+
+def check_checkout(repo: Repo, policy: Policy) -> None:
+    """Raise unless the workspace is made from a folder or a checkout of this machine. Blocks."""
+    if repo.mode == "folder":
+        allowed_folder(repo.path or "", policy, field="repo.path")
+        return
+    address = allowed(repo.url or "", policy) if repo.mode == "git" else None
+    if address is None or address.protocol != "file":
+        raise refused(
+            "delivery.mode", "the workspace is not made from a folder of this machine", "Choose a branch or a patch"
+        )
+    if not (Path(address.path) / ".git").exists():
+        raise refused("delivery.mode", f"{address.path} has no files of its own, only branches", "Choose a branch")
 
 
 def forge_kind(address: Address, named: ForgeKind | None, *, field: str = "forge") -> ForgeKind:

@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import httpx
 import msgspec
 
 from ostler.base.errors import DeliveryFailed
 from ostler.base.retry import delays
+from ostler.wire.workspace_events import PullRequestData
 
 ForgeKind = Literal["github", "gitlab", "gitea"]
+T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 _TRIES = 4
 _FIRST_PAUSE = 0.5
@@ -55,6 +57,12 @@ class Forge(Protocol):
 
     async def open(self, branch: str, target: str, text: PullRequestText) -> Found | None:
         """Open one; None if the forge says that there is one."""
+
+    async def look(self, number: int) -> PullRequestData:
+        """One as it is now, whatever became of it."""
+
+    async def merge(self, number: int) -> None:
+        """Merge one as the forge does it by default; raises MergeRefused if it does not."""
 
 
 class TemporaryFailure(Exception):
@@ -120,16 +128,20 @@ async def pull_request(
     forge: Forge, branch: str, target: str, text: PullRequestText, *, sleep: Sleep = asyncio.sleep
 ) -> PullRequest:
     """Open a pull request, or find the one that is open; however often this is called, there is one."""
+    found, created = await patiently(lambda: _opened(forge, branch, target, text), sleep=sleep)
+    return PullRequest(number=found.number, url=found.url, branch=branch, target=target, created=created)
+
+
+async def patiently(work: Callable[[], Awaitable[T]], *, sleep: Sleep = asyncio.sleep) -> T:
+    """Ask a forge, again if it only stumbles."""
     pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE, tries=_TRIES)
     while True:
         try:
-            found, created = await _opened(forge, branch, target, text)
+            return await work()
         except TemporaryFailure as error:
             if (pause := next(pauses, None)) is None:
                 raise DeliveryFailed(what="pull request", reason=f"{error} It was tried {_TRIES} times.") from error
             await sleep(pause if error.wait is None else min(error.wait, _LONGEST_PAUSE))
-        else:
-            return PullRequest(number=found.number, url=found.url, branch=branch, target=target, created=created)
 
 
 async def _opened(forge: Forge, branch: str, target: str, text: PullRequestText) -> tuple[Found, bool]:

@@ -8,7 +8,17 @@ import httpx
 from ostler.base.errors import Unprocessable
 from ostler.runner.delivery.checks import forge_kind
 from ostler.runner.delivery.forge import Caller, Forge, ForgeKind, Found, PullRequestText, read
+from ostler.runner.delivery.pull_requests import (
+    check_runs,
+    github_like,
+    gitlab_view,
+    head_commit,
+    refuse_unless_merged,
+    statuses,
+    together,
+)
 from ostler.runner.workspaces.repositories.policy import Address
+from ostler.wire.workspace_events import PullRequestData
 
 _PAGE = 50
 _MOST_PAGES = 20
@@ -44,6 +54,21 @@ class GitHub:
             return None
         return read(answer, Found, self.names) if status == 201 else _refused(answer)
 
+    async def look(self, number: int) -> PullRequestData:
+        """The pull request, and the checks and statuses of its last commit."""
+        _, answer = await self._caller.call("GET", f"{self._path}/{number}", accept=(200,))
+        commit = f"{self._path.removesuffix('/pulls')}/commits/{quote(head_commit(answer))}"
+        _, runs = await self._caller.call("GET", f"{commit}/check-runs", accept=(200, 403, 404))
+        _, status = await self._caller.call("GET", f"{commit}/status", accept=(200, 403, 404))
+        return github_like(answer, together([*check_runs(runs), *statuses(status)]))
+
+    async def merge(self, number: int) -> None:
+        """405 and 409 say why not."""
+        status, answer = await self._caller.call(
+            "PUT", f"{self._path}/{number}/merge", accept=(200, 403, 405, 409, 422), json={}
+        )
+        refuse_unless_merged(status, answer)
+
 
 class GitLab:
     """Merge requests of version 4."""
@@ -66,6 +91,18 @@ class GitLab:
         body = {"source_branch": branch, "target_branch": target, "title": title, "description": text.body}
         status, answer = await self._caller.call("POST", self._path, accept=(201, 409), json=body)
         return None if status == 409 else read(answer, Found, self.names)
+
+    async def look(self, number: int) -> PullRequestData:
+        """The merge request, whose last pipeline are its checks."""
+        _, answer = await self._caller.call("GET", f"{self._path}/{number}", accept=(200,))
+        return gitlab_view(answer)
+
+    async def merge(self, number: int) -> None:
+        """405, 406, 409 and 422 say why not."""
+        status, answer = await self._caller.call(
+            "PUT", f"{self._path}/{number}/merge", accept=(200, 401, 405, 406, 409, 422), json={}
+        )
+        refuse_unless_merged(status, answer)
 
 
 class Gitea:
@@ -96,6 +133,20 @@ class Gitea:
         body = {"title": title, "head": branch, "base": target, "body": text.body}
         status, answer = await self._caller.call("POST", self._path, accept=(201, 409), json=body)
         return None if status == 409 else read(answer, Found, self.names)
+
+    async def look(self, number: int) -> PullRequestData:
+        """The pull request, and the statuses of its last commit."""
+        _, answer = await self._caller.call("GET", f"{self._path}/{number}", accept=(200,))
+        commit = f"{self._path.removesuffix('/pulls')}/commits/{quote(head_commit(answer))}"
+        _, status = await self._caller.call("GET", f"{commit}/status", accept=(200, 403, 404))
+        return github_like(answer, together(statuses(status)))
+
+    async def merge(self, number: int) -> None:
+        """405 and 409 say why not."""
+        status, answer = await self._caller.call(
+            "POST", f"{self._path}/{number}/merge", accept=(200, 403, 405, 409, 422), json={"Do": "merge"}
+        )
+        refuse_unless_merged(status, answer)
 
 
 def _refused(answer: object) -> Found:

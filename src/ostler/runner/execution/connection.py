@@ -14,7 +14,7 @@ from ostler.base.failpoints import failpoint
 from ostler.base.retry import delays
 from ostler.base.undo import async_undone_by, undone_by
 from ostler.link.protocol import Sink
-from ostler.runner.execution.dialogue import Counts, Dialogue
+from ostler.runner.execution.dialogue import Counts, Dialogue, OnOffer
 from ostler.runner.execution.images import with_images, write_images
 from ostler.runner.execution.life import Life
 from ostler.runner.execution.limits import Limits
@@ -49,8 +49,10 @@ class AgentConnection:
         limits: Limits,
         counts: Counts,
         hint: str = "",
+        on_offer: OnOffer = lambda _: None,
+        can_log_in: bool = False,
     ) -> None:
-        """`hint` is what a person can do when the agent is not let in."""
+        """`hint` is what a person can do when the agent is not let in; `can_log_in` is whether a new start is part."""
         self._hint = hint
         self._record, self._spec = record, record.spec
         self._limits = limits
@@ -63,6 +65,8 @@ class AgentConnection:
             framing=record.framing,
             resume=record.spec.resume,
             login_hint=hint,
+            on_offer=on_offer,
+            can_log_in=can_log_in,
         )
         self._life = Life(record.spec, folder, sink, limits, self._dialogue)
         self._turns = self._life.turns
@@ -94,7 +98,11 @@ class AgentConnection:
         """Start the process and wait until it takes prompts; raises AgentStartFailed and leaves nothing behind."""
         async with async_undone_by(self._never_began):
             process = await self._start(nursery, launch, environ)
-        await self._begin(process, fresh=True)
+        try:
+            await self._begin(process, fresh=True)
+        except asyncio.CancelledError:  # also while its session is told of it
+            await asyncio.shield(self.give_up())
+            raise
 
     async def _never_began(self) -> None:
         await self._life.forget()
@@ -119,7 +127,7 @@ class AgentConnection:
             raise AgentStartFailed(agent=self._spec.agent, reason=str(error), exit_code=None, stderr=None) from error
 
     def _prepare(self, launch: Launch) -> None:
-        prepare_home(self._spec.home, launch.files)
+        prepare_home(self._spec.home, launch.files, launch.links)
         calls.write_start_record(self._life.folder, self._record)
 
     async def adopt(self, bells: Bells, *, known: int) -> None:
@@ -164,13 +172,14 @@ class AgentConnection:
         await self._sink.connected(self._turns.report(process, self._record.started_at))
 
     async def _become_ready(self, process: Process, *, greet: bool) -> None:
-        async with async_undone_by(self._give_up):
+        async with async_undone_by(self.give_up):
             if greet:
                 self._greet(process)
             await self._until_ready(process)
         self._life.opened = True
 
-    async def _give_up(self) -> None:
+    async def give_up(self) -> None:
+        """Nobody wants it any more; one that was let go of works on."""
         if not self._life.leaving:
             await self.close(force=True)
 

@@ -9,13 +9,14 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from ostler.agents.adapter import Output, Ready, Send, StartFailed, Translator, TurnDone, Unreadable
+from ostler.agents.adapter import Offered, Output, Ready, Send, StartFailed, Translator, TurnDone, Unreadable
 from ostler.base.logs import Log
 from ostler.runner.execution.cutting import Cutter
 from ostler.runner.execution.frames import FRAMINGS, Frame, Overlong, Trimmed
 from ostler.runner.execution.guard import TurnGuard
 from ostler.runner.execution.trimming import MOST_VALUES, has_too_many_values
 from ostler.runner.processes.logins import asks_for_login, hidden, hidden_text, waits_for_login
+from ostler.wire.agents import Command
 from ostler.wire.events import AgentUnparsedData, ErrorData, PermissionData, QuestionData, SessionInfoData
 from ostler.wire.running import Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
@@ -34,6 +35,10 @@ class Counts:
         self.unparsed = 0
 
 
+OnOffer = Callable[[tuple[Command, ...]], None]
+"""Hears which commands the agent takes, as often as it tells."""
+
+
 class Dialogue:
     """Runs the translator behind the guard; what should be sent and logged piles up until it is taken."""
 
@@ -48,9 +53,16 @@ class Dialogue:
         framing: str = "lines",
         resume: str | None = None,
         login_hint: str = "",
+        on_offer: OnOffer = lambda _: None,
+        can_log_in: bool = False,
     ) -> None:
-        """`login_hint` is what a person can do when the agent is not let in."""
+        """`login_hint` is what a person can do when the agent is not let in.
+
+        `can_log_in` is whether another process of the session may be let in when somebody has done it.
+        """
+        self._on_offer = on_offer
         self._login_hint = login_hint
+        self._can_log_in = can_log_in
         self._translator = translator
         self._start = start
         self._resume = resume
@@ -70,7 +82,8 @@ class Dialogue:
         self.start_failure: str | None = None
         self._wants_login = False
         self.is_locked_out = False
-        """Whether it waits for a login that nobody can do here; nothing it says counts any more."""
+        """Whether only another process, with another login, could do more; nothing it says counts any more."""
+        self._was_refused = False
         self.forced_end: TurnDone | None = None
         """What every end of the running turn is replaced by, when we have decided how it ends."""
 
@@ -155,6 +168,7 @@ class Dialogue:
         """Begin a turn; a translator that fails ends it."""
         self.steps += 1
         self.forced_end = None
+        self._was_refused = False
         self.guard.begin(prompt.turn_id)
         if self._wants_login:
             self._locked_out()
@@ -217,9 +231,13 @@ class Dialogue:
             case Send(frame=data):
                 self._sends.append(data)
             case TurnDone():
-                self.log(*self.guard.done(self.forced_end or output, frame))
+                done = self.forced_end or output
+                self.is_locked_out |= self._was_refused and self._can_log_in and done.outcome == "failed"
+                self.log(*self.guard.done(done, frame))
             case Ready():
                 self._on_ready(self._cutter.fitted(output))
+            case Offered():
+                self._on_offer(self._cutter.fitted(output).commands)
             case StartFailed():
                 self.start_failure = self._cutter.fitted(output).reason
             case _:
@@ -230,6 +248,7 @@ class Dialogue:
         if not isinstance(draft.data, ErrorData):
             return draft
         message = hidden_text(draft.data.message)
+        self._was_refused |= draft.data.code == "auth"
         if draft.data.code == "auth" and self._login_hint:
             message = f"{message.rstrip('.')}. {self._login_hint}"
         draft.raw = hidden(draft.raw) if draft.raw is not None else None

@@ -1,4 +1,4 @@
-"""The images of a prompt as files of the agent's home, for agents that want a path, and as bytes for the others."""
+"""What came with a prompt as files of the agent's home, and its images as bytes for agents that want no path."""
 
 import asyncio
 from pathlib import Path, PurePath
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ostler.base.errors import FileMissing, PathRefused, StoreUnavailable
 from ostler.base.paths import is_file
 from ostler.runner.runtimes.home import write_in_home
-from ostler.wire.parts import ImagePart
+from ostler.wire.parts import FileRefPart, ImagePart
 from ostler.wire.running import Prompt
 
 _FOLDER = ".ostler/images"
@@ -53,7 +53,7 @@ def placed(prompt: Prompt, home: str) -> Prompt:
         return prompt
     paths = dict(zip(prompt.images, (f"{home}/{name}" for name in _names(prompt)), strict=True))
     parts = (
-        replace(part, path=paths.get(part.path, part.path)) if isinstance(part, ImagePart) else part
+        replace(part, path=paths.get(part.path, part.path)) if isinstance(part, ImagePart | FileRefPart) else part
         for part in prompt.parts
     )
     images = {paths[path]: data for path, data in prompt.images.items()}
@@ -61,5 +61,10 @@ def placed(prompt: Prompt, home: str) -> Prompt:
 
 
 def _names(prompt: Prompt) -> list[str]:
+    """A file keeps its name, which says what it is; pictures are numbered."""
     folder = f"{_FOLDER}/{prompt.prompt_id}"
-    return [f"{folder}/{number}{PurePath(path).suffix}" for number, path in enumerate(prompt.images)]
+    files = {part.path for part in prompt.parts if isinstance(part, FileRefPart)}
+    return [
+        f"{folder}/{number}/{PurePath(path).name}" if path in files else f"{folder}/{number}{PurePath(path).suffix}"
+        for number, path in enumerate(prompt.images)
+    ]

@@ -5,6 +5,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from ostler.base.errors import AgentExited
 from ostler.base.errors.runners import LinkLost
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
@@ -189,5 +190,7 @@ class Life:
             failpoint("bury.after")
         except LinkLost:
             log.info("connection.unheard", session_id=self._spec.session_id)
+        except AgentExited:  # the session has given it up
+            await self.forget()
         finally:
             self.release(process)

@@ -71,6 +71,11 @@ class Spare:
         """Whether a session can have it at once."""
         return self.connection is not None and not self.sink.is_over
 
+    async def give_up(self) -> None:
+        """Whoever was to have it does not want it any more."""
+        if self.connection is not None:
+            await self.connection.give_up()
+
     async def close(self) -> None:
         """Nobody wants it."""
         if self.starting is not None and not self.starting.done():
@@ -110,6 +115,13 @@ class Pool:
         self._prepare(key, spec)
         if spare is None:
             return None
+        try:
+            return await self._taken(spare, spec, folder, sink)
+        except asyncio.CancelledError:  # nobody wants it any more, and it is no spare either
+            await asyncio.shield(spare.give_up())
+            raise
+
+    async def _taken(self, spare: Spare, spec: AgentSpec, folder: Path, sink: Sink) -> AgentConnection | None:
         connection = spare.connection
         if connection is None or not spare.is_ready or not await asyncio.to_thread(_move_home, spare.home, spec.home):
             self._end(spare)

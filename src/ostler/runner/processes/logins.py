@@ -54,11 +54,19 @@ def login_hint(credentials: Sequence[Credential], spec: AgentSpec) -> str:
     names = [credential.name for credential in credentials]
     if spec.provider is not None:
         return "Check `provider.api_key` of the session."
+    if spec.shared_login is not None:
+        return f"Log it in again with `ostler agents login {spec.agent}`."
     if given := [name for name in names if name in spec.env]:
         return f"Check {given[0]}, which the session has."
     if not names:
         return ""
     return (
-        f"Give the session {names[0]} (`--env {names[0]}=...`, or `env` in the API) or a `provider`, or start the "
-        "server with `--share-credentials` to use what is on its machine."
+        f"Log it in with `ostler agents login {spec.agent}`, give the session {names[0]} (`--env {names[0]}=...`, or "
+        "`env` in the API) or a `provider`, or start the server with `--share-credentials` to use what its machine has."
     )
+
+
+def can_log_in(credentials: Sequence[Credential], spec: AgentSpec) -> bool:
+    """Whether the session would be let in by what the runner has for all, so that a login there helps it."""
+    names = {credential.name for credential in credentials}
+    return bool(names) and spec.provider is None and (spec.shared_login is not None or names.isdisjoint(spec.env))

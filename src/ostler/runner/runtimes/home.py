@@ -31,13 +31,15 @@ def environment(spec: AgentSpec, launch: Launch, environ: Mapping[str, str]) -> 
     return {**ours, "HOME": spec.home, **folders, **launch.env, **spec.env}
 
 
-def prepare_home(home: str, files: Mapping[str, str]) -> None:
+def prepare_home(home: str, files: Mapping[str, str], links: Mapping[str, str | None] | None = None) -> None:
     """Make the folders and write the files; nothing is ever written outside the home, whatever links lie in it."""
     root = Path(home)
     make_folder(root)
     for folder in _FOLDERS.values():
         make_folder(root / folder)
     write_in_home(home, {name: content.encode() for name, content in files.items()})
+    for name, target in (links or {}).items():
+        _link(root, name, target)
 
 
 def write_in_home(home: str, files: Mapping[str, bytes]) -> None:
@@ -58,3 +60,21 @@ def _write(root: Path, name: str, content: bytes) -> None:
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     fresh.replace(folder / Path(name).name)
+
+
+def _link(root: Path, name: str, target: str | None) -> None:
+    """Let a file stand for one elsewhere; a newer one that an agent has put in the place of the link stays."""
+    path = root / name
+    if target is None:
+        if path.is_symlink():
+            path.unlink()
+        return
+    if not path.parent.resolve().is_relative_to(root.resolve()):
+        raise PermissionError(13, "lies outside the agent's home", name)
+    make_folder(path.parent)
+    if path.is_file() and not path.is_symlink() and path.stat().st_mtime > Path(target).stat().st_mtime:
+        return
+    fresh = path.with_name(f".{path.name}.link")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(target)
+    fresh.replace(path)

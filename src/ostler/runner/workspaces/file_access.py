@@ -13,11 +13,11 @@ from ostler.link.luggage import Download
 from ostler.runner.file_trees.packing import pack
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.orders import DiffLimits
-from ostler.runner.workspaces.searching import search
+from ostler.runner.workspaces.searching import list_paths, search
 from ostler.runner.workspaces.states import States
 from ostler.runner.workspaces.threads import WorkspaceThreads
 from ostler.wire.provisioning import FileContent, FileQuery
-from ostler.wire.workspaces import ArchiveForm, Difference, FileEntry, FileListing, FileMatches
+from ostler.wire.workspaces import ArchiveForm, Difference, FileEntry, FileListing, FileMatches, FilePaths
 
 _Result = TypeVar("_Result")
 _PIECE_BYTES = 2**18
@@ -59,6 +59,10 @@ class WorkspaceFiles:
     async def search(self, place: str, query: FileQuery) -> FileMatches:
         """Look for a text."""
         return await self.use(place, lambda files: search(files, query))
+
+    async def paths(self, place: str, limit: int) -> FilePaths:
+        """The files below a folder."""
+        return await self.use(place, lambda files: list_paths(files, limit))
 
     async def use(self, place: str, work: Callable[[Files], _Result]) -> _Result:
         """Work with files as the agent sees them, in a thread; a folder of the machine is used as it is."""

@@ -29,13 +29,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     zfs_command: tuple[str, ...] = ("zfs",)
 
 
-def options_from(settings: Settings, environ: Mapping[str, str]) -> Options:
-    """What the settings of a server say about workspaces."""
+def options_from(settings: Settings, environ: Mapping[str, str], *, is_own: bool = False) -> Options:
+    """What the settings say about workspaces; `is_own` for a server that only the people of this machine can reach."""
     return Options(
         policy=Policy(
             protocols=settings.repository_protocols,
             hosts=settings.repository_hosts,
             folders=settings.repository_folders,
+            home=environ.get("HOME") if is_own and not settings.repository_folders else None,
+            closed=str(settings.state_dir),
             addresses=AddressRules.reading(settings.allowed_addresses),
             proxied=any(environ.get(name) for name in _PROXIES),
         ),

@@ -34,6 +34,8 @@ class WorkspaceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Workspaces whose recorded objects it needs, because it was forked from them."""
     pushed: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Branch -> the commits that were, or were about to be, pushed there, newest last."""
+    applied: str | None = None
+    """The git tree of what was brought into the local checkout last."""
 
 
 class SnapshotRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,21 +1,31 @@
-"""A bounded search for a text in the files of a workspace."""
+"""Bounded searches in the files of a workspace: for a text, and for all their names."""
 
 import os
+import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 
 import msgspec
 
 from ostler.base.errors import InvalidRequest
+from ostler.runner.file_trees.beneath import opened
 from ostler.runner.file_trees.trees import Found, open_file, walk
 from ostler.runner.workspaces.diffs import printable
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.recorder import is_git, is_recordable
 from ostler.wire.provisioning import FileQuery
-from ostler.wire.workspaces import FileMatch, FileMatches
+from ostler.wire.workspaces import FileMatch, FileMatches, FilePaths
 
 _SAMPLE = 8192
+_LISTING_SECONDS = 5.0
+_RULES_BYTES = 2**18
+_PLAIN_NAME = re.compile(r"/?([\w.+@-]+)/?")
+_MADE_BY_TOOLS = frozenset(
+    {"node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
+)
+"""Folders that nobody writes in by hand, also where no rule says so."""
 
 
 class SearchLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,3 +113,25 @@ def _lines_with(content: bytes, needle: bytes, ignore_case: bool) -> Iterator[tu
     for number, line in enumerate(content.split(b"\n"), 1):
         if needle in _folded(line, ignore_case):
             yield number, line.removesuffix(b"\r")
+
+
+def list_paths(files: Files, limit: int) -> FilePaths:
+    """In bounded time, without git's own folders and those that tools make or the ignore rules of the root name."""
+    skipped = _MADE_BY_TOOLS | _ignored_names(files.root)
+    deadline = time.monotonic() + _LISTING_SECONDS
+    paths: list[str] = []
+    for found in walk(files.root, enter=lambda folder: not is_git(folder.name) and folder.name not in skipped):
+        if not is_recordable(found):
+            continue
+        if len(paths) >= limit or time.monotonic() >= deadline:
+            return FilePaths(paths=tuple(paths), truncated=True)
+        paths.append(printable(found.path))
+    return FilePaths(paths=tuple(paths), truncated=False)
+
+
+def _ignored_names(root: int) -> frozenset[str]:
+    """The plain names in the root's .gitignore; patterns and deeper rules are left to git."""
+    with suppress(OSError), opened(root, ".gitignore", os.O_RDONLY | os.O_NONBLOCK) as file:
+        lines = os.pread(file, _RULES_BYTES, 0).decode(errors="replace").splitlines()
+        return frozenset(name[1] for line in lines if (name := _PLAIN_NAME.fullmatch(line.strip())))
+    return frozenset()

@@ -102,6 +102,11 @@ class States:
         known = tuple(name for name in record.pushed.get(branch, ()) if name != commit)
         self.storage.remember(msgspec.structs.replace(record, pushed={**record.pushed, branch: (*known, commit)}))
 
+    def remember_applied(self, workspace: str, tree: str) -> None:
+        """Keep what the local checkout has, so that the next delivery brings only what is new."""
+        record = self.storage.record(workspace)
+        self.storage.remember(msgspec.structs.replace(record, applied=tree))
+
 
 def check_kinship(record: WorkspaceRecord, found: SnapshotRecord) -> None:
     """Only its own snapshots and those of what it was forked from are a workspace's business."""

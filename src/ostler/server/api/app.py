@@ -23,26 +23,24 @@ from ostler.server.api.edge.relay import Relay
 from ostler.server.api.edge.runner_link import RunnerLinkApp
 from ostler.server.api.requests import TolerantRequest
 from ostler.server.api.routes import (
-    acp,
     agents,
-    agui,
-    ai_sdk,
     asks,
     catalogue,
     conversation,
-    daemon,
     delivery,
     events,
     files,
-    mcp,
+    imports,
+    logins,
     runners,
+    search,
     sessions,
     snapshots,
     system,
     tasks,
-    workflow,
     workspaces,
 )
+from ostler.server.api.routes.dialects import acp, agui, ai_sdk, daemon, mcp, workflow
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import Streams
 from ostler.server.api.ui import Ui
@@ -87,7 +85,7 @@ def build_app(services: Services) -> App:
     """The application for a running server."""
     inner: App = Streams(cast(App, _litestar(services)), services)
     if services.peers is not None:
-        inner = Relay(inner, services.peers, services.counters)
+        inner = Relay(inner, services.peers, services.counters, services.settings.ca_file)
     posts = Idempotency(inner, services.sessions.store)
     link = RunnerLinkApp(services.links)
     return Gate(Ui(inner), posts, link, services.settings, services.counters, services.peers)
@@ -111,9 +109,12 @@ class _Api(Router):
 def _litestar(services: Services | None) -> Litestar:
     groups = (
         agents,
+        logins,
         sessions,
         conversation,
         events,
+        search,
+        imports,
         asks,
         snapshots,
         workspaces,

@@ -185,17 +185,20 @@ def _daemon_schemas(events: dict[str, str], schemas: Document) -> Document:
             "anyOf": [{"$ref": reference} for reference in mapping.values()],
             "discriminator": {"propertyName": "type", "mapping": mapping},
         },
-        "DaemonEventPage": _event_page("DaemonEventPage", "DaemonEvent"),
+        "DaemonEventPage": _event_page("DaemonEventPage", reference("DaemonEvent")),
     }
 
 
-def _event_page(title: str = "EventPage", event: str = "Event") -> Document:
+_OF_FORMAT = {"type": "object", "description": "With `format`: an event as that protocol has it."}
+
+
+def _event_page(title: str = "EventPage", event: Document | None = None) -> Document:
     return {
         "title": title,
         "description": (EventPage.__doc__ or "").strip(),
         "type": "object",
         "properties": {
-            "events": {"type": "array", "items": reference(event)},
+            "events": {"type": "array", "items": event or {"anyOf": [reference("Event"), _OF_FORMAT]}},
             "hasMore": {"type": "boolean"},
             "nextOffset": {"type": "integer", "description": "Where the next page of all sessions' events begins."},
         },

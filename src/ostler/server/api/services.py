@@ -8,7 +8,7 @@ from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
-from ostler.server.sessions.runners.draining import Draining
+from ostler.server.search.service import Search
 from ostler.server.sessions.runners.lost_runners import LostRunners
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.peers import Peers
@@ -25,8 +25,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     runners: Runners
     links: RunnerLinks
     lost_runners: LostRunners
-    draining: Draining
     uploads: Uploads
+    search: Search
     clock: Clock
     counters: "Counters"
     peers: Peers | None = None

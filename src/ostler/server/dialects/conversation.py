@@ -8,7 +8,7 @@ rewind too. A reader that is there when a rewind happens has heard what it heard
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from ostler.server.sessions.log.state import spans_left_behind
+from ostler.server.sessions.log.branching import spans_left_behind
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionRecord
 from ostler.wire.sessions import Turn

@@ -12,6 +12,7 @@ from ostler.base.ids import new_id
 from ostler.server.objects.protocol import Entry
 
 _UNFINISHED = ".unfinished-"
+_TRIES = 3
 
 
 class LocalObjects:
@@ -41,13 +42,23 @@ class LocalObjects:
         path = self._root / key
         unfinished = path.with_name(new_id(_UNFINISHED))
         try:
-            private.make_folder(path.parent)
-            private.write_file(unfinished, content)
+            self._write_beside(unfinished, content)
             yield unfinished, path
         except OSError as error:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise StoreUnavailable(reason=error.strerror or str(error)) from error
+
+    def _write_beside(self, path: Path, content: bytes) -> None:
+        for tries in range(_TRIES, 0, -1):
+            try:
+                private.make_folder(path.parent)
+                private.write_file(path, content)
+            except FileNotFoundError:  # the folder was empty, and somebody removed it
+                if tries == 1:
+                    raise
+            else:
+                return
 
     def get(self, key: str) -> bytes | None:
         """What a file holds."""
@@ -76,3 +87,6 @@ class LocalObjects:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+        with suppress(OSError):  # a folder with something in it, which stays
+            while (path := path.parent) != self._root:
+                path.rmdir()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from ostler.base.clock import Clock
-from ostler.base.errors.runners import RunnerNotFound
+from ostler.base.errors.runners import RunnerNotFound, RunnerUnavailable
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.base.retry import delay_after
@@ -19,9 +19,11 @@ from ostler.base.setting_groups.tables import PoolSetting
 from ostler.link.provisioner import Host, NewHost, NotMade, Provisioner, Unreachable
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.tokens import new_token
+from ostler.server.sessions.runners.lost_runners import LostRunners
 from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import ManagedRunner
+from ostler.wire.runners import RunnerAbout
 
 log = Log(__name__)
 LINK_SECONDS = 120.0
@@ -39,6 +41,7 @@ class Hosts:
         provisioner: Provisioner,
         store: Store,
         links: RunnerLinks,
+        lost_runners: LostRunners,
         *,
         server: str,
         address: str,
@@ -50,6 +53,7 @@ class Hosts:
         self._rows = store.managed_runners
         self._keys = store.runner_keys
         self._links = links
+        self._lost_runners = lost_runners
         self._server = server
         self._address = address
         self._peers = peers
@@ -125,16 +129,19 @@ class Hosts:
         await self._rows.update(found, self._server)
         return found
 
-    async def start(self, row: ManagedRunner) -> None:
-        """Start one that has stopped, less and less often if that is in vain."""
+    async def start(self, row: ManagedRunner) -> str | None:
+        """Start one that has stopped, less and less often if that is in vain; why it is, if it is now."""
         count, not_before = self._starts.get(row.id, (0, 0.0))
         if time.monotonic() < not_before:
-            return
+            return None
         pause = delay_after(count + 1, _FIRST_PAUSE, _LONGEST_PAUSE, chance=lambda: 1.0)
         self._starts[row.id] = count + 1, time.monotonic() + pause
         log.warning("host.stopped", host=row.id, starts=count + 1)
-        with suppress(NotMade):
+        try:
             await self._provisioner.start(row.id)
+        except NotMade as error:
+            return str(error)
+        return None
 
     def linked(self, row: ManagedRunner) -> None:
         """Its runner is there: the next time it stops it is started at once."""
@@ -147,9 +154,8 @@ class Hosts:
     async def drain(self, row: ManagedRunner, on: bool) -> None:
         """Place no more sessions on its runner, whichever server that is linked to; or place them again."""
         if row.runner is not None:
-            await self._keys.set_draining(row.runner, on)
-            with suppress(RunnerNotFound):
-                await self._links.drain(row.runner, on)
+            with suppress(RunnerNotFound, RunnerUnavailable):
+                await (self._links.drain(row.runner) if on else self._links.resume(row.runner))
 
     async def remove(self, row: ManagedRunner) -> None:
         """Have nothing of it any more; if podman does not answer, that is done another time."""
@@ -161,10 +167,16 @@ class Hosts:
         except Unreachable as error:
             log.warning("host.not_removed", host=row.id, reason=str(error))
             return
-        await self.forget(removing)
+        await self._forget(removing, "was removed")
 
     async def forget(self, row: ManagedRunner) -> None:
-        """Its host is gone: its runner will not come back."""
+        """Its host is gone: its runner will not come back, and its sessions do not wait for it."""
+        await self._forget(row, "is gone with its machine")
+
+    async def _forget(self, row: ManagedRunner, what: str) -> None:
+        if row.runner is not None:
+            about = RunnerAbout(id=row.runner, name=row.id)
+            self._lost_runners.gone(about, f"the runner '{row.id}' {what}")
         if row.runner in {key.runner for key in await self._keys.all()}:
             await self._links.revoke(row.runner or "")
         self._starts.pop(row.id, None)

@@ -25,7 +25,7 @@ class Notices:
                 with suppress(SessionNotFound, OwnedElsewhere), Leases():
                     live = await self._sessions.live(each.project, each.id)
                     if live.record.runner is None and not live.state.ended:
-                        await live.note([drafts.line(f"waiting for a runner: {text}")])
+                        await live.note([drafts.on_runner(f"waiting for a runner: {text}", "queued")])
 
     def forget_others(self, waiting: set[str]) -> None:
         """Remember nothing of sessions that wait no longer."""

@@ -8,6 +8,7 @@ from ostler.base.settings import Settings
 from ostler.link.provisioner import Provisioner
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
+from ostler.server.sessions.runners.lost_runners import LostRunners
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.opening import advertised
 from ostler.server.store.peers import Peers
@@ -22,6 +23,7 @@ async def running_pools(
     sessions: Sessions,
     runners: Runners,
     links: RunnerLinks,
+    lost_runners: LostRunners,
     peers: Peers | None,
     clock: Clock,
 ) -> AsyncIterator[None]:
@@ -35,7 +37,7 @@ async def running_pools(
 
     address = advertised(settings, port) if any(not pool.servers for pool in pools.values()) else ""
     made = provisioner(settings)
-    hosts = Hosts(made, store, links, server=runners.home, address=address, peers=peers, clock=clock)
+    hosts = Hosts(made, store, links, lost_runners, server=runners.home, address=address, peers=peers, clock=clock)
     opened = Pools(pools, hosts, sessions, runners)
     opened.start()
     try:

@@ -14,11 +14,12 @@ from ostler.base.setting_groups.tables import PoolSetting
 from ostler.base.tasks import Background
 from ostler.link.provisioner import Host, NotMade, Unreachable
 from ostler.server.pools.demand import Load, can_spare_one, could_have, missing
+from ostler.server.pools.emptying import could_leave, open_sessions
 from ostler.server.pools.hosts import LINK_SECONDS, Hosts
 from ostler.server.pools.notices import Notices
+from ostler.server.runners.known import RunnerStatus
 from ostler.server.runners.placement import choose
 from ostler.server.runners.registry import Runners
-from ostler.server.sessions.log.state import TERMINAL
 from ostler.server.sessions.runners.waiting import WaitingSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import ManagedRunner
@@ -44,6 +45,7 @@ class Pools:
         self._background = Background(log, "pools.failed")
         self._woken = asyncio.Event()
         self._making: set[str] = set()
+        self._stopped: set[str] = set()
         self._unlinked_since: dict[str, float] = {}
         self._idle_since: dict[str, float] = {}
         self._draining_since: dict[str, float] = {}
@@ -85,7 +87,9 @@ class Pools:
             await self._notices.tell(self._waiting_for(name), f"the pool '{name}' cannot be reached ({reason})")
 
     async def _look(self) -> None:
+        await self._runners.refresh()
         found, rows, gone = await self._hosts.look()
+        self._stopped = {host.id for host in found.values() if host.state == "stopped"}
         keys = await self._hosts.keys()
         left: list[ManagedRunner] = []
         for row in rows.values():
@@ -112,7 +116,7 @@ class Pools:
         if is_gone:
             await self._hosts.forget(row)
             return False
-        if self._runners.is_linked(row.runner):
+        if self._is_linked(row):
             self._unlinked_since.pop(row.id, None)
             self._failures.pop(row.pool, None)
             self._hosts.linked(row)
@@ -123,9 +127,20 @@ class Pools:
             words = await self._hosts.last_words(row)
             await self._failed(row, f"its runner did not register: {words or 'it wrote nothing'}")
             return False
-        if is_stopped:
-            await self._hosts.start(row)
+        if is_stopped and (problem := await self._hosts.start(row)) is not None:
+            text = f"'{row.id}' of the pool '{row.pool}' is stopped and could not be started ({problem})"
+            await self._notices.tell(self._waiting_for(row.pool), f"{text}; it is tried again")
         return True
+
+    def _status(self, row: ManagedRunner) -> RunnerStatus | None:
+        """Of its runner, whichever server that is linked to."""
+        with suppress(RunnerNotFound):
+            return self._runners.describe(row.runner) if row.runner is not None else None
+        return None
+
+    def _is_linked(self, row: ManagedRunner) -> bool:
+        status = self._status(row)
+        return status is not None and status.linked
 
     def _remember_only(self, ids: set[str]) -> None:
         for times in (self._unlinked_since, self._idle_since, self._draining_since):
@@ -182,49 +197,43 @@ class Pools:
         """How many sessions a runner can take, or will be able to."""
         if self._is_draining(row):
             return 0
-        if row.runner is not None and self._runners.is_linked(row.runner):
-            return max(0, pool.slots - self._runners.used(row.runner))
+        if (status := self._status(row)) is not None and status.linked:
+            return max(0, pool.slots - status.used)
         since = self._unlinked_since.get(row.id, time.monotonic())
-        return pool.slots if time.monotonic() - since < LINK_SECONDS else 0
+        will_be = row.id in self._stopped or time.monotonic() - since < LINK_SECONDS
+        return pool.slots if will_be else 0  # a stopped one is started again, and no other is made in its stead
 
     def _is_draining(self, row: ManagedRunner) -> bool:
-        if row.id in self._draining_since:
-            return True
-        with suppress(RunnerNotFound):
-            return self._runners.find_runner(row.runner or "").draining
-        return False
+        status = self._status(row)
+        return row.id in self._draining_since or (status is not None and status.drain_until is not None)
 
     async def _rested(self, row: ManagedRunner, pool: PoolSetting | None) -> bool:
-        """Whether a runner has had nothing for long enough, and gets nothing more since a while: first this, then that.
+        """Whether a runner had nothing to do for long enough, and is empty since it drains: first this, then that.
 
-        One of a pool that is no more need not have rested.
+        Sessions that sleep there go elsewhere by the drain, if there is room; else it stays for them. One of a pool
+        that is no more need not have rested, and its sessions go as soon as they can.
         """
-        if await self._has_sessions(row):
+        records = await open_sessions(self._sessions.store, row.runner) if row.runner is not None else []
+        status = self._status(row)
+        is_needed = (status is not None and status.used > 0) or not could_leave(
+            self._runners, row.runner or "", records
+        )
+        if is_needed and pool is not None:
             self._idle_since.pop(row.id, None)
-            if self._draining_since.pop(row.id, None) is not None and pool is not None:
+            if self._draining_since.pop(row.id, None) is not None:
                 await self._hosts.drain(row, False)
-            elif pool is None:
-                await self._drain(row)
             return False
         now = time.monotonic()
         if now - self._idle_since.setdefault(row.id, now) < (pool.idle_seconds if pool is not None else 0.0):
             return False
         if row.id not in self._draining_since:
-            await self._drain(row)
-            return row.runner is None
-        return now - self._draining_since[row.id] >= (0.0 if self._runners.is_linked(row.runner) else _DRAIN_SECONDS)
-
-    async def _drain(self, row: ManagedRunner) -> None:
-        if row.id not in self._draining_since:
             self._draining_since[row.id] = time.monotonic()
             await self._hosts.drain(row, True)
-
-    async def _has_sessions(self, row: ManagedRunner) -> bool:
-        if row.runner is None:
-            return False
-        if self._runners.used(row.runner):
-            return True
-        return bool(await self._sessions.store.unfinished_sessions(row.runner, TERMINAL, lambda *_: True))
+            return row.runner is None
+        is_known = now - self._draining_since[row.id] >= (
+            0.0 if self._runners.is_linked(row.runner) else _DRAIN_SECONDS
+        )
+        return is_known and not is_needed and not records
 
     async def _make_missing(self, name: str, pool: PoolSetting, load: Load, waiting: list[WaitingSession]) -> None:
         count, not_before = missing(pool, load), self._failures.get(name, (0, 0.0))[1]

@@ -8,6 +8,7 @@ from ostler.link.workspaces import Workspaces
 from ostler.server.store.peers import RunnerLink
 from ostler.wire.agents import Agent
 from ostler.wire.runners import Managed, RunnerAbout
+from ostler.wire.workspaces import ProviderVerdict
 
 
 class RunnerStatus(NamedTuple):
@@ -19,7 +20,8 @@ class RunnerStatus(NamedTuple):
     """When it was heard last; None for one that was never linked to this process."""
     used: int
     """How many of its slots sessions have."""
-    draining: bool
+    drain_until: str | None
+    """How long turns under way there may go on, if it drains."""
     server: str | None = None
     """The server that it is linked to; None for none, and where there is one server only."""
     managed: Managed | None = None
@@ -42,10 +44,15 @@ class KnownRunner:
         self.link: Link | None = None
         self.agents: dict[str, Agent] = {}
         """As they were reported last, also while it is not linked."""
+        self.providers: tuple[ProviderVerdict, ...] = ()
+        """How it makes workspaces, as it said last."""
         self.last_beat: str | None = None
-        self.draining = False
+        self.drain_until: str | None = None
+        """How long turns under way may go on on one that drains."""
         self.is_removed = False
         """Whether it may not dial in any more."""
+        self.has_left = False
+        """Whether it said so itself."""
         self.elsewhere: RunnerLink | None = None
         """Its newest link at any server, when that was looked up last; counts only while there is none here."""
         self.is_lost_elsewhere = True
@@ -53,6 +60,11 @@ class KnownRunner:
         """Which pool it is of, if this server made it."""
         self.is_mute = False
         """Whether it was asked something a while ago and did not answer, though its link is there."""
+
+    @property
+    def draining(self) -> bool:
+        """Whether no more sessions are placed there."""
+        return self.drain_until is not None
 
     async def offered(self, agents: Sequence[Agent]) -> None:
         """Take what it reports."""

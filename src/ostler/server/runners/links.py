@@ -3,24 +3,27 @@
 import asyncio
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ostler.base.clock import Clock
+from ostler.base.clock import Clock, later
 from ostler.base.errors import NotSupported, OstlerError
 from ostler.base.errors.runners import RunnerRefused, RunnerUnavailable
 from ostler.base.logs import Log
 from ostler.base.tasks import Background
 from ostler.link.channel import LINK_VERSION, Goodbye, Hello, Socket, Welcome, decode, encode
-from ostler.link.ends import ServerEnd
 from ostler.link.keys import hashed
 from ostler.server.runners.placement import TENANT
 from ostler.server.runners.registry import Runners
 from ostler.server.runners.shared import SharedLinks
 from ostler.server.store.peers import Peers
-from ostler.server.store.protocol import RunnerKeys
+from ostler.server.store.protocol import ManagedRunners, RunnerKeys
 from ostler.server.store.records import RunnerKey
 from ostler.wire.runners import RunnerAbout
+
+if TYPE_CHECKING:
+    from ostler.link.ends import ServerEnd
 
 log = Log(__name__)
 _HELLO_SECONDS = 15.0
@@ -28,6 +31,7 @@ _DROP_SECONDS = 2.0
 _LOOK_BEATS = 2
 _REVOKED = Goodbye(reason="Its key was revoked.", final=True)
 _REPLACED = Goodbye(reason="Another runner with the same key took its place.", final=True)
+_ELSEWHERE = Goodbye(reason="It is linked to another server since, or a runner with the same key is.")
 _OTHER = (
     "Another machine is linked as the runner '{}' (host {}), with the same key. A key is for one machine: register "
     "this one anew in another --state-dir, or stop the other. If that is gone, this one is taken in soon."
@@ -37,7 +41,7 @@ _OTHER = (
 class _Live:
     """One link."""
 
-    def __init__(self, end: ServerEnd, running: "asyncio.Task[Goodbye | None]", number: int) -> None:
+    def __init__(self, end: "ServerEnd", running: "asyncio.Task[Goodbye | None]", number: int) -> None:
         """`number` tells it from earlier and later links of the same runner, at any server."""
         self.number = number
         self.end = end
@@ -60,26 +64,31 @@ class RunnerLinks:
         self,
         runners: Runners,
         keys: RunnerKeys,
+        managed: ManagedRunners,
         clock: Clock,
         beat: float,
         peers: Peers | None = None,
         *,
         freeze_after: float = 0.0,
+        drain_seconds: float = 0.0,
     ) -> None:
         """`beat` is how often both ends of a link show that they are there, in seconds.
 
-        Agents on a runner without a link stand still `freeze_after` seconds after it was lost; 0 for never.
+        Agents on a runner without a link stand still `freeze_after` seconds after it was lost; 0 for never. Turns on
+        one that drains may go on for `drain_seconds` where nobody says anything else.
         """
-        self._shared = SharedLinks(runners, keys, clock, peers)
-        self._closing = Background(log, "runner.not_closed")
+        self._shared = SharedLinks(runners, keys, managed, clock, peers)
+        self._background = Background(log, "runner.task_failed")
         if peers is not None:
             runners.server = peers.id
             peers.links.hold(self._shared.held, self._fenced)
+        self._peers = peers
         self._runners = runners
         self._keys = keys
         self._clock = clock
         self._beat = beat
         self._freeze_after = freeze_after
+        self._drain_seconds = drain_seconds
         self._live: dict[str, _Live] = {}
 
     async def start(self) -> None:
@@ -88,11 +97,12 @@ class RunnerLinks:
             self._remember(key, RunnerAbout(id=key.runner, name=key.name, labels=key.labels))
         if (home := self._runners.get(self._runners.home)) is not None:
             await self._shared.take(home.about)
+            self._background.spawn(self._shared.learn(home.about.id))
         await self._shared.refresh()
 
     def _remember(self, key: RunnerKey, about: RunnerAbout) -> None:
         self._runners.remember(about)
-        self._runners.drain(key.runner, key.draining)
+        self._runners.drain(key.runner, key.drain_until)
 
     async def recognised(self, key: str) -> RunnerKey:
         """The runner that has a key; raises RunnerRefused if there is none, or none any more."""
@@ -111,13 +121,19 @@ class RunnerLinks:
             return
         number = await self._shared.take(about)
         try:
-            welcome = Welcome(runner=key.runner, name=about.name, beat=self._beat, freeze_after=self._freeze_after)
-            await socket.send(encode(welcome))
+            await socket.send(encode(self._welcome(about)))
             await self._serve(key, about, socket, number)
         finally:
             self._shared.release(key.runner, number)
 
+    def _welcome(self, about: RunnerAbout) -> Welcome:
+        servers = self._peers.for_runners() if self._peers is not None else ()
+        freeze_after = self._freeze_after
+        return Welcome(runner=about.id, name=about.name, beat=self._beat, freeze_after=freeze_after, servers=servers)
+
     async def _serve(self, key: RunnerKey, about: RunnerAbout, socket: Socket, number: int) -> None:
+        from ostler.link.ends import ServerEnd  # noqa: PLC0415 - it would slow every start
+
         end = ServerEnd(socket, self._beat, heard=partial(self._runners.beat, key.runner))
         live = _Live(end, asyncio.create_task(end.run(), name=f"link {key.runner}"), number)
         self._live[key.runner] = live
@@ -128,10 +144,14 @@ class RunnerLinks:
             looking.cancel()
             live.running.cancel()
             await asyncio.wait([live.running])
+            if _says_for_good(live.running):
+                await self._left(key)
             if self._live.get(key.runner) is live:
                 del self._live[key.runner]
             await end.finish()
             await self._runners.unlinked(key.runner, end.runner)
+            if _says_for_good(live.running):
+                self._runners.forget(key.runner)
             live.over.set()
 
     async def _linked(self, key: RunnerKey, about: RunnerAbout, live: _Live) -> None:
@@ -145,6 +165,7 @@ class RunnerLinks:
             if linking.done():
                 linking.result()
                 live.end.take()
+                self._background.spawn(self._shared.learn(key.runner))
                 await asyncio.wait([live.running])
         except OstlerError as error:
             log.warning("runner.not_linked", runner_id=key.runner, reason=str(error))
@@ -156,7 +177,7 @@ class RunnerLinks:
 
     async def _look_after(self, key: RunnerKey, live: _Live) -> None:
         """Another server may revoke the key, or say that the runner drains."""
-        draining = key.draining
+        until = key.drain_until
         while True:
             await asyncio.sleep(_LOOK_BEATS * self._beat)
             with suppress(OstlerError):
@@ -165,14 +186,26 @@ class RunnerLinks:
                     if (known := self._runners.get(key.runner)) is not None:
                         known.is_removed = True
                     live.end.leave(_REVOKED)
-                elif found.draining != draining:
-                    draining = found.draining
-                    self._runners.drain(key.runner, draining)
+                elif found.drain_until != until:
+                    until = found.drain_until
+                    self._runners.drain(key.runner, until)
+
+    async def _left(self, key: RunnerKey) -> None:
+        """A runner has said that it does not come back."""
+        known = self._runners.get(key.runner)
+        if known is not None:
+            known.is_removed = known.has_left = True
+        with suppress(OstlerError):  # it is lost after a while then
+            await self._keys.revoke(key.runner, self._clock.now())
 
     def _fenced(self, runner_id: str, number: int) -> None:
-        """Another server has a newer link of a runner, so it is not at the end of ours any more, or a copy of it is."""
+        """Another server has a newer link of a runner, so it is not at the end of ours any more, or a copy of it is.
+
+        Or it had one for a moment: what a runner gave up on while the database was away is written down later. So
+        whoever is at the end of ours may come back.
+        """
         if (live := self._live.get(runner_id)) is not None and live.number == number:
-            self._closing.spawn(live.close(_REPLACED))
+            self._background.spawn(live.close(_ELSEWHERE))
 
     def round_trips(self) -> dict[str, float]:
         """Seconds to each runner and back, by its name."""
@@ -190,17 +223,40 @@ class RunnerLinks:
             await live.close(_REVOKED)
         self._runners.forget(runner_id)
 
-    async def drain(self, runner_id: str, on: bool) -> None:
-        """Place no more sessions there, or place them again; that stays so when it is linked anew."""
+    async def drain(self, runner_id: str, seconds: float | None = None) -> None:
+        """Place no more sessions there, and let turns go on for so long; that stays so whoever is started anew.
+
+        Without a time it is the usual one, or the one that it had before.
+        """
+        known = self._runners.find_runner(runner_id)
+        if seconds is None and known.draining:
+            await self._drain(runner_id, known.drain_until)
+        else:
+            await self._drain(runner_id, later(self._clock.now(), self._drain_seconds if seconds is None else seconds))
+
+    async def resume(self, runner_id: str) -> None:
+        """Place sessions there again."""
+        await self._drain(runner_id, None)
+
+    async def _drain(self, runner_id: str, until: str | None) -> None:
         if runner_id != self._runners.home and runner_id not in {key.runner for key in await self._keys.all()}:
             raise RunnerUnavailable(runner=runner_id)  # part of a server that is not there
-        self._runners.drain(runner_id, on)
-        await self._keys.set_draining(runner_id, on)
+        await self._keys.set_draining(runner_id, until)
+        self._runners.drain(runner_id, until)
 
     async def close(self) -> None:
         """The server stops: runners are to look for another one, or wait for the next."""
         goodbye = Goodbye(reason="The server stops.")
         await asyncio.gather(*(live.close(goodbye) for live in list(self._live.values())))
+        await self._background.aclose(seconds=_DROP_SECONDS)
+
+
+def _says_for_good(running: "asyncio.Task[Goodbye | None]") -> bool:
+    """Whether a link is over because its runner does not come back."""
+    if running.cancelled() or running.exception() is not None:
+        return False
+    goodbye = running.result()
+    return goodbye is not None and goodbye.final
 
 
 async def _hello(socket: Socket) -> Hello:

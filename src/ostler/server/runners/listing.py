@@ -39,7 +39,8 @@ async def _info(runners: Runners, peers: Peers | None, status: RunnerStatus) -> 
         used=status.used,
         health="ok" if status.linked else "lost",
         last_beat=status.last_beat,
-        draining=status.draining,
+        draining=status.drain_until is not None,
+        drain_until=status.drain_until,
         server=peers.address_of(status.server) if peers is not None and status.server is not None else None,
         snapshot_capabilities=tuple(verdict.provider for verdict in verdicts if verdict.works),
         managed=status.managed,
@@ -48,8 +49,9 @@ async def _info(runners: Runners, peers: Peers | None, status: RunnerStatus) -> 
 
 
 async def _verdicts(runners: Runners, status: RunnerStatus) -> tuple[ProviderVerdict, ...]:
-    """How it makes workspaces; nothing of one that does not answer in time."""
+    """How it makes workspaces; what was known last of one that is elsewhere or does not answer in time."""
     with suppress(OstlerError, TimeoutError):
         async with asyncio.timeout(_ANSWER_SECONDS):
-            return await runners.workspaces(status.about.id).providers()
-    return ()
+            return await runners.look_at_providers(status.about.id)
+    known = runners.get(status.about.id)
+    return known.providers if known is not None else ()

@@ -20,26 +20,50 @@ _HOST = "workspace.executionHostId"
 _NOBODY: Set[str] = frozenset()
 
 
+class Slots:
+    """How many slots of each runner are in use: looked at once, and then counted by whoever gives them out."""
+
+    def __init__(self, runners: Runners) -> None:
+        self._runners = runners
+        self._used: dict[str, int] = {}
+
+    def used(self, runner_id: str) -> int:
+        """How many sessions have one, or are about to."""
+        if runner_id not in self._used:
+            self._used[runner_id] = self._runners.used(runner_id)
+        return self._used[runner_id]
+
+    def take(self, runner_id: str) -> None:
+        """One more session has one."""
+        self._used[runner_id] = self.used(runner_id) + 1
+
+
 def choose(
-    runners: Runners, agent: str, needs: Needs, tenant: str | None = None, without: Set[str] = _NOBODY
+    runners: Runners,
+    agent: str,
+    needs: Needs,
+    tenant: str | None = None,
+    without: Set[str] = _NOBODY,
+    slots: Slots | None = None,
 ) -> RunnerAbout | None:
     """The best runner that can take a session of an agent now; None if it has to wait for one.
 
     Those `without` were tried already. Best is one that has the agent installed; if nothing is said, the one of this
     process; and the most free slots.
     """
+    slots = slots or Slots(runners)
     fitting = [
         known
         for known in runners.known
         if known.about.id not in without and _is_there(known, agent) and fits(known.about, needs, tenant)
     ]
-    free = {known: slots for known in fitting if (slots := _free(runners, known)) > 0}
+    free = {known: left for known in fitting if (left := _free(slots, known)) > 0}
     if len(free) < 2:  # the usual case: nobody has to be compared
         return next((known.about for known in free), None)
 
     def rank(known: KnownRunner) -> tuple[bool, bool, float, int]:
         is_home = needs == Needs() and known.about.id == runners.home
-        return known.agents[agent].installed, is_home, free[known], -runners.used(known.about.id)
+        return known.agents[agent].installed, is_home, free[known], -slots.used(known.about.id)
 
     return max(free, key=rank).about
 
@@ -55,9 +79,16 @@ def _is_there(known: KnownRunner, agent: str | None = None) -> bool:
     return is_linked and (agent is None or agent in known.agents)
 
 
+def takes_sessions(runners: Runners, runner_id: str) -> bool:
+    """Whether a runner is there, and was not silent."""
+    known = runners.get(runner_id)
+    return known is not None and _is_there(known)
+
+
 def has_room(runners: Runners) -> bool:
     """Whether a runner of this server could take a session."""
-    return any(_is_there(known) and _free(runners, known) > 0 for known in runners.known)
+    slots = Slots(runners)
+    return any(_is_there(known) and _free(slots, known) > 0 for known in runners.known)
 
 
 async def server_with_room(runners: Runners, agent: str, needs: Needs, tenant: str | None) -> str | None:
@@ -73,9 +104,9 @@ async def server_with_room(runners: Runners, agent: str, needs: Needs, tenant: s
     return None
 
 
-def _free(runners: Runners, known: KnownRunner) -> float:
-    slots = known.about.slots
-    return math.inf if slots is None else slots - runners.used(known.about.id)
+def _free(slots: Slots, known: KnownRunner) -> float:
+    most = known.about.slots
+    return math.inf if most is None else most - slots.used(known.about.id)
 
 
 async def checked_needs(runners: Runners, needs: Needs, pinned: str | None) -> Needs:

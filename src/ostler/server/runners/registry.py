@@ -44,8 +44,8 @@ class Listener(Protocol):
         """There may be room for a session that waits."""
         ...
 
-    def drain_changed(self, about: RunnerAbout, *, drains: bool) -> None:
-        """A runner is to have no sessions, or may have some again."""
+    def drain_changed(self, about: RunnerAbout, until: str | None) -> None:
+        """A runner is to have no sessions, and turns may go on until then; None if it may have some again."""
         ...
 
 
@@ -122,6 +122,10 @@ class Runners(Ways):
         if self._listener is not None:
             await self._listener.link_lost(known.about)
 
+    def last_beat(self, known: KnownRunner) -> str | None:
+        """When a runner was heard last; the one of this process is heard all the time."""
+        return self._clock.now() if known.about.id == self.home and known.link is not None else known.last_beat
+
     def beat(self, runner_id: str) -> None:
         """It was heard just now."""
         if (known := self._known.get(runner_id)) is not None:
@@ -147,13 +151,13 @@ class Runners(Ways):
         known.is_mute = False
         self.room()
 
-    def drain(self, runner_id: str, on: bool) -> None:
-        """Place no more sessions there, or place them again."""
+    def drain(self, runner_id: str, until: str | None) -> None:
+        """Place no more sessions there, and let turns go on until then; None to place them again."""
         known = self.find_runner(runner_id)
-        was, known.draining = known.draining, on
-        if self._listener is not None and (was or on):
-            self._listener.drain_changed(known.about, drains=on)
-        if not on:
+        was, known.drain_until = known.draining, until
+        if self._listener is not None and (was or known.draining):
+            self._listener.drain_changed(known.about, until)
+        if until is None:
             self.room()
 
     def room(self) -> None:
@@ -188,12 +192,12 @@ class Runners(Ways):
         if link is None:
             is_here = known.link is not None
             server = self.server if is_here else None
-            used = self.used(known.about.id)
-            return RunnerStatus(known.about, is_here, known.last_beat, used, known.draining, server, known.managed)
+            used, heard = self.used(known.about.id), self.last_beat(known)
+            return RunnerStatus(known.about, is_here, heard, used, known.drain_until, server, known.managed)
         is_there = not known.is_lost_elsewhere
         used = sum(link.load.at_work.values()) if is_there else 0
         server = link.server if is_there else None
-        return RunnerStatus(known.about, is_there, link.heard_at, used, known.draining, server, known.managed)
+        return RunnerStatus(known.about, is_there, link.heard_at, used, known.drain_until, server, known.managed)
 
     def at_work(self, runner_id: str) -> Counter[str]:
         """How many sessions are at work there, by project."""

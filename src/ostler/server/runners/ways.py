@@ -10,9 +10,10 @@ from ostler.base.errors.runners import NotPlaced, RunnerNotFound, RunnerRemoved,
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
 from ostler.server.runners.known import KnownRunner, Link
-from ostler.wire.agents import Agent, Installed
+from ostler.wire.agents import Agent, AgentLogin, Installed, LoginOrder
 from ostler.wire.running import RunnerStats
 from ostler.wire.tasks import RuntimeInfo
+from ostler.wire.workspaces import ProviderVerdict
 
 T = TypeVar("T")
 ANSWER_SECONDS = 10.0
@@ -43,7 +44,7 @@ class Ways:
         for each in self._known.values():
             if each.about.name == id_or_name:
                 return each
-        names = ", ".join(known.about.name for known in self._known.values())
+        names = ", ".join(dict.fromkeys(known.about.name for known in self._known.values()))
         raise RunnerNotFound(runner=id_or_name, known=names)
 
     # That of a session
@@ -89,6 +90,13 @@ class Ways:
                 if runtime.type not in found or (runtime.available and not found[runtime.type].available):
                     found[runtime.type] = runtime
         return tuple(found.values())
+
+    async def look_at_providers(self, runner_id: str) -> tuple[ProviderVerdict, ...]:
+        """How a runner that is linked makes workspaces; that is remembered, also for other servers."""
+        found = await self.workspaces(runner_id).providers()
+        if (known := self._known.get(runner_id)) is not None:
+            known.providers = found
+        return found
 
     async def stats(self) -> RunnerStats:
         """Numbers of all that are linked, together."""
@@ -138,6 +146,10 @@ class Ways:
     async def install(self, name: str, version: str | None) -> Installed:
         """Install an agent, or find that it is there already."""
         return await self._one_with(name).install(name, version)
+
+    async def login(self, name: str, order: LoginOrder) -> AgentLogin:
+        """Look at the login of an agent, or change it, on the runner that has it."""
+        return await self._one_with(name).login(self.find(name).id, order)
 
     def _one_with(self, name: str) -> Runner:
         """The first runner that has an agent installed, or else knows it."""

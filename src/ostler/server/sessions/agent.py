@@ -15,7 +15,7 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.creation import agent_spec
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.sessions.session import SessionCore
-from ostler.server.store.records import Progress
+from ostler.server.store.records import Progress, SessionSpec
 from ostler.wire.running import AgentExit, AgentSpec, Answer, Connected, Draft, ProcessRef, Prompt
 from ostler.wire.sessions import ProcessInfo
 
@@ -35,6 +35,10 @@ class _Link:
         """Whether its runner cannot be reached: what it did since is told when the process is adopted."""
         self._agent = agent
         self._start = start
+
+    @property
+    def remembers(self) -> bool:
+        return self.report is not None and self.report.remembers
 
     async def connected(self, report: Connected) -> None:
         self.report = report
@@ -76,6 +80,8 @@ class SessionAgent:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._falling_asleep: asyncio.Task[None] | None = None
         self._link: _Link | None = None
+        self.adopting = asyncio.Lock()
+        """Held while a process is adopted: who wants to end it waits until it is known."""
 
     @property
     def connection(self) -> Connection | None:
@@ -95,14 +101,10 @@ class SessionAgent:
             await asyncio.shield(self._falling_asleep)
         fresh = self.connection is None
         connection = self.connection or await self._started()
-        if fresh and not self._remembers:
+        if fresh and not (self._link is not None and self._link.remembers):
             prompt = await self._session.log.with_history(prompt)
         images = await self._session.attachments.shown(prompt.parts)
         await connection.prompt(msgspec.structs.replace(prompt, images=images))
-
-    @property
-    def _remembers(self) -> bool:
-        return self._link is not None and self._link.report is not None and self._link.report.remembers
 
     def forget(self) -> None:
         """Its process is gone, though nobody has said so yet."""
@@ -149,6 +151,12 @@ class SessionAgent:
         if is_held:
             self._session.release()
         self._runners.room()
+
+    async def check(self, agent: str, settings: SessionSpec) -> None:
+        """Raise if another agent could never be started in its place."""
+        record = self._session.record
+        spec = agent_spec(record.id, agent, settings, workspace=self._session.state.workspace)
+        await self._runners.runner(record.runner).validate(spec)
 
     # Its runner
 
@@ -221,10 +229,12 @@ class SessionAgent:
         return self.starting.cancelled()
 
     async def disconnect(self, *, force: bool) -> None:
-        """End the process, also one that is just starting."""
+        """End the process, also one that is just starting or being adopted."""
         await self.stop_starting()
-        if self.connection is not None:
-            await self.connection.close(force=force)
+        async with self.adopting:
+            connection = self.connection
+        if connection is not None:
+            await connection.close(force=force)
 
     def _spec(self) -> AgentSpec:
         record, state = self._session.record, self._session.log.state

@@ -1,8 +1,9 @@
-"""Turns the parts a client sends into the parts of a prompt; images that it sends become files of the server."""
+"""Turns the parts a client sends into the parts of a prompt; what it sends as data become files of the server."""
 
 import asyncio
 import base64
 import mimetypes
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import assert_never
@@ -10,13 +11,25 @@ from typing import assert_never
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import new_id
 from ostler.server.objects.protocol import Objects
-from ostler.wire.parts import FileInput, FileRefPart, ImageInput, ImagePart, InputPart, PromptPart, TextInput, TextPart
+from ostler.wire.parts import (
+    AttachedFile,
+    FileInput,
+    FileRefPart,
+    ImageInput,
+    ImagePart,
+    InputPart,
+    PromptPart,
+    TextInput,
+    TextPart,
+)
 
 _ROOT = "attachments"
+_ODD = re.compile(r"[^\w.,+@() -]+")
+_LONGEST_NAME = 120
 
 
 class SessionAttachments:
-    """The images that clients sent to one session; agents get them as bytes."""
+    """The images and files that clients sent to one session; agents get them as bytes."""
 
     def __init__(self, objects: Objects, folder: PurePath, session_id: str) -> None:
         self._objects = objects
@@ -24,12 +37,12 @@ class SessionAttachments:
         self._session = session_id
 
     def add(self, name: str, content: bytes) -> str:
-        """Keep an image; gives the path that it is known by."""
+        """Keep what was sent; gives the path that it is known by."""
         self._objects.put(f"{_ROOT}/{self._session}/{name}", content)
         return str(self._folder / _ROOT / self._session / name)
 
     def read(self, path: str) -> bytes | None:
-        """What an image shows; None if it is gone, or none of these.
+        """What is in it; None if it is gone, or none of these.
 
         Its path says which it is, whatever the state folder of the server that took it.
         """
@@ -39,8 +52,8 @@ class SessionAttachments:
         return self._objects.get(f"{_ROOT}/{session}/{batch}/{name}")
 
     async def shown(self, parts: Iterable[PromptPart]) -> dict[str, bytes]:
-        """What those of them show that are in these parts, for a runner that does not see our disk."""
-        paths = dict.fromkeys(part.path for part in parts if isinstance(part, ImagePart))
+        """What is in those of them that are in these parts, for a runner that does not see our disk."""
+        paths = dict.fromkeys(part.path for part in parts if isinstance(part, ImagePart | FileRefPart))
         return await asyncio.to_thread(self._contents, paths) if paths else {}
 
     def _contents(self, paths: Iterable[str]) -> dict[str, bytes]:
@@ -52,7 +65,7 @@ class SessionAttachments:
 
 
 class Attachments:
-    """All images that clients sent: data of the servers' own, with a folder for each session."""
+    """All that clients sent with prompts: data of the servers' own, with a folder for each session."""
 
     def __init__(self, objects: Objects, folder: PurePath) -> None:
         """`folder` is what their paths begin with."""
@@ -96,7 +109,7 @@ def missing_files(missing: dict[int, str]) -> Unprocessable:
 def prompt_parts(
     message: str | None, parts: Sequence[InputPart] | None, attachments: SessionAttachments
 ) -> list[PromptPart]:
-    """Check a message and keep its images."""
+    """Check a message and keep what was sent with it."""
     if (message is None) == (parts is None):
         errors = {"message": ["give either message or parts"]}
         raise InvalidRequest(reason="A prompt needs `message` or `parts`, and not both.", errors=errors)
@@ -118,6 +131,9 @@ def _stored(part: InputPart, index: int, batch: str, attachments: SessionAttachm
             return ImagePart(path=path, mime=part.mime or mimetypes.guess_type(path)[0])
         case ImageInput(data=str() as data, path=None):
             return _stored_image(data, part.mime or "image/png", index, batch, attachments)
+        case AttachedFile(name=name, data=data):
+            content = _decoded(data, index, "file")
+            return FileRefPart(path=attachments.add(f"{batch}.{index}/{_plain(name)}", content), action="read")
         case ImageInput():
             errors = {f"parts[{index}]": ["give either data or path"]}
             raise InvalidRequest(reason="An image needs `data` or `path`, and not both.", errors=errors)
@@ -130,9 +146,19 @@ def _stored_image(data: str, mime: str, index: int, batch: str, attachments: Ses
     if suffix is None:
         errors = {f"parts[{index}].mime": [f"'{mime}' is not an image type"]}
         raise Unprocessable(reason=f"'{mime}' is not a known image type, such as image/png.", errors=errors)
+    content = _decoded(data, index, "image")
+    return ImagePart(path=attachments.add(f"{batch}/{index}{suffix}", content), mime=mime)
+
+
+def _decoded(data: str, index: int, what: str) -> bytes:
     try:
-        content = base64.b64decode(data, validate=True)
+        return base64.b64decode(data, validate=True)
     except ValueError as error:  # also for letters that base64 does not have
         errors = {f"parts[{index}].data": [f"is not base64: {error}"]}
-        raise InvalidRequest(reason="The image's data is not valid base64.", errors=errors) from error
-    return ImagePart(path=attachments.add(f"{batch}/{index}{suffix}", content), mime=mime)
+        raise InvalidRequest(reason=f"The {what}'s data is not valid base64.", errors=errors) from error
+
+
+def _plain(name: str) -> str:
+    """A name that is one everywhere: no folders, nothing odd, not hidden."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return _ODD.sub("_", last).lstrip(".")[-_LONGEST_NAME:].strip() or "file"

@@ -71,7 +71,7 @@ def _spec_of(project: str, wanted: CreateSession, task: TaskSpec | None) -> Sess
         mode=wanted.mode,
         instructions=_checked_instructions(wanted.instructions),
         turn_timeout_seconds=wanted.turn_timeout_seconds,
-        provider=_checked_provider(wanted.provider),
+        provider=checked_provider(wanted.provider),
         mcp_servers=wanted.mcp_servers,
         workspace=_workspace_order(project, wanted),
         task=task,
@@ -122,7 +122,8 @@ def _checked_repo(repo: Repo) -> Repo:
     return repo
 
 
-def _checked_provider(provider: TaskProvider | None) -> Provider | None:
+def checked_provider(provider: TaskProvider | None) -> Provider | None:
+    """The model provider that a client names, if it does."""
     if provider is None:
         return None
     if not provider.base_url.startswith(("http://", "https://")):
@@ -187,12 +188,13 @@ def first_events(new: NewSession, wanted: CreateSession) -> list[Draft]:
         for name in ("agent", "model", "variant", "mode", "permission_mode")
         if (value := getattr(wanted, name)) is not None
     }
-    waits = [drafts.line(waiting_for(new.agent, new.spec.needs or Needs()))] if new.runner is None else []
+    why = waiting_for(new.agent, new.spec.needs or Needs())
+    waits = [drafts.on_runner(why, "queued")] if new.runner is None else []
     where = {"cwd": new.spec.cwd} if new.spec.workspace is None else {"repo": new.spec.workspace.repo.mode}
     events = [drafts.started({**metadata, "key": new.key, **where})]
     if wanted.title is not None or wanted.labels:
         events.append(drafts.info(title=wanted.title, labels=wanted.labels or None))
-    if new.spec.workspace is None:
+    if new.spec.workspace is None and new.runner is not None:
         return [*events, drafts.status("provisioning"), drafts.status("running")]
     if new.spec.task is not None:  # waits like any other prompt until the workspace is there
         parts = (TextPart(text=new.spec.task.prompt),)

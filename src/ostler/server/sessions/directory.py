@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Self
 
@@ -90,6 +90,10 @@ class Directory(Reading):
             self._elsewhere.start()
             peers.listen(self._heard)
 
+    def follow(self, follower: Callable[[], object]) -> None:
+        """Call somebody when an item of a session is complete, or a session is deleted."""
+        self._project_feeds.followers.append(follower)
+
     def is_ours(self, record: SessionRecord) -> bool:
         """Whether this server has a session; one that is alone has all."""
         return self._peers is None or record.owner == self._owner
@@ -127,7 +131,7 @@ class Directory(Reading):
         async with self._steady():
             record = await self.find(project, id_or_key)
             if not self.is_ours(record):
-                raise OwnedElsewhere(session=record.id, owner=record.owner)
+                raise OwnedElsewhere(session=record.id, what=f"session '{record.id}'", owner=record.owner)
             return leases.hold(self._live.get(record.id) or self.load(record))
 
     async def followed(self, project: str, id_or_key: str) -> "LiveSession | Following":
@@ -244,6 +248,7 @@ class Directory(Reading):
         async with self._steady():  # or a row that was read before would bring it back
             await self.store.delete_session(live.id, live.record.epoch, self._clock.now(), live.jobs_of_deletion())
             self._live.pop(live.id, None)
+        self._project_feeds.tell()
         if self._peers is not None:
             self._peers.ring(Bell(live.id, 0, 0, live.record.epoch, live.record.project))
 

@@ -1,6 +1,9 @@
 """Events that the server itself writes."""
 
 from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
 
 from ostler.base.errors import OstlerError
 from ostler.server.sessions.settings import SessionChange
@@ -13,7 +16,6 @@ from ostler.wire.events import (
     PermissionData,
     PermissionStatus,
     QuestionData,
-    QueueUpdatedData,
     SessionEndedData,
     SessionInfoData,
     SessionStartedData,
@@ -24,13 +26,15 @@ from ostler.wire.events import (
     TurnOutcome,
     TurnStartedData,
 )
-from ostler.wire.items import Item, QueueEntry
+from ostler.wire.items import Item, QueueEntry, QueueUpdatedData
 from ostler.wire.parts import PromptPart
 from ostler.wire.running import Draft
 from ostler.wire.sessions import Ask
 from ostler.wire.workspace_events import (
     DeliveryCompletedData,
+    PullRequestData,
     SessionForkedData,
+    SessionHandoffData,
     SessionMovedData,
     SessionRewoundData,
     SnapshotCreatedData,
@@ -54,9 +58,29 @@ def status(value: SessionStatus, reason: str | None = None) -> Draft:
     return _draft("session.status", SessionStatusData(status=value, reason=reason))
 
 
-def info(*, title: str | None = None, labels: dict[str, str] | None = None) -> Draft:
-    """Title or labels changed."""
-    return _draft("session.info", SessionInfoData(title=title, labels=labels))
+def info(
+    *,
+    title: str | None = None,
+    labels: dict[str, str] | None = None,
+    pinned: bool | None = None,
+    archived: bool | None = None,
+) -> Draft:
+    """What people call a session, or where they want to see it, changed."""
+    return _draft("session.info", SessionInfoData(title=title, labels=labels, pinned=pinned, archived=archived))
+
+
+def native(session: str) -> Draft:
+    """What the agent calls the conversation, so that it goes on with it."""
+    return _draft("session.info", SessionInfoData(native_session_id=session))
+
+
+def item(done: Item) -> list[Draft]:
+    """An entry of the transcript that is complete from the first."""
+    begun = msgspec.structs.replace(done, status="in_progress")
+    return [
+        _draft("item.started", ItemStartedData(item=begun)),
+        _draft("item.completed", ItemCompletedData(item=done)),
+    ]
 
 
 def settings(chosen: SessionChange) -> Draft:
@@ -70,9 +94,14 @@ def line(message: str) -> Draft:
     return _draft("log", LogData(level="info", message=message))
 
 
+def on_runner(message: str, placement: Literal["queued", "placed", "lost", "back"]) -> Draft:
+    """A line about the runner of a session, which waits for one, has one, or cannot reach it."""
+    return _draft("log", LogData(level="info", message=message, fields={"placement": placement}))
+
+
 def placed(runner: str) -> Draft:
     """The session has a runner."""
-    return line(f"Placed on the runner '{runner}'.")
+    return on_runner(f"Placed on the runner '{runner}'.", "placed")
 
 
 def workspace(data: WorkspaceCreatedData) -> Draft:
@@ -88,6 +117,11 @@ def snapshot(data: SnapshotCreatedData) -> Draft:
 def delivery(data: DeliveryCompletedData) -> Draft:
     """The result was handed over."""
     return _draft("delivery.completed", data)
+
+
+def pull_request(data: PullRequestData) -> Draft:
+    """Something became of the pull request."""
+    return _draft("delivery.updated", data)
 
 
 def rewound(data: SessionRewoundData) -> Draft:
@@ -113,6 +147,11 @@ def forked(data: SessionForkedData) -> Draft:
 def moved(data: SessionMovedData) -> Draft:
     """The session is on another runner."""
     return _draft("session.moved", data)
+
+
+def handoff(data: SessionHandoffData) -> Draft:
+    """Another agent takes the next turn."""
+    return _draft("session.handoff", data)
 
 
 def completed() -> list[Draft]:
@@ -160,6 +199,17 @@ def error_of(error: OstlerError) -> Draft:
 def warning(message: str, code: str) -> Draft:
     """Something the people in the session should know."""
     return _draft("notice", NoticeData(severity="warning", message=message, code=code))
+
+
+def remark(message: str, code: str) -> Draft:
+    """Something that the people in the session may like to know."""
+    return _draft("notice", NoticeData(severity="info", message=message, code=code))
+
+
+def restarted() -> Draft:
+    """Somebody ended the agent's process."""
+    message = "The agent was restarted. It goes on with its memory in the next turn."
+    return _draft("notice", NoticeData(severity="info", message=message, code="agent_restarted"))
 
 
 def turn_started(turn_id: str, trace_id: str) -> Draft:

@@ -6,6 +6,7 @@ Every decision is taken and put into the log's queue without an await in between
 import asyncio
 
 from ostler.base.errors import InvalidTransition
+from ostler.base.errors.turns import TurnUnderWay
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.agent import SessionAgent
@@ -57,9 +58,35 @@ class Lifecycle:
         await self._move("running", "be resumed")
         await self._turns.begin_next()
 
+    async def restart(self, *, force: bool) -> None:
+        """End the agent's process, so that the next turn begins a new one, which goes on with the agent's memory."""
+        self._session.refuse_if_over("restarts")
+        self._agent.refuse_if_away()
+        if self._session.state.status != "running":
+            verb = "restart its agent; resume it first"
+            raise InvalidTransition(session=self._session.id, status=self._session.state.status, verb=verb)
+        self._refuse_restart(force)
+        await self._chores.alone(lambda: self._restart(force=force))
+        await self._turns.go_on()
+
+    def _refuse_restart(self, force: bool) -> None:
+        turn = self._session.state.turn
+        if turn is not None and not force:
+            raise TurnUnderWay(session=self._session.id, turn=turn.turn_id)
+
+    async def _restart(self, *, force: bool) -> None:
+        self._refuse_restart(force)
+        if self._session.state.turn is not None and self._agent.connection is not None:
+            self._session.interrupted_by = acting()
+            await self._agent.connection.interrupt()
+            await self._turn_over(_INTERRUPT_SECONDS, unless_asked=False)
+        await self._agent.disconnect(force=force)
+        await self._session.note(deed(*self._turn_cut_off("restarted"), drafts.restarted()))
+
     async def finish_stop(self) -> None:
         """Go on with a stop that an earlier server began."""
-        self._session.ending = self._session.background.spawn(self._wind_down("stopped", "stopped", force=False))
+        if not self._session.is_ending:  # nobody asked for it again meanwhile
+            self._session.ending = self._session.background.spawn(self._wind_down("stopped", "stopped", force=False))
 
     async def stop(self) -> None:
         """Ask the agent to wrap up, then end the session."""
@@ -73,6 +100,8 @@ class Lifecycle:
         if self._session.shown.status == final:  # not before it is durable: whoever asked is told what is shown
             return
         if self._session.ending is None or self._session.ending.done():
+            if self._session.state.status == first:
+                first = final  # as an earlier server said, which had no time to do it
             self._check_move(first, "be stopped" if first == "stopping" else "be cancelled")
             self._session.ending = self._session.background.spawn(self._wind_down(first, final, force=force))
         elif force:

@@ -73,7 +73,7 @@ class LiveSession(SessionCore):
         if self.log.is_full:
             events = thinned(events)
         written, answers = vet(events, self.state, self.permission_mode)
-        if not written or self.log.is_deleted:
+        if not written or self.log.is_deleted or self.state.ended:
             return
         if self.interrupted_by is not None:
             self._name_interrupter(written)

@@ -23,6 +23,8 @@ def _secrets(spec: SessionSpec) -> Iterator[str | None]:
                 yield from server.headers.values()
     if spec.workspace is not None and spec.workspace.repo.credential is not None:
         yield spec.workspace.repo.credential.token
+    if spec.delivery is not None and spec.delivery.credential is not None:
+        yield spec.delivery.credential.token
     if spec.task is not None:
         yield from (webhook.url for webhook in spec.task.webhooks)
         yield from (webhook.secret for webhook in spec.task.webhooks)

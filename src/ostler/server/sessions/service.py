@@ -1,9 +1,9 @@
 """What the API can ask of sessions: to find, create, change and delete them, and to send them prompts."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -14,11 +14,12 @@ from ostler.base.errors import (
     SettingsInUse,
     StoreUnavailable,
 )
-from ostler.base.errors.runners import NoRunner, RunnerUnavailable
+from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
-from ostler.server.runners.placement import checked_needs, choose, server_with_room, waiting_for
+from ostler.base.undo import async_undone_by
+from ostler.server.runners.placement import checked_needs, choose, server_with_room
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
@@ -37,7 +38,7 @@ from ostler.server.store.claims import next_claim
 from ostler.server.store.errors import ClaimTaken, KeyTaken
 from ostler.server.store.peers import Bell, Peers
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import DONE, Done, NewSession, SessionRecord, SessionSpec
+from ostler.server.store.records import DONE, Done, NewSession, Placed, SessionRecord, SessionSpec
 from ostler.wire.parts import PromptPart
 from ostler.wire.runners import Needs, RunnerAbout
 from ostler.wire.running import Draft
@@ -50,6 +51,7 @@ from ostler.wire.sessions import (
 from ostler.wire.tasks import TaskSpec
 
 log = Log(__name__)
+Earlier: TypeAlias = Callable[[NewSession], Awaitable[list[Draft]]]
 _OWN_NAMES: Mapping[str, str] = {}
 _NO_CHANGE = SessionChange()
 
@@ -87,17 +89,20 @@ class Sessions(ByRunner):
         )
         self._clearing = Clearing(store, self.background)
         self._default_instructions = default_instructions
-        self._admission = admission
+        self.admission = admission
         self.waiting = Waiting()
 
     # Creating and deleting
 
     async def create(
-        self, project: str, wanted: CreateSession, task: TaskSpec | None = None
+        self, project: str, wanted: CreateSession, task: TaskSpec | None = None, earlier: Earlier | None = None
     ) -> tuple[LiveSession, bool]:
-        """A new session, or the one that has this key already; says whether it is new."""
+        """A new session, or the one that has this key already; says whether it is new.
+
+        `earlier` gives what was said before, elsewhere.
+        """
         claim = next_claim()
-        if (known_id := await self._done(claim)) is not None:
+        if (known_id := await self.outcome_of(claim)) is not None:
             return await self.live(project, known_id.decode()), True
         new = new_session(
             project,
@@ -105,16 +110,19 @@ class Sessions(ByRunner):
             created_at=self._clock.now(),
             task=task,
             default_instructions=self._default_instructions,
-            admission=self._admission,
+            admission=self.admission,
         )
-        await self._admission.check_addresses(new.spec)
+        await self.admission.check_addresses(new.spec)
         known = await self.store.find_session(project, new.key) if wanted.key else None
         new = msgspec.structs.replace(new, agent=self._runners.find(new.agent).id)
         if known is not None:
             return await self._same_agent(known, new), False
         with ExitStack() as slot:
             slot.callback(self._runners.room)  # for a place that was kept and not needed
-            return await self._insert(await self._placed(new, slot), wanted, claim)
+            new = await self._placed(new, slot)
+            async with async_undone_by(lambda: self._work.forget(new.runner, new.id)):
+                before = await earlier(new) if earlier is not None else []
+            return await self._insert(new, wanted, claim, before)
 
     async def _placed(self, new: NewSession, slot: ExitStack) -> NewSession:
         """A new session with the runner that it is on, if there is one for it now and it can be started there.
@@ -136,10 +144,9 @@ class Sessions(ByRunner):
                 placed = await self.startable(place.id, new.id, new.agent, placed)
                 return msgspec.structs.replace(new, spec=placed, runner=place.id)
             tried.add(place.id)
-        if spec.workspace is None:
-            if (server := await server_with_room(self._runners, new.agent, needs, tenant)) is not None:
-                raise OwnedElsewhere(session=new.id, owner=server)
-            raise NoRunner(reason=waiting_for(new.agent, needs))
+        is_awaited = spec.workspace is None  # somebody may wait for its answer: it is made where it can begin at once
+        if is_awaited and (server := await server_with_room(self._runners, new.agent, needs, tenant)) is not None:
+            raise OwnedElsewhere(what=f"a runner for session '{new.id}'", owner=server)
         return msgspec.structs.replace(new, spec=spec)
 
     async def startable(self, runner: str, session_id: str, agent: str, spec: SessionSpec) -> SessionSpec:
@@ -163,10 +170,13 @@ class Sessions(ByRunner):
             raise SessionAlreadyExists(key=known.key, agent=known.agent)
         return await self.live(known.project, known.id)
 
-    async def _insert(self, new: NewSession, wanted: CreateSession, claim: str | None) -> tuple[LiveSession, bool]:
+    async def _insert(
+        self, new: NewSession, wanted: CreateSession, claim: str | None, before: list[Draft]
+    ) -> tuple[LiveSession, bool]:
         session_log = self.log_of(new.id, new.project, new.agent, self._epoch, SessionState(), 0, new.created_at)
         first = session_log.prepare(
-            deed(*first_events(new, wanted)), done=Done(claim, new.id.encode()) if claim is not None else None
+            [*deed(*first_events(new, wanted)), *before],
+            done=Done(claim, new.id.encode()) if claim is not None else None,
         )
         try:
             await session_log.commit(first, self.store.create_session(new, first, self._owner))
@@ -175,8 +185,8 @@ class Sessions(ByRunner):
             return await self._same_agent(await self.find(new.project, new.key), new), False
         except ClaimTaken:  # another server got the same request a moment ago
             await self._work.forget(new.runner, new.id)
-            return await self.live(new.project, (await self._done(claim) or b"").decode()), True
-        except StoreUnavailable:
+            return await self.live(new.project, (await self.outcome_of(claim) or b"").decode()), True
+        except (StoreUnavailable, RunnerUnavailable):
             await self._work.forget(new.runner, new.id)
             raise
         live = self.begin(new, first)
@@ -187,14 +197,13 @@ class Sessions(ByRunner):
 
     async def place(self, live: LiveSession, about: RunnerAbout, spec: SessionSpec) -> None:
         """Put a session that waited on a runner, and go on with it."""
-        await self.store.place_session(live.id, live.record.epoch, about.id, spec)
+        await live.log.append([drafts.placed(about.name)], placed=Placed(about.id, spec))
         live.record = msgspec.structs.replace(live.record, spec=spec, runner=about.id)
         if self._runners.is_linked(about.id):  # else it is gone on with when the runner is back
             live.agent.regain_runner()
-        await live.note([drafts.placed(about.name)])
         await live.turns.go_on()
 
-    async def sibling(self, live: LiveSession, key: str | None) -> NewSession:
+    async def sibling(self, live: LiveSession, key: str | None, agent: str, spec: SessionSpec) -> NewSession:
         """A session like another one that delivers nothing and tells nobody by itself; raises if the key is taken."""
         session_id = new_id("ses")
         checked = checked_key(key)
@@ -204,9 +213,9 @@ class Sessions(ByRunner):
             id=session_id,
             project=live.record.project,
             key=checked or session_id,
-            agent=live.record.agent,
+            agent=agent,
             created_at=self._clock.now(),
-            spec=msgspec.structs.replace(live.record.spec, task=_open_ended(live.record.spec.task)),
+            spec=msgspec.structs.replace(spec, task=_open_ended(spec.task)),
             runner=live.record.runner,
         )
 
@@ -221,10 +230,16 @@ class Sessions(ByRunner):
         return self.begin(new, first)
 
     async def update(self, project: str, id_or_key: str, wanted: UpdateSession) -> LiveSession:
-        """Change title or labels."""
+        """Change how the agent works, or what people call the session and where they want to see it."""
         live = await self.live(project, id_or_key)
-        if wanted.title is not None or wanted.labels is not None:
-            await live.log.append(deed(drafts.info(title=wanted.title, labels=wanted.labels)))
+        change = SessionChange(
+            model=wanted.model, variant=wanted.variant, mode=wanted.mode, permission_mode=wanted.permission_mode
+        )
+        if change != SessionChange():
+            await self.configure(live, change)
+        about = {name: getattr(wanted, name) for name in ("title", "labels", "pinned", "archived")}
+        if any(value is not None for value in about.values()):
+            await live.log.append(deed(drafts.info(**about)))
         return live
 
     async def configure(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str] = _OWN_NAMES) -> None:
@@ -264,7 +279,7 @@ class Sessions(ByRunner):
         check_servers(wanted.mcp_servers, names.get("mcp_servers", "mcp_servers"))
         spec = msgspec.structs.replace(live.record.spec, **changed)
         await self._runners.runner(live.record.runner).validate(agent_spec(live.id, live.record.agent, spec))
-        await self._admission.check_addresses(spec)
+        await self.admission.check_addresses(spec)
         await live.agent.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
         await self.store.update_spec(live.id, live.record.epoch, spec)
         live.record = msgspec.structs.replace(live.record, spec=spec)
@@ -317,7 +332,7 @@ class Sessions(ByRunner):
     ) -> PromptReceipt:
         """Hand a prompt to a session, whose agent works as the change says from this turn on."""
         claim = next_claim()
-        if (known := await self._done(claim)) is not None:
+        if (known := await self.outcome_of(claim)) is not None:
             return PromptReceipt(**msgspec.json.decode(known))
         live.refuse_if_over("prompts")
         await live.log.measure()
@@ -330,7 +345,7 @@ class Sessions(ByRunner):
         await live.turns.go_on()
         return receipt
 
-    async def _done(self, claim: str | None) -> bytes | None:
+    async def outcome_of(self, claim: str | None) -> bytes | None:
         """What came of an act that an earlier server did and had no time to answer for."""
         known = await self.store.find_response(DONE, claim) if claim is not None else None
         return known.body if known is not None else None

@@ -60,6 +60,8 @@ class SessionCore:
         """How many clients are about to change how its agent works."""
         self.interrupted_by: str | None = None
         """Who ended the turn under way, until its agent has heard it."""
+        self.holds_prompts = False
+        """Whether no turn may begin, since it is about to be moved to another runner."""
         self.is_leaving = False
         """The server stops: nothing more is begun."""
 

@@ -21,9 +21,10 @@ from ostler.base.errors import (
 from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
-from ostler.server.sessions import drafts
+from ostler.server.sessions import drafts, handoff
 from ostler.server.sessions.acting import acting, deed, marked
 from ostler.server.sessions.agent import SessionAgent
+from ostler.server.sessions.log.titles import title_of
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.chores import Chores
 from ostler.server.store.records import Done, Progress
@@ -34,7 +35,6 @@ from ostler.wire.running import Draft, Prompt
 from ostler.wire.sessions import Interrupted, PromptReceipt, WhenBusy
 
 log = Log(__name__)
-_TITLE_LENGTH = 72
 _RETRY_SECONDS = 1.0
 
 
@@ -71,14 +71,14 @@ class Turns:
 
     def _can_begin(self) -> bool:
         state = self._session.state
-        waits = state.queue or self._chores.are_blocking
+        waits = state.queue or state.handoff or self._chores.are_blocking or self._session.holds_prompts
         return state.turn is None and not waits and state.status == "running" and not self._agent.is_away
 
     async def _begin(self, entry: QueueEntry, left: list[Draft], claim: str | None = None) -> PromptReceipt:
         turn_id = new_id("trn")
         # a prompt that leaves the queue before its turn has begun was taken back, as readers of the log may count on
         started = drafts.turn_started(turn_id, entry.trace_id or new_trace())  # an older server queued it without
-        written = [started, *drafts.user_message(entry.prompt_id, entry.parts)]
+        written = [started, *handoff.remarks(self._session), *drafts.user_message(entry.prompt_id, entry.parts)]
         if self._session.state.title is None and (title := _title_of(entry.parts)):
             written.insert(0, drafts.info(title=title))
         # an agent that is started for this turn counts its steps from 0, whatever a start that failed had counted
@@ -99,7 +99,7 @@ class Turns:
         except AgentExited:
             await self._run_anew(prompt)
         except RunnerUnavailable:
-            self._left_to_runner(prompt)
+            _left_to_runner(self._session, prompt)
         except OstlerError as error:
             await self._turn_failed(prompt.turn_id, error)
         except Exception as error:  # the edge of a background task
@@ -113,17 +113,13 @@ class Turns:
         try:
             await self._agent.prompt(prompt)
         except RunnerUnavailable:
-            self._left_to_runner(prompt)
+            _left_to_runner(self._session, prompt)
         except OstlerError as error:
             await self._turn_failed(prompt.turn_id, error)
 
-    def _left_to_runner(self, prompt: Prompt) -> None:
-        """Nobody knows whether the agent heard of it; the turn stays under way until its runner is back."""
-        log.info("turn.left_to_runner", session_id=self._session.id, turn_id=prompt.turn_id)
-
     async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:
         """The agent could not be reached; if it never could, the session is over."""
-        if not self._is_current(turn_id) or self._session.is_leaving:
+        if not _is_current(self._session, turn_id) or self._session.is_leaving:
             return
         written = [
             drafts.error_of(error),
@@ -201,17 +197,23 @@ class Turns:
     async def _begin_next(self) -> None:
         if self._chores.are_blocking:
             await self._chores.do()
+        if self._session.state.handoff is not None and self._is_clear():
+            await self._chores.alone(self._hand_over)
         self._chores.keep()
-        session, state = self._session, self._session.state
-        if (
-            state.turn is None
-            and state.queue
-            and state.status == "running"
-            and not self._agent.is_away
-            and not (session.log.is_deleted or session.is_leaving or session.is_ending or session.log.is_full)
-        ):
-            first, *rest = state.queue
+        if self._session.state.queue and self._is_clear():
+            first, *rest = self._session.state.queue
             await self._begin(first, [drafts.queue(rest)])
+
+    def _is_clear(self) -> bool:
+        """Whether nothing stands in the way of a turn."""
+        session, state = self._session, self._session.state
+        is_over = session.log.is_deleted or session.is_leaving or session.is_ending or session.log.is_full
+        is_idle = state.turn is None and state.status == "running"
+        return is_idle and not (is_over or self._agent.is_away or session.holds_prompts)
+
+    async def _hand_over(self) -> None:
+        if self._is_clear():
+            await handoff.finish(self._session, self._agent)
 
     async def go_on(self) -> None:
         """Begin what waits; what takes long goes on beside the caller."""
@@ -233,11 +235,14 @@ class Turns:
             await self._session.log.append(deed(drafts.queue(())))
 
     async def take_up(self, prompt: Prompt) -> None:
-        """Write down a message that the agent heard within a turn."""
+        """Write down a message that the agent heard within a turn; it waits no longer, if nobody knew that it was."""
+        waiting = self._session.state.queue
+        rest = tuple(entry for entry in waiting if entry.prompt_id != prompt.prompt_id)
+        left = [drafts.queue(rest)] if len(rest) < len(waiting) else []
         receipt = PromptReceipt(prompt_id=prompt.prompt_id, disposition="steered", turn_id=prompt.turn_id)
         done = _done(prompt.claim, receipt)
         written = marked(prompt.actor, drafts.user_message(prompt.prompt_id, prompt.parts))
-        await self._session.note(written, done=done)
+        await self._session.note([*written, *left], done=done)
 
     async def interrupt(self) -> Interrupted:
         """End the turn under way; queued prompts go on afterwards."""
@@ -257,13 +262,19 @@ class Turns:
         return Interrupted(interrupted=True, turn_id=turn.turn_id)
 
     async def _end_unheard(self, turn_id: str) -> None:
-        if self._is_current(turn_id):
+        if _is_current(self._session, turn_id):
             await self._session.note(deed(drafts.turn_ended(turn_id, "interrupted", "interrupted")))
             await self.begin_next()
 
-    def _is_current(self, turn_id: str) -> bool:
-        turn = self._session.state.turn
-        return turn is not None and turn.turn_id == turn_id
+
+def _left_to_runner(session: SessionCore, prompt: Prompt) -> None:
+    """Nobody knows whether the agent heard of it; the turn stays under way until its runner is back."""
+    log.info("turn.left_to_runner", session_id=session.id, turn_id=prompt.turn_id)
+
+
+def _is_current(session: SessionCore, turn_id: str) -> bool:
+    turn = session.state.turn
+    return turn is not None and turn.turn_id == turn_id
 
 
 def _done(claim: str | None, receipt: PromptReceipt) -> Done | None:
@@ -271,6 +282,4 @@ def _done(claim: str | None, receipt: PromptReceipt) -> Done | None:
 
 
 def _title_of(parts: Sequence[PromptPart]) -> str | None:
-    text = " ".join(part.text for part in parts if isinstance(part, TextPart)).split()
-    title = " ".join(text)
-    return title if len(title) <= _TITLE_LENGTH else f"{title[: _TITLE_LENGTH - 1]}…"
+    return title_of("\n".join(part.text for part in parts if isinstance(part, TextPart)))

@@ -12,12 +12,12 @@ class Claims:
 
     def __init__(self, request: str) -> None:
         self._request = request
-        self._acts = 0
+        self.acts = 0
 
     def next(self) -> str:
         """Claim the next act."""
-        self._acts += 1
-        return f"{self._request} {self._acts}"
+        self.acts += 1
+        return f"{self._request} {self.acts}"
 
 
 _current: ContextVar[Claims | None] = ContextVar("claims", default=None)
@@ -32,3 +32,9 @@ def next_claim() -> str | None:
     """The name of what is about to be done; None if its request has no Idempotency-Key."""
     claims = _current.get()
     return claims.next() if claims is not None else None
+
+
+def repeat_claims() -> None:
+    """The current task does the same request once more, and comes to the same acts."""
+    if (claims := _current.get()) is not None:
+        claims.acts = 0

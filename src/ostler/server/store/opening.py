@@ -24,7 +24,8 @@ async def join_servers(store: Store, settings: Settings, server: str, port: int)
     """Be one of the servers of a store; None if it never has more than one."""
     if settings.database is None:
         return None
-    member = Member(server, advertised(settings, port), __version__, settings.server_timeout_seconds)
+    timeout, for_runners = settings.server_timeout_seconds, settings.advertise_to_runners
+    member = Member(server, advertised(settings, port), __version__, timeout, for_runners)
     return await store.owners.join(member)
 
 
@@ -39,4 +40,4 @@ def advertised(settings: Settings, port: int) -> str:
                 name="advertise", value="", reason=f"{reason} Example: --advertise http://10.0.0.1:{port}"
             )
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"http://{host}:{port}"
+    return f"{'http' if settings.tls_cert is None else 'https'}://{host}:{port}"

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from ostler.wire.runners import Needs, RunnerAbout
+from ostler.wire.workspaces import ProviderVerdict
 
 
 class Bell(NamedTuple):
@@ -35,6 +36,8 @@ class Member(NamedTuple):
     version: str
     timeout: float
     """Seconds without a sign of life after which it takes others for lost."""
+    for_runners: str | None = None
+    """Where runners reach it, if that was said."""
 
 
 class RunnerLoad(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +45,11 @@ class RunnerLoad(msgspec.Struct, frozen=True, kw_only=True):
 
     at_work: dict[str, int]
     """How many sessions are at work there, by project."""
-    draining: bool
     agents: tuple[str, ...]
+    drain_until: str | None = None
+    """How long turns under way there may go on, if it drains."""
+    providers: tuple[ProviderVerdict, ...] = ()
+    """How it makes workspaces."""
 
 
 class RunnerLink(NamedTuple):
@@ -91,6 +97,10 @@ class Links(Protocol):
         """Have the link of a runner, whoever had it; its number."""
         ...
 
+    async def claim(self, runner: str, mine: Sequence[str]) -> bool:
+        """Have all sessions of a runner but those that are had already; False if another server has its link by now."""
+        ...
+
     def release(self, runner: str, number: int) -> None:
         """Have it no longer, unless there is a newer one."""
         ...
@@ -101,6 +111,18 @@ class Links(Protocol):
 
     def is_lost(self, link: RunnerLink) -> bool:
         """Whether a link is over, or shows no sign of life."""
+        ...
+
+    def silence(self, link: RunnerLink) -> float:
+        """For how many seconds it shows no sign of life, as far as we could see."""
+        ...
+
+    async def owners_on(self, runner: str) -> list[str]:
+        """The servers that have sessions on a runner."""
+        ...
+
+    async def take_all_on(self, runner: str, owners: Sequence[str]) -> list[str]:
+        """Have the sessions on a runner that these servers have; which they are. Of two who try at once one does."""
         ...
 
     async def offers(self, terminal: Iterable[str]) -> list[Offer]:
@@ -136,6 +158,10 @@ class Peers(Protocol):
 
     def is_lost(self, server: str) -> bool:
         """Whether a server has left, or shows no sign of life."""
+        ...
+
+    def for_runners(self) -> tuple[str, ...]:
+        """Where runners reach the servers that show life, as far as that was said."""
         ...
 
     def listen(self, heard: Heard) -> None:

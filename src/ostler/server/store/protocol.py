@@ -20,12 +20,14 @@ from ostler.server.store.records import (
     RunnerKey,
     RunnerToken,
     SessionFilter,
+    SessionName,
     SessionRecord,
     SessionSpec,
     StoredEvent,
     StoredItem,
     StoredResponse,
 )
+from ostler.server.store.search import CompletedItems, SearchIndex
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.workspaces import Snapshot
 
@@ -51,6 +53,10 @@ class Logs(Protocol):
 
     async def last_sequences(self, session_ids: Sequence[str]) -> dict[str, int]:
         """The sequence of the newest event of each of these sessions that is there."""
+        ...
+
+    async def session_names(self, project: str, session_ids: Sequence[str]) -> dict[str, SessionName]:
+        """What those of these sessions are called that the project has."""
         ...
 
     async def had_by_others(self, owner: str, session_ids: Sequence[str]) -> list[str]:
@@ -79,6 +85,10 @@ class Logs(Protocol):
 
     async def messages_after(self, session_id: str, sequence: int, limit: int) -> list[StoredItem]:
         """The messages of the conversation that were completed after an event, in that order."""
+        ...
+
+    async def completed_after(self, position: int, limit: int) -> CompletedItems:
+        """The items that the next few chunks of all sessions after a position completed."""
         ...
 
     async def lines(self, session_id: str, limit: int) -> list[StoredEvent]:
@@ -189,7 +199,7 @@ class RunnerKeys(Protocol):
     """The runners that may dial in, and the tokens that more of them can register with."""
 
     def add_token(self, token: RunnerToken) -> "asyncio.Future[None]":
-        """There is a new token."""
+        """There is a new token; those that nobody can use since days are forgotten."""
         ...
 
     def register(self, token_hash: str, new: RunnerKey) -> "asyncio.Future[RunnerKey]":
@@ -211,8 +221,8 @@ class RunnerKeys(Protocol):
         """The names, by id, of the runners that sessions without one of these statuses are on; also of removed ones."""
         ...
 
-    def set_draining(self, runner: str, draining: bool) -> "asyncio.Future[None]":
-        """Remember whether more sessions are placed there."""
+    def set_draining(self, runner: str, until: str | None) -> "asyncio.Future[None]":
+        """No more sessions are placed there, and turns may go on until then; None if it may have some again."""
         ...
 
     def revoke(self, runner: str, at: str) -> "asyncio.Future[None]":
@@ -248,6 +258,7 @@ class Store(Protocol):
     owners: Owners
     runner_keys: RunnerKeys
     managed_runners: ManagedRunners
+    search: SearchIndex
     schema_version: int
     was_cut: bool
     """Whether the machine stopped while a server had this store: files beside it may be gone."""
@@ -265,10 +276,6 @@ class Store(Protocol):
 
     def update_spec(self, session_id: str, epoch: int, spec: SessionSpec) -> "asyncio.Future[None]":
         """Change what the agent of a session is started with; refused like an append."""
-        ...
-
-    def place_session(self, session_id: str, epoch: int, runner: str, spec: SessionSpec) -> "asyncio.Future[None]":
-        """A session that waited is on this runner from now on; refused like an append."""
         ...
 
     def take_strays(self, runner: str) -> "asyncio.Future[None]":

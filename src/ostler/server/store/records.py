@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ostler.server.store.outline import Mark
+from ostler.wire.delivery import DeliveryAccess
 from ostler.wire.events import PermissionMode, SessionStatus
 from ostler.wire.providers import McpServer, Provider
 from ostler.wire.runners import Needs
@@ -33,6 +34,8 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What its workspace is made from; without it the agent works in `cwd` as it is."""
     task: TaskSpec | None = None
     """The task that started it."""
+    delivery: DeliveryAccess | None = None
+    """What its forge is entered with, if that was said later."""
     needs: Needs | None = None
     """What a runner must be to have it."""
     runner_name: str = "local"
@@ -40,6 +43,8 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     moved_from: str | None = None
     """What the one that it was on before is called."""
     moved_because: str = ""
+    next_provider: Provider | None = None
+    """The model provider of the agent that it is being handed over to."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +83,11 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     def task(self) -> TaskSpec | None:
         """The task that started it."""
         return self.spec.task
+
+    @property
+    def delivery(self) -> DeliveryAccess | None:
+        """What its forge is entered with, if that was said later."""
+        return self.spec.delivery
 
     @property
     def instructions(self) -> str | None:
@@ -144,10 +154,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Placed(NamedTuple):
-    """Where a session is from now on."""
+    """Where a session is from now on, and which agent has it if that is another one."""
 
     runner: str | None
     spec: SessionSpec
+    agent: str | None = None
 
 
 class Append(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,6 +252,13 @@ class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
     only_tasks: bool = False
 
 
+class SessionName(NamedTuple):
+    """What a session is called."""
+
+    key: str
+    title: str | None
+
+
 class StoredEvent(msgspec.Struct, frozen=True):
     """One encoded event with its number: a sequence, or a position in the project-wide order."""
 
@@ -299,6 +317,8 @@ class RunnerKey(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
     revoked_at: str | None = None
     draining: bool = False
+    drain_until: str | None = None
+    """How long turns under way there may go on."""
 
 
 class ManagedRunner(msgspec.Struct, frozen=True, kw_only=True):

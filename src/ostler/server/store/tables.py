@@ -60,7 +60,7 @@ TABLES = (
     Table(
         "runner_keys",
         ("runner",),
-        ("runner", "hash", "name", "fixed_labels", "created_at", "revoked_at", "is_draining", "token"),
+        ("runner", "hash", "name", "fixed_labels", "created_at", "revoked_at", "is_draining", "token", "drain_until"),
     ),
     Table("managed_runners", ("id",), ("id", "pool", "server", "runner", "state", "created_at")),
 )

@@ -5,27 +5,34 @@ from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order
+from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order, remember_access
 from ostler.server.sessions.work.pipeline import snapshot_data
+from ostler.server.tasks.delivery_plan import DeliveryPlans
 from ostler.server.tasks.states import workspace_of
+from ostler.wire.delivery import DeliverSession
 from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import Deliver
 
 _NOTE = "delivery"
 
 
-async def deliver_now(workspaces: Workspaces, live: LiveSession, wanted: Deliver) -> DeliveryCompletedData:
+async def deliver_now(
+    sessions: Sessions, workspaces: Workspaces, live: LiveSession, wanted: DeliverSession
+) -> DeliveryCompletedData:
     """Keep the files as they are, deliver that, and write it down, also in the log of a session that is over."""
     workspace_of(live)
+    _refuse_if_busy(live)
+    order = await DeliveryPlans(sessions, workspaces, live).filled(wanted)
     await live.chores.do()
-    result = await live.chores.alone(lambda: _deliver(workspaces, live, wanted))
+    result = await live.chores.alone(lambda: _deliver(workspaces, live, order))
+    await remember_access(sessions.store, live, order)
     await live.turns.go_on()
     return result
 
 
 async def _deliver(workspaces: Workspaces, live: LiveSession, wanted: Deliver) -> DeliveryCompletedData:
-    if (turn := live.state.turn) is not None:
-        raise SessionBusy(session=live.id, turn=turn.turn_id)
+    _refuse_if_busy(live)
     workspace = workspace_of(live)
     frozen = await workspaces.snapshot(workspace, _NOTE, agent=live.record.agent, session=live.id)
     order = delivery_order(live, wanted, frozen.id)
@@ -33,3 +40,8 @@ async def _deliver(workspaces: Workspaces, live: LiveSession, wanted: Deliver) -
     snapshot = snapshot_data(live, frozen, live.state.turn_count, _NOTE)
     await live.note(deed(drafts.snapshot(snapshot), *delivery_drafts(done)))
     return done
+
+
+def _refuse_if_busy(live: LiveSession) -> None:
+    if (turn := live.state.turn) is not None:
+        raise SessionBusy(session=live.id, turn=turn.turn_id)

@@ -1,6 +1,7 @@
 """Going back, in the same session or in a new one: files, conversation and the agent's memory, or the files alone."""
 
 from collections.abc import AsyncIterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,16 +12,28 @@ from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.state import spans_left_behind, turn_before
+from ostler.server.sessions.log.branching import spans_left_behind, turn_before
+from ostler.server.sessions.log.titles import fork_title
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.pipeline import created, put_back, snapshot_data
-from ostler.server.store.records import NewSession, StoredEvent
+from ostler.server.store.records import NewSession, SessionSpec, StoredEvent
 from ostler.server.tasks.states import snapshot_after, snapshot_at, workspace_of
-from ostler.wire.events import EventSource, SessionRewound, SnapshotCreated, TurnStarted, decode_event
+from ostler.wire.events import (
+    AnyEvent,
+    EventSource,
+    SessionHandoff,
+    SessionRewound,
+    SessionStarted,
+    SnapshotCreated,
+    TurnStarted,
+    UnknownEvent,
+    decode_event,
+)
 from ostler.wire.provisioning import FrozenState
 from ostler.wire.running import Draft
 from ostler.wire.workspace_events import (
     SessionForkedData,
+    SessionHandoffData,
     SessionRewoundData,
     SnapshotCreatedData,
     WorkspaceRestoredData,
@@ -48,6 +61,13 @@ _COPIED = frozenset(
     }
 )
 """What a fork has in common with its parent; deltas are in the items that they became."""
+
+
+class Successor(NamedTuple):
+    """The agent that a fork is for, and what it is started with."""
+
+    agent: str
+    spec: SessionSpec
 
 
 class RewindAndFork:
@@ -84,7 +104,7 @@ class RewindAndFork:
             snapshot_id=found.snapshot_id,
             workspace_id=found.workspace_id,
             turn_id=found.turn_id,
-            native_session_id=_memory(found),
+            native_session_id=_memory(live, found),
         )
         await live.note(deed(drafts.rewound(data)))
         await live.chores.finish_rewind()
@@ -121,16 +141,18 @@ class RewindAndFork:
             raise NotInConversation(session=live.id, turn=turn)
         return found.last_sequence or found.first_sequence
 
-    async def fork(self, live: LiveSession, wanted: ForkSession) -> LiveSession:
-        """A new session that begins as this one was; this one does not notice."""
+    async def fork(self, live: LiveSession, wanted: ForkSession, successor: Successor | None = None) -> LiveSession:
+        """A new session that begins as this one was, for the same agent or another; this one does not notice."""
         workspace_of(live)
         state = live.state
         head = turn_before(state.turn) if state.turn is not None else state.stands_at
         turn = head if wanted.turn is None else wanted.turn
         choose = snapshot_after if wanted.turn is None else snapshot_at
         found = choose(live.id, await self._snapshots(live), turn)
-        new = await self._sessions.sibling(live, wanted.key)
-        with_memory = _memory(found) is not None
+        agent, spec = successor or Successor(live.record.agent, live.settings)
+        new = await self._sessions.sibling(live, wanted.key, agent, spec)
+        memory = _memory(live, found) if agent == live.record.agent else None
+        with_memory = memory is not None
         workspaces = self._workspaces(live)
         made = await workspaces.fork(found.snapshot_id, session=new.id, with_memory=with_memory)
 
@@ -141,7 +163,7 @@ class RewindAndFork:
         async with async_undone_by(undo):
             note = f"fork of turn {turn}"
             frozen = await workspaces.snapshot(made.id, note, agent=new.agent, session=new.id)
-            begun = await self._beginning(live, new, wanted, found, made, frozen)
+            begun = await self._beginning(live, new, wanted, found, made, frozen, memory)
             return await self._sessions.insert(new, begun)
 
     async def _beginning(
@@ -152,8 +174,9 @@ class RewindAndFork:
         found: Snapshot,
         made: Workspace,
         frozen: FrozenState,
+        memory: str | None,
     ) -> list[Draft]:
-        copied = await _copied(self._sessions.pages(live.id, 0), found.sequence)
+        copied, first_agent = await _copied(self._sessions.pages(live.id, 0), found.sequence)
         turns = sum(draft.type == "turn.started" for draft in copied)
         own = SnapshotCreatedData(
             snapshot_id=frozen.id,
@@ -163,21 +186,26 @@ class RewindAndFork:
             turn_id=found.turn_id,
             note=f"fork of turn {found.turn}",
             native_session_id=found.native_session_id,
-            memory_kept=frozen.memory_kept and _memory(found) is not None,
+            memory_kept=frozen.memory_kept and memory is not None,
             too_large=frozen.too_large,
         )
         origin = SessionForkedData(
-            parent_id=live.id, turn=found.turn, snapshot_id=found.snapshot_id, native_session_id=_memory(found)
+            parent_id=live.id, turn=found.turn, snapshot_id=found.snapshot_id, native_session_id=memory
         )
-        title = wanted.title or (f"{live.state.title} (fork)" if live.state.title else None)
+        title = wanted.title or (fork_title(live.state.title) if live.state.title else None)
         return [
-            *deed(drafts.started({"agent": new.agent, "key": new.key, "forked_from": live.id, "turn": found.turn})),
+            *deed(
+                drafts.started(
+                    {"agent": first_agent or new.agent, "key": new.key, "forked_from": live.id, "turn": found.turn}
+                )
+            ),
             *copied,
             *deed(
                 drafts.info(title=title, labels=live.state.labels or None),
                 drafts.workspace(created(made)),
                 drafts.snapshot(own),
                 drafts.forked(origin),
+                *_new_agent(_last_agent(copied, first_agent or new.agent), new),
                 drafts.status("running"),
             ),
         ]
@@ -191,24 +219,48 @@ def _refuse_unless_idle(live: LiveSession, verb: str) -> None:
         raise InvalidTransition(session=live.id, status=state.status, verb=verb)
 
 
-def _memory(found: Snapshot) -> str | None:
-    """The conversation that the agent's own memory goes on with, if it was kept."""
-    return found.native_session_id if found.memory_kept else None
+def _memory(live: LiveSession, found: Snapshot) -> str | None:
+    """The conversation that the agent's own memory goes on with, if it was kept and is of the agent that has it now."""
+    is_of_another = found.sequence <= live.state.agent_since
+    return found.native_session_id if found.memory_kept and not is_of_another else None
 
 
-async def _copied(pages: AsyncIterator[list[StoredEvent]], last: int) -> list[Draft]:
-    """The events up to one that a fork begins with; what was rewound is left out, so that its turns are in a row."""
+def _last_agent(copied: list[Draft], first: str) -> str:
+    """Who had the session at the end of these events."""
+    agents = [draft.data.to_agent for draft in copied if isinstance(draft.data, SessionHandoffData)]
+    return agents[-1] if agents else first
+
+
+def _new_agent(before: str, new: NewSession) -> list[Draft]:
+    """That a fork has another agent than the turns it begins with."""
+    if new.agent == before:
+        return []
+    return [drafts.handoff(SessionHandoffData(status="done", from_agent=before, to_agent=new.agent))]
+
+
+def _is_copied(event: AnyEvent | UnknownEvent) -> bool:
+    return event.type in _COPIED or (isinstance(event, SessionHandoff) and event.data.status == "done")
+
+
+async def _copied(pages: AsyncIterator[list[StoredEvent]], last: int) -> tuple[list[Draft], str | None]:
+    """The events up to one that a fork begins with, and the agent that began.
+
+    What was rewound is left out, so that its turns are in a row; a rewind does not take the session from its agent.
+    """
     copied: list[tuple[int, Draft]] = []
-    turns = 0
+    turns, agent = 0, None
     async for page in pages:
         for stored in page:
             if stored.number > last:
-                return [draft for _, draft in copied]
+                return [draft for _, draft in copied], agent
             event = decode_event(stored.body)
-            if isinstance(event, SessionRewound):
-                copied = [(number, draft) for number, draft in copied if number <= event.data.sequence]
+            if isinstance(event, SessionStarted):
+                agent = (event.data.metadata or {}).get("agent")
+            elif isinstance(event, SessionRewound):
+                upto = event.data.sequence
+                copied = [each for each in copied if each[0] <= upto or each[1].type == "session.handoff"]
                 turns = sum(draft.type == "turn.started" for _, draft in copied)
-            elif event.type in _COPIED:
+            elif _is_copied(event):
                 turns += isinstance(event, TurnStarted)
                 data = event.data
                 if isinstance(event, SnapshotCreated):
@@ -223,4 +275,4 @@ async def _copied(pages: AsyncIterator[list[StoredEvent]], last: int) -> list[Dr
                     actor=event.actor,
                 )
                 copied.append((stored.number, draft))
-    return [draft for _, draft in copied]
+    return [draft for _, draft in copied], agent

@@ -2,7 +2,7 @@
 
 from ostler.base.errors import InvalidRequest, NoWorkspace, TurnNotKept, WorkspaceRemoved
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.state import turn_before
+from ostler.server.sessions.log.branching import turn_before
 from ostler.wire.sessions import Turn
 from ostler.wire.workspaces import Snapshot
 

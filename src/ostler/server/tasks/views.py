@@ -76,6 +76,9 @@ def session_view(
         links=_links(record),
         placement=_placement(record, state),
         runner=SessionRunner(id=record.runner, name=record.runner_name) if record.runner is not None else None,
+        pinned=state.pinned,
+        archived=state.archived,
+        handoff=state.handoff.to_agent if state.handoff is not None else None,
         title=state.title,
         model=settings.model,
         variant=settings.variant,
@@ -92,10 +95,16 @@ def session_view(
         forked_from=state.forked_from,
         usage=shown_as(UsageView, state.usage),
         changes=state.changes,
-        delivery=shown_as(Delivered, state.delivery),
+        delivery=delivery_view(state),
         task=TaskPart(prompt=task.prompt, labels=state.labels) if task is not None else None,
         workspace=_workspace(record, state),
     )
+
+
+def delivery_view(state: SessionState) -> Delivered | None:
+    """The last delivery, and whether it is still what there is."""
+    shown = shown_as(Delivered, state.delivery)
+    return shown and msgspec.structs.replace(shown, outdated=state.is_delivery_outdated)
 
 
 def _placement(record: SessionRecord, state: SessionState) -> Placement:
@@ -147,7 +156,8 @@ def _vcs(record: SessionRecord, state: SessionState) -> TaskVcs:
     delivery = task.delivery if task is not None else None
     return TaskVcs(
         repo_mode=order.repo.mode if order is not None else "none",
-        url=made.url if made is not None else None,
+        url=made.url if made is not None else order.repo.url if order is not None else None,
+        path=order.repo.path if order is not None else None,
         branch=made.branch if made is not None else None,
         commit=made.commit if made is not None else None,
         delivery=delivery.mode if delivery is not None else None,

@@ -21,7 +21,7 @@ def cluster_checks(settings: Settings, target: Target) -> Iterator[Check]:
     else:
         facts = yield from database_checks(settings.database)
         if facts is not None:
-            yield from server_checks(facts)
+            yield from server_checks(facts, settings.ca_file)
     yield from worker_checks(settings)
     yield from bucket_checks(settings)
     with connect(target) as client:

@@ -38,6 +38,7 @@ def bucket_checks(settings: Settings) -> Iterator[Check]:
     try:
         objects = open_objects(settings)
         objects.put(key, _CONTENT)
+        is_doubled = objects.create(key, b"written over it")
         written = objects.get(key)
         objects.remove(key)
         left = objects.get(key)
@@ -48,9 +49,13 @@ def bucket_checks(settings: Settings) -> Iterator[Check]:
         hint = "Give its user the right to read, write and delete there."
         yield Check(level="fail", found=f"Object store {name}: {str(error).rstrip('.')}", next_step=hint)
         return
-    if (written, left) != (_CONTENT, None):
+    if is_doubled or (written, left) != (_CONTENT, None):
         wrong = "is not read as it was written" if written != _CONTENT else "is still there when it was deleted"
+        wrong = "is written over where it must be new (conditional writes)" if is_doubled else wrong
         yield Check(level="fail", found=f"Object store {name}: an object {wrong}", next_step="Use another one.")
         return
     took = (time.perf_counter() - begun) * 1000
-    yield Check(level="ok", found=f"Object store {name} writes, reads and deletes; all in {took:.0f} ms")
+    yield Check(
+        level="ok",
+        found=f"Object store {name} writes, reads and deletes, and takes conditional writes; all in {took:.0f} ms",
+    )

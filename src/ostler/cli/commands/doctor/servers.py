@@ -12,6 +12,8 @@ from urllib.parse import quote
 import msgspec
 
 from ostler import __version__
+from ostler.base.tls.contexts import File, Trust, trusting
+from ostler.base.tls.faults import fault_of
 from ostler.cli.commands.doctor.finding import Check
 from ostler.wire.checking import DatabaseFacts, ServerFacts
 from ostler.wire.system import Version
@@ -29,8 +31,9 @@ class _Answer(NamedTuple):
     clock_ahead: float
 
 
-def server_checks(facts: DatabaseFacts) -> Iterator[Check]:
+def server_checks(facts: DatabaseFacts, ca_file: str | None) -> Iterator[Check]:
     """One verdict for each; those that were stopped in order are counted only."""
+    trust = Trust(trusting(File.named("ca_file", ca_file)), ca_file)
     here = [server for server in facts.servers if server.is_here]
     if stopped := len(facts.servers) - len(here):
         yield Check(level="ok", found=f"{stopped} servers were stopped in order")
@@ -38,29 +41,33 @@ def server_checks(facts: DatabaseFacts) -> Iterator[Check]:
         hint = "Start one with `ostler serve --database ...`."
         yield Check(level="warn", found="No server is registered in the database", next_step=hint)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield from pool.map(lambda server: _check(server, facts.secret or ""), here)
+        yield from pool.map(lambda server: _check(server, facts.secret or "", trust), here)
 
 
-def _check(server: ServerFacts, secret: str) -> Check:
+def _check(server: ServerFacts, secret: str, trust: Trust) -> Check:
     name = f"Server {server.id} at {server.address}"
     try:
-        answer = _ask(server.address, secret)
+        answer = _ask(server.address, secret, trust)
     except urllib.error.HTTPError as error:
         if error.code in _REFUSED:
             hint = "Does it use this database, and is the address its own? See --advertise."
             return Check(level="fail", found=f"{name} does not take requests of other servers", next_step=hint)
         return Check(level="fail", found=f"{name} answers with {error.code}", next_step="Look into its log.")
     except (OSError, ValueError, msgspec.MsgspecError) as error:
-        return _silent(server, name, str(getattr(error, "reason", error) or type(error).__name__))
+        reason = getattr(error, "reason", error)
+        fault = fault_of(reason, server.address, trust.ca_file) if isinstance(reason, BaseException) else None
+        return _silent(server, name, fault or str(reason or type(error).__name__))
     return _verdict(server, name, answer)
 
 
-def _ask(address: str, secret: str) -> _Answer:
+def _ask(address: str, secret: str, trust: Trust) -> _Answer:
     """A page that needs the servers' secret, because of where it seems to come from."""
     headers = {"ostler-relay": secret, "ostler-relay-actor": _ACTOR, "Origin": "http://ostler-doctor.invalid"}
     request = urllib.request.Request(f"{address}/api/v1/version", headers=headers)  # noqa: S310  servers wrote it
     begun, asked = time.perf_counter(), time.time()
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust.context)
+    )
     with opener.open(request, timeout=_SECONDS) as answer:
         found = msgspec.json.decode(answer.read(), type=Version)
         took = time.perf_counter() - begun

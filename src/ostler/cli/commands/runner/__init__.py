@@ -11,6 +11,7 @@ from ostler.base.settings import load_settings
 from ostler.cli.api import pairs
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_PEM = click.Path(path_type=Path)
 
 
 @click.command()
@@ -29,9 +30,10 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--slots", type=click.IntRange(1), help="Most sessions at work at a time; no limit by default.")
 @click.option("--state-dir", metavar="FOLDER", help="Folder for everything of this runner. [OSTLER_STATE_DIR]")
 @click.option("--insecure", is_flag=True, help="Allow http to another machine, where others can read along.")
-@click.option("--ca-file", type=_FILE, metavar="FILE", help="Certificates to trust, instead of the system's.")
-@click.option("--client-cert", type=_FILE, metavar="FILE", help="Certificate to show to the server.")
-@click.option("--client-key", type=_FILE, metavar="FILE", help="Its key, if that is in a file of its own.")
+@click.option("--leave", is_flag=True, help="Leave for good when stopped: its sessions go on elsewhere at once.")
+@click.option("--ca-file", type=_PEM, metavar="FILE", help="Authorities to trust. [OSTLER_CA_FILE]")
+@click.option("--client-cert", type=_PEM, metavar="FILE", help="Certificate to show to the server.")
+@click.option("--client-key", type=_PEM, metavar="FILE", help="Its key, if that is in a file of its own.")
 @click.option("--config", metavar="FILE", help="Read settings from this file. [OSTLER_CONFIG]")
 def command(token: str | None, token_file: Path | None, state_dir: str | None, config: str | None, **given: Any) -> int:
     """Run agents on this machine for a server elsewhere.

@@ -1,5 +1,8 @@
 """`ostler runners`: the machines that run agents."""
 
+import math
+from itertools import compress
+
 import click
 
 from ostler.cli.api import Noun, connect, json_option, pairs
@@ -7,7 +10,8 @@ from ostler.cli.output import facts, show, table
 from ostler.cli.root import Target
 from ostler.wire.runners import RunnerInfo
 
-_HEADINGS = ("RUNNER", "NAME", "STATE", "LOAD", "OS", "ARCH", "LABELS", "LAST HEARD")
+_HEADINGS = ("RUNNER", "NAME", "STATE", "LOAD", "OS", "ARCH", "LABELS", "POOL", "SERVER", "LAST HEARD")
+_WHERE_NEEDED = {"POOL", "SERVER"}
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -24,9 +28,12 @@ class _Duration(click.ParamType[float]):
             return value
         number, unit = (value[:-1], value[-1:]) if value[-1:] in _UNITS else (value, "s")
         try:
-            return float(number) * _UNITS[unit]
+            seconds = float(number) * _UNITS[unit]
         except ValueError:
-            return self.fail(f"'{value}' is no time. Give one such as 90s, 10m or 2h.", param, ctx)
+            seconds = math.nan
+        if not 0 <= seconds < math.inf:
+            self.fail(f"'{value}' is no time. Give one such as 90s, 10m or 2h.", param, ctx)
+        return seconds
 
 
 @click.group(cls=Noun)
@@ -41,13 +48,40 @@ def list_(target: Target, as_json: bool) -> None:
     """List the machines that run agents."""
     with connect(target) as client:
         found = client.runners.list()
-    show(found, as_json, lambda: table(_HEADINGS, [_row(each) for each in found.items], "No runners."))
+    show(found, as_json, lambda: _table([_row(each) for each in found.items]))
+
+
+def _table(rows: list[tuple[object, ...]]) -> str:
+    """Without the columns that say nothing of any runner, where most have none of that."""
+    needed = [name not in _WHERE_NEEDED or any(values) for name, *values in zip(_HEADINGS, *rows, strict=True)]
+    return table(tuple(compress(_HEADINGS, needed)), [tuple(compress(row, needed)) for row in rows], "No runners.")
 
 
 def _row(each: RunnerInfo) -> tuple[object, ...]:
     load = f"{each.used}/{each.slots}" if each.slots is not None else str(each.used)
     labels = ",".join(f"{name}={value}" for name, value in sorted(each.labels.items()))
-    return each.id, each.name, state_of(each), load, each.os, each.arch, labels, each.last_beat
+    about = (each.id, each.name, state_of(each), load, each.os, each.arch, labels)
+    return *about, _pool(each), each.server, each.last_beat
+
+
+def _pool(runner: RunnerInfo) -> str | None:
+    if runner.managed is None:
+        return None
+    pool, state = runner.managed.pool, runner.managed.state
+    return pool if state == "running" else f"{pool}, {state}"
+
+
+@command.command("get")
+@click.argument("runner")
+@json_option
+@click.pass_obj
+def get_(target: Target, runner: str, as_json: bool) -> None:
+    """Show one runner, by its id or its name."""
+    with connect(target) as client:
+        found = client.runners.get(runner)
+    names = ("runner", *(heading.lower() for heading in _HEADINGS[1:]))
+    more = [("server", found.server or ""), ("version", found.version)]
+    show(found, as_json, lambda: facts([*zip(names, _row(found), strict=True), *more]))
 
 
 def state_of(runner: RunnerInfo) -> str:
@@ -64,11 +98,11 @@ def state_of(runner: RunnerInfo) -> str:
 @click.option("--uses", type=click.IntRange(0), default=1, show_default=True, help="Runners that may use it; 0: any.")
 @click.option(
     "--expires",
-    type=click.FloatRange(0),
-    default=86400,
+    type=_Duration(),
+    default="24h",
     show_default=True,
-    metavar="SECONDS",
-    help="Time it is good for; 0: for ever.",
+    metavar="TIME",
+    help="Time it is good for, such as 90s, 10m or 2h; 0: for ever.",
 )
 @json_option
 @click.pass_obj

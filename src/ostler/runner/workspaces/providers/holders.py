@@ -24,6 +24,10 @@ class MountFailed(Exception):
     """No overlay could be mounted; the text says why."""
 
 
+class HolderMute(MountFailed):
+    """A holder is there and does not answer: another one beside it would do harm."""
+
+
 class _EndedSilently(MountFailed):
     """The program was killed before it answered; what it had mounted went with it."""
 
@@ -44,6 +48,11 @@ class Hold:
             return max(0, int(json.loads(self._lifeline.recv(4096))["count"]))
         except (OSError, ValueError):
             return 0
+
+    def expect(self) -> None:
+        """Somebody is about to come in, and should find it even if we are gone by then."""
+        with suppress(OSError):  # it is gone itself
+            self._lifeline.send(b"expect")
 
     def is_alive(self) -> bool:
         """Whether the holder is still there; whoever is inside keeps the tree when it is not."""
@@ -88,13 +97,16 @@ class Holders:
             return self._held(message)
 
     def find(self, place: Path) -> Hold | None:
-        """The hold of a workspace that is mounted already."""
+        """The hold of a workspace that is mounted already; raises HolderMute if nobody can tell."""
         lifeline = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         lifeline.settimeout(_ANSWER_SECONDS)
         try:
             with _short_name(place) as name:
                 lifeline.connect(name)
             return _answered(lifeline)
+        except HolderMute:
+            lifeline.close()
+            raise
         except (OSError, MountFailed):
             lifeline.close()
             return None
@@ -156,7 +168,7 @@ def _answered(lifeline: socket.socket) -> Hold:
     try:
         message, descriptors, _, _ = socket.recv_fds(lifeline, 4096, 3)
     except TimeoutError as error:
-        raise MountFailed("the holder did not answer") from error
+        raise HolderMute("the holder did not answer") from error
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
     if not message:

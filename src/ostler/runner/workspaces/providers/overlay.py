@@ -7,6 +7,7 @@ that could stay behind. The agent's processes join those namespaces; the server 
 import os
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
@@ -104,9 +105,15 @@ class Overlay:
                 return hold
             if hold is not None:
                 hold.close()
-            found = self._holders.find(location.folder) or self._mount(location)
+            found = self._found(location) or self._mount(location)
             self._holds[location.folder] = found
             return found
+
+    def _found(self, location: Location) -> Hold | None:
+        try:
+            return self._holders.find(location.folder)
+        except MountFailed as error:
+            raise ProviderUnusable(str(error)) from error
 
     def _mount(self, location: Location) -> Hold:
         place = str(location.folder.relative_to(self._root))
@@ -121,7 +128,7 @@ class Overlay:
 
     def prefix(self, location: Location) -> tuple[str, ...]:
         """The program that joins the holder's namespaces."""
-        self._hold(location)
+        self._hold(location).expect()
         return entrance(location.folder, location.tree)
 
     def inside(self, location: Location) -> int:
@@ -149,7 +156,9 @@ class Overlay:
         """Let the holder go, even if somebody is inside."""
         with self._lock:
             self._used.pop(location.folder, None)
-            hold = self._holds.pop(location.folder, None) or self._holders.find(location.folder)
+            hold = self._holds.pop(location.folder, None)
+            with suppress(MountFailed):  # one that does not answer cannot be asked to end either
+                hold = hold or self._holders.find(location.folder)
         if hold is not None:
             hold.close(end=True)
 

@@ -36,6 +36,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Names, or patterns such as `*.example.com`."""
     folders: tuple[str, ...] = ()
     """Folders of this machine below which repositories and folders may be used; none unless named."""
+    home: str | None = None
+    """If what people have in this home folder may be used instead: all below it but hidden folders and `closed`."""
+    closed: str = "/"
     addresses: AddressRules = AddressRules()
     proxied: bool = False
     """Whether git goes through a proxy, which then finds the hosts."""
@@ -83,8 +86,7 @@ def allowed_folder(path: str, policy: Policy, *, field: str = "repo.url") -> Pat
         real = Path(path).resolve(strict=True)
     except (OSError, ValueError, RuntimeError):
         real = None
-    inside = real and any(real.is_relative_to(Path(root).resolve()) for root in policy.folders)
-    if not real or not inside or not real.is_dir():
+    if not real or not _is_allowed(real, policy) or not real.is_dir():
         shown = path if path.startswith("/") else "FOLDER"
         reason = (
             "it is not a folder below one of the allowed local folders. To allow it, start the server with "
@@ -92,6 +94,16 @@ def allowed_folder(path: str, policy: Policy, *, field: str = "repo.url") -> Pat
         )
         raise _refused(path[:_LONGEST], reason, field)
     return real
+
+
+def _is_allowed(real: Path, policy: Policy) -> bool:
+    if policy.home is None:
+        return any(real.is_relative_to(Path(root).resolve()) for root in policy.folders)
+    home, closed = Path(policy.home).resolve(), Path(policy.closed).resolve()
+    if not real.is_relative_to(home) or real.is_relative_to(closed) or closed.is_relative_to(real):
+        return False
+    below = real.relative_to(home).parts
+    return bool(below) and not below[0].startswith(".")
 
 
 def _parsed(url: str) -> Address:

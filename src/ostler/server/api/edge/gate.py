@@ -18,6 +18,7 @@ from ostler.base.errors import (
 from ostler.base.failpoints import failpoint
 from ostler.base.settings import Settings
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
+from ostler.server.api.edge.certificates import check_shown
 from ostler.server.api.edge.cors import Cors
 from ostler.server.api.edge.relay import admitted
 from ostler.server.api.edge.runner_link import LINK_PATH, REGISTER_PATH, TOKENS_PATH
@@ -155,7 +156,11 @@ class Gate:
     def _admit(self, scope: Scope, headers: dict[bytes, str]) -> None:
         if self._counters.stopping:
             raise Stopping
-        actor = RUNNER if scope["path"] in _FOR_RUNNERS else self._recognised(headers, client_of(scope))
+        if scope["path"] in _FOR_RUNNERS:
+            check_shown(scope, self._settings)
+            actor = RUNNER
+        else:
+            actor = self._recognised(headers, client_of(scope))
         identify(scope, actor)
         act_for(actor.id)
 

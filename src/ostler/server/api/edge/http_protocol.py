@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from ostler.base.errors import HeadersTooLarge, InvalidRequest, OstlerError, RequestTimeout
 from ostler.base.settings import Settings
 from ostler.server.api.edge.asgi import FLOW_KEY
+from ostler.server.api.edge.certificates import SHOWN, names_in
 from ostler.server.api.problems import error_body
 
 _WRITE_BUFFER_BYTES = 16 * 1024
@@ -55,6 +56,8 @@ class _LimitedHttp(HttpToolsProtocol):
         """Begin to wait for a request."""
         transport.set_write_buffer_limits(high=_WRITE_BUFFER_BYTES)
         super().connection_made(transport)
+        if certificate := transport.get_extra_info("peercert"):
+            self.app_state = {**self.app_state, SHOWN: names_in(certificate)}  # every request, and a socket, has it
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -14,11 +14,14 @@ from ostler.base.errors import OstlerError
 from ostler.base.errors.servers import OwnedElsewhere, RelayBroken, ServerAway
 from ostler.base.logs import Log
 from ostler.base.retry import delays
+from ostler.base.tls.contexts import File, trusting
+from ostler.base.tls.faults import fault_of
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.problems import LEFT, refuse
 from ostler.server.api.services import Counters
 from ostler.server.auth.actor import Actor
+from ostler.server.store.claims import repeat_claims
 from ostler.server.store.peers import Peers
 
 if TYPE_CHECKING:
@@ -56,8 +59,10 @@ def admitted(scope: Scope, headers: dict[bytes, str], secret: str) -> Actor | No
 class Relay:
     """ASGI application around the API. A handler that finds the session elsewhere leaves that in the scope."""
 
-    def __init__(self, app: App, peers: Peers, counters: Counters) -> None:
+    def __init__(self, app: App, peers: Peers, counters: Counters, ca_file: str | None) -> None:
+        """`ca_file` has the authorities that other servers' certificates are checked with."""
         self._app = app
+        self._ca_file = ca_file
         self._peers = peers
         self._counters = counters
         self._client: httpx.AsyncClient | None = None
@@ -76,6 +81,7 @@ class Relay:
         error: OstlerError | None = None
         for pause in (0.0, *delays(_FIRST_PAUSE, _LONGEST_PAUSE, tries=_TRIES)):
             await asyncio.sleep(pause)
+            repeat_claims()
             attempt = {**scope, "state": dict(scope.get("state", {})), LEFT: None}
             await self._app(attempt, body.again(), answer)
             if (left := attempt[LEFT]) is None:
@@ -91,7 +97,7 @@ class Relay:
             except _Unreachable:
                 self._counters.relays_failed += 1
                 address = self._peers.address_of(left.fields["owner"]) or "unknown"
-                error = ServerAway(session=left.fields["session"], address=address, retry_after=_AWAY_SECONDS)
+                error = ServerAway(what=left.fields["what"], address=address, retry_after=_AWAY_SECONDS)
             else:
                 return
         if error is not None:
@@ -116,9 +122,9 @@ class Relay:
             await done
         except RelayError as error:
             self._counters.relays_failed += 1
-            log.warning("relay.broken", session_id=left.fields["session"], reason=str(error))
+            log.warning("relay.broken", what=left.fields["what"], reason=str(error))
             if not exchange.has_begun:
-                await refuse(scope, send, RelayBroken(session=left.fields["session"]))
+                await refuse(scope, send, RelayBroken(what=left.fields["what"]))
         finally:
             for task in (done, gone):
                 task.cancel()
@@ -135,7 +141,9 @@ class Relay:
 
             timeout = httpx.Timeout(None, connect=_CONNECT_SECONDS, write=_WRITE_SECONDS)
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=32)
-            self._client = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False)
+            authority = File.named("ca_file", self._ca_file)
+            verify = trusting(authority) if authority is not None else True
+            self._client = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False, verify=verify)
         return self._client
 
 
@@ -174,6 +182,8 @@ class _Exchange:
             answer = await self._client.send(request, stream=True)
             self._times.observe(time.perf_counter() - begun)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            if (reason := fault_of(error, url.partition("/api/")[0])) is not None:
+                log.warning("relay.not_trusted", reason=reason)
             raise _Unreachable from error
         except httpx.HTTPError as error:
             raise RelayError(type(error).__name__) from error

@@ -7,6 +7,7 @@ from ostler.base.errors import OstlerError
 from ostler.base.errors.runners import LinkLost, RunnerRefused
 from ostler.link.channel import REFUSED, Goodbye, encode
 from ostler.server.api.edge.asgi import Receive, Scope, Send
+from ostler.server.api.edge.certificates import check_name
 from ostler.server.api.problems import refuse_socket
 from ostler.server.runners.links import RunnerLinks
 
@@ -51,6 +52,7 @@ class RunnerLinkApp:
         """Let a runner in and stay linked to it."""
         try:
             key = await self._links.recognised(bearer(scope))
+            check_name(scope, key.name)
         except OstlerError as error:
             await refuse_socket(scope, send, error)
             return

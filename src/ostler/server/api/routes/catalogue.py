@@ -13,7 +13,7 @@ from ostler.wire.tasks import (
     RuntimeList,
     UploadTicket,
 )
-from ostler.wire.workspaces import GitRefs, Repo, Upload
+from ostler.wire.workspaces import FolderListing, GitRefs, Repo, Upload
 
 _TAGS = ["catalogue"]
 
@@ -30,6 +30,18 @@ async def list_refs(
 ) -> GitRefs:
     """The branches and tags of a repository, at most a minute old."""
     return await services.runners.workspaces(services.runners.any()).refs(Repo(url=url))
+
+
+@get("/folders", operation_id="catalogue.folders", tags=_TAGS, role="operator")
+async def list_folders(
+    services: Services,
+    path: Annotated[
+        str, Parameter(description="An absolute folder, or one of ~; empty for where one may begin.", max_length=4096)
+    ] = "",
+    limit: Annotated[int, Parameter(ge=1, le=5000)] = 500,
+) -> FolderListing:
+    """The folders of the machine that sessions may use, a level at a time."""
+    return await services.runners.workspaces(services.runners.any()).folders(path, limit)
 
 
 @get("/projects", operation_id="catalogue.projects", tags=_TAGS, role="viewer")
@@ -62,4 +74,4 @@ async def send_upload(ticket: str, services: Services, request: Request[Any, Any
     return upload
 
 
-HANDLERS = (list_runtimes, list_refs, list_projects, create_upload, send_upload)
+HANDLERS = (list_runtimes, list_refs, list_folders, list_projects, create_upload, send_upload)

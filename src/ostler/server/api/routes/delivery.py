@@ -1,27 +1,48 @@
 """Handing the result of a session over."""
 
-import msgspec
-from litestar import post
+from litestar import get, post
 
 from ostler.server.api.services import Services
+from ostler.server.api.views import live_view
 from ostler.server.tasks.deliver_now import deliver_now
+from ostler.server.tasks.delivery_plan import DeliveryPlans
+from ostler.server.tasks.pull_requests import merge, refresh
 from ostler.server.tasks.views import shown_as
-from ostler.wire.tasks import Delivered, TaskDelivery
-from ostler.wire.workspaces import Deliver
+from ostler.wire.delivery import DeliverSession, DeliveryPlan
+from ostler.wire.sessions import Session
+from ostler.wire.tasks import Delivered
+
+_TAGS = ["workspaces"]
 
 
-@post(
-    "/sessions/{session:str}/deliver",
-    operation_id="sessions.deliver",
-    tags=["workspaces"],
-    status_code=200,
-    role="operator",
-)
-async def deliver_session(session: str, services: Services, project: str, data: TaskDelivery) -> Delivered:
-    """Hand over what the workspace holds now: as a patch, a branch or a pull request; twice gives one of them."""
+@get("/sessions/{session:str}/delivery", operation_id="sessions.delivery", tags=_TAGS, role="viewer")
+async def plan_delivery(session: str, services: Services, project: str) -> DeliveryPlan:
+    """What a delivery would be if nothing else is said, and what became of the last one and its pull request."""
     live = await services.sessions.live(project, session)
-    wanted = msgspec.convert(data, Deliver, from_attributes=True)
-    return shown_as(Delivered, await deliver_now(services.runners.workspaces(live.record.runner), live, wanted))
+    workspaces = services.runners.workspaces(live.record.runner)
+    await refresh(workspaces, live)
+    return await DeliveryPlans(services.sessions, workspaces, live).plan()
 
 
-HANDLERS = (deliver_session,)
+@post("/sessions/{session:str}/deliver", operation_id="sessions.deliver", tags=_TAGS, status_code=200, role="operator")
+async def deliver_session(
+    session: str, services: Services, project: str, data: DeliverSession | None = None
+) -> Delivered:
+    """Hand over what the workspace holds now: as a pull request, into the local checkout, as a branch or a patch.
+
+    Doing it again brings the same branch and pull request up to date.
+    """
+    live = await services.sessions.live(project, session)
+    workspaces = services.runners.workspaces(live.record.runner)
+    return shown_as(Delivered, await deliver_now(services.sessions, workspaces, live, data or DeliverSession()))
+
+
+@post("/sessions/{session:str}/merge", operation_id="sessions.merge", tags=_TAGS, status_code=200, role="operator")
+async def merge_session(session: str, services: Services, project: str) -> Session:
+    """Have the forge merge the session's pull request, if it allows that."""
+    live = await services.sessions.live(project, session)
+    await merge(services.runners.workspaces(live.record.runner), live)
+    return live_view(live)
+
+
+HANDLERS = (plan_delivery, deliver_session, merge_session)

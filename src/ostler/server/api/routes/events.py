@@ -25,7 +25,7 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.tail import Follower, frame
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import decode_event
-from ostler.wire.sessions import LogLine, LogList
+from ostler.wire.tasks import LogLine, LogList
 
 _TAGS = ["events"]
 _MAX_SEQUENCE = 2**53

@@ -16,7 +16,7 @@ from ostler.server.tasks.folders import named_by, place_of
 from ostler.server.tasks.pictures import picture_of
 from ostler.server.tasks.states import workspace_of
 from ostler.wire.provisioning import FileContent, FileQuery
-from ostler.wire.workspaces import ArchiveForm, ArtifactList, FileEntry, FileListing, FileMatches
+from ostler.wire.workspaces import ArchiveForm, ArtifactList, FileEntry, FileListing, FileMatches, FilePaths
 
 _TAGS = ["files"]
 _MEDIA = "application/octet-stream"
@@ -167,6 +167,18 @@ async def search_files(
     return await files.search(place, query)
 
 
+@get("/sessions/{session:str}/files/paths", operation_id="files.paths", tags=_TAGS, role="viewer")
+async def list_paths(
+    session: str,
+    services: Services,
+    project: str,
+    limit: Annotated[int, Parameter(ge=1, le=100_000)] = 20_000,
+) -> FilePaths:
+    """The paths of all files, in bounded time; without what tools make, such as node_modules."""
+    files, place, _ = await _found(services, project, session, "")
+    return await files.paths(place, limit)
+
+
 @get(
     "/sessions/{session:str}/files/archive", operation_id="files.archive", tags=_TAGS, media_type=_MEDIA, role="viewer"
 )
@@ -201,6 +213,7 @@ HANDLERS = (
     write_file,
     remove_file,
     search_files,
+    list_paths,
     archive_files,
     list_artifacts,
 )

@@ -7,6 +7,7 @@ from litestar import Request, delete, get, post
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import new_id
 from ostler.link.keys import hashed
+from ostler.server.api.edge.certificates import check_name
 from ostler.server.api.edge.runner_link import bearer
 from ostler.server.api.services import Services
 from ostler.server.runners.listing import listed, listed_one
@@ -31,6 +32,12 @@ async def list_runners(services: Services) -> RunnerList:
     return RunnerList(items=await listed(services.runners, services.peers))
 
 
+@get("/runners/{runner_id:str}", operation_id="runners.get", tags=_TAGS, role="viewer")
+async def get_runner(services: Services, runner_id: str) -> RunnerInfo:
+    """One of them, by its id or its name."""
+    return await listed_one(services.runners, services.peers, runner_id)
+
+
 @post("/runners/tokens", operation_id="runners.token", tags=_TAGS, role="operator")
 async def create_token(services: Services, data: NewRunnerToken) -> RunnerTokenIssued:
     """A token that new runners register with; it is shown this once."""
@@ -45,6 +52,7 @@ async def register_runner(services: Services, data: RegisterRunner, request: Req
 
     The runner makes its key itself and sends the key's hash; doing it again with the same key changes nothing.
     """
+    check_name(request.scope, data.name)
     new = RunnerKey(
         runner=new_id("run"), hash=data.key_hash, name=data.name, labels={}, created_at=services.clock.now()
     )
@@ -56,19 +64,15 @@ async def register_runner(services: Services, data: RegisterRunner, request: Req
 async def drain_runner(services: Services, runner_id: str, data: DrainRunner | None = None) -> RunnerInfo:
     """Place no more sessions on a runner, and move those it has: between turns at once, others until a deadline."""
     found = await _ours(services, runner_id)
-    services.draining.allow(found, data.deadline_seconds if data is not None else None)
-    return await _drained(services, found, True)
+    await services.links.drain(found, data.deadline_seconds if data is not None else None)
+    return await listed_one(services.runners, services.peers, found)
 
 
 @post("/runners/{runner_id:str}/resume", operation_id="runners.resume", tags=_TAGS, status_code=200, role="operator")
 async def resume_runner(services: Services, runner_id: str) -> RunnerInfo:
     """Place sessions on a runner again; those that have left it do not come back by themselves."""
-    return await _drained(services, runner_id, False)
-
-
-async def _drained(services: Services, runner_id: str, on: bool) -> RunnerInfo:
     found = await _ours(services, runner_id)
-    await services.links.drain(found, on)
+    await services.links.resume(found)
     return await listed_one(services.runners, services.peers, found)
 
 
@@ -77,7 +81,7 @@ async def _ours(services: Services, id_or_name: str) -> str:
     await services.runners.refresh()
     status = services.runners.describe(id_or_name)
     if status.server not in {None, services.runners.server}:
-        raise OwnedElsewhere(session=status.about.name, owner=status.server)
+        raise OwnedElsewhere(what=f"the runner '{status.about.name}'", owner=status.server)
     return status.about.id
 
 
@@ -91,7 +95,7 @@ async def remove_runner(services: Services, runner_id: str) -> None:
     about = services.runners.describe(found).about
     await services.lost_runners.end_agents(about)
     await services.links.revoke(about.id)
-    services.lost_runners.gone(about, f"the runner '{about.name}' was removed")
+    services.lost_runners.removed(about)
 
 
-HANDLERS = (list_runners, create_token, register_runner, drain_runner, resume_runner, remove_runner)
+HANDLERS = (list_runners, get_runner, create_token, register_runner, drain_runner, resume_runner, remove_runner)

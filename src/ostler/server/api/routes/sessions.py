@@ -11,9 +11,12 @@ from ostler.server.api.described import answer
 from ostler.server.api.services import Services
 from ostler.server.api.views import listed_view, live_view
 from ostler.server.store.records import SessionFilter, SessionRecord
+from ostler.server.tasks.handoffs import hand_over
 from ostler.server.tasks.views import session_view
+from ostler.wire.agents import RestartSession
 from ostler.wire.events import SessionStatus
 from ostler.wire.sessions import CreateSession, Interrupted, Page, Session, UpdateSession
+from ostler.wire.tasks import HandoffSession
 
 _TAGS = ["sessions"]
 
@@ -98,7 +101,7 @@ def stored_view(services: Services, record: SessionRecord) -> Session:
 
 @patch("/sessions/{session:str}", operation_id="sessions.update", tags=_TAGS, role="operator")
 async def update_session(session: str, services: Services, project: str, data: UpdateSession) -> Session:
-    """Change title or labels."""
+    """Change model, variant, mode and permissions between two turns; title, labels, pin and archive at any time."""
     return live_view(await services.sessions.update(project, session, data))
 
 
@@ -148,6 +151,38 @@ async def interrupt_session(session: str, services: Services, project: str) -> I
     return await (await services.sessions.live(project, session)).turns.interrupt()
 
 
+@post(
+    "/sessions/{session:str}/handoff",
+    operation_id="sessions.handoff",
+    tags=_TAGS,
+    role="operator",
+    answers={
+        "200": answer(
+            "The session: it has the other agent, or `handoff` says who takes the next turn.", {JSON: "Session"}
+        ),
+        "201": answer(
+            "The new session, if it was to be a fork.", {JSON: "Session"}, ("Location", "Where the session is.")
+        ),
+    },
+)
+async def hand_over_session(session: str, services: Services, project: str, data: HandoffSession) -> Response[Session]:
+    """Let another agent take the next turn, with the same files and what was said so far; here or in a fork."""
+    live = await services.sessions.live(project, session)
+    view = live_view(await hand_over(services.sessions, services.runners, live, data))
+    headers = {"location": view.links["self"]} if data.fork else {}
+    return Response(view, status_code=201 if data.fork else 200, headers=headers)
+
+
+@post("/sessions/{session:str}/restart", operation_id="sessions.restart", tags=_TAGS, status_code=200, role="operator")
+async def restart_session(
+    session: str, services: Services, project: str, data: RestartSession | None = None
+) -> Session:
+    """End the agent's process; the next turn begins a new one, which goes on with the agent's memory."""
+    live = await services.sessions.live(project, session)
+    await live.lifecycle.restart(force=data.force if data is not None else False)
+    return live_view(live)
+
+
 HANDLERS = (
     list_sessions,
     create_session,
@@ -159,4 +194,6 @@ HANDLERS = (
     pause_session,
     resume_session,
     interrupt_session,
+    hand_over_session,
+    restart_session,
 )

@@ -22,6 +22,7 @@ from ostler.wire.events import (
     ItemDelta,
     ItemStarted,
     PlanUpdated,
+    SessionHandoff,
     SessionInfo,
     TerminalOutput,
     TurnStarted,
@@ -59,8 +60,8 @@ class AcpUpdates:
 
     def feed(self, event: AnyEvent | UnknownEvent) -> Sequence[Json]:
         """What this event becomes."""
-        marked = {"_meta": {"ostler": {"sequence": event.sequence}}}
-        return [{**update, **marked} for update in self._updates(event)]
+        known = {"sequence": event.sequence, **_agent_of(event)}
+        return [{**update, "_meta": {"ostler": known}} for update in self._updates(event)]
 
     def has_call(self, item_id: str) -> bool:
         """Whether the client was told of a tool call with this id."""
@@ -78,6 +79,8 @@ class AcpUpdates:
                 return self._changed(event)
             case PlanUpdated() | UsageUpdated() | SessionInfo():
                 return _about_the_session(event)
+            case SessionHandoff() if _agent_of(event):
+                return [{"sessionUpdate": "session_info_update", "updatedAt": event.time}]
         return []
 
     def _about_an_item(self, event: ItemStarted | ItemDelta | ItemCompleted) -> list[Json]:
@@ -196,6 +199,13 @@ def _about_the_session(event: PlanUpdated | UsageUpdated | SessionInfo) -> list[
             return [_usage(event)]
         case SessionInfo():
             return _info(event)
+
+
+def _agent_of(event: AnyEvent | UnknownEvent) -> Json:
+    """Who has the session now, if that is another agent than before."""
+    if isinstance(event, SessionHandoff) and event.data.status == "done":
+        return {"agent": event.data.to_agent}
+    return {}
 
 
 def _usage(event: UsageUpdated) -> Json:

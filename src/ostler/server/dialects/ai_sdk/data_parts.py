@@ -5,15 +5,8 @@ from typing import Any
 import msgspec
 
 from ostler.server.dialects.ai_sdk.chunks import Data
-from ostler.wire.events import (
-    ArtifactCreatedData,
-    FileChangedData,
-    PermissionData,
-    PlanUpdatedData,
-    QuestionData,
-    UsageUpdatedData,
-)
-from ostler.wire.items import Item
+from ostler.wire.events import ArtifactCreatedData, FileChangedData, PermissionData, QuestionData, UsageUpdatedData
+from ostler.wire.items import Item, PlanUpdatedData
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, JsonPart, StatusPart, TextPart
 
 _USAGE = {

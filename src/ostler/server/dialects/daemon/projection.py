@@ -8,7 +8,7 @@ from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.log.tail import frame
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionRecord, StoredEvent
-from ostler.wire.events import AnyEvent, ItemDelta, SessionRewound, UnknownEvent, decode_event
+from ostler.wire.events import AnyEvent, ItemDelta, SessionHandoff, SessionRewound, UnknownEvent, decode_event
 from ostler.wire.items import Item
 from ostler.wire.parts import StatusPart, TextPart, ToolResultPart
 
@@ -51,13 +51,22 @@ def daemon_event(stored: StoredEvent, *, key: str) -> bytes | None:
     return msgspec.json.encode(fields)
 
 
+def _status_of(event: AnyEvent | UnknownEvent) -> StatusPart | None:
+    match event:
+        case SessionRewound(data=data):
+            return StatusPart(label="rewound", detail=f"The session is what it was at the end of turn {data.turn}.")
+        case SessionHandoff(data=data) if data.status == "done":
+            return StatusPart(label="handoff", detail=f"{data.to_agent} goes on in the place of {data.from_agent}.")
+        case _:
+            return None
+
+
 def _as_status(event: AnyEvent | UnknownEvent) -> bytes | None:
-    """A rewind, for which the daemon API has no event, as a line of status: the turns after it no longer count."""
-    if not isinstance(event, SessionRewound):
+    """What the daemon API has no event for, as a line of status."""
+    if (line := _status_of(event)) is None:
         return None
-    line = StatusPart(label="rewound", detail=f"The session is what it was at the end of turn {event.data.turn}.")
     item = Item(
-        item_id=f"itm_rewound_{event.sequence}", kind="status", role="system", status="completed", content=(line,)
+        item_id=f"itm_{line.label}_{event.sequence}", kind="status", role="system", status="completed", content=(line,)
     )
     return msgspec.json.encode({**msgspec.to_builtins(event), "type": "item.completed", "data": {"item": item}})
 
@@ -82,6 +91,7 @@ def _native(event: ItemDelta) -> dict[str, str]:
 _REWORDED: dict[str, Callable[[AnyEvent | UnknownEvent], bytes | None]] = {
     "item.delta": _with_plain_delta,
     "session.rewound": _as_status,
+    "session.handoff": _as_status,
 }
 """Events that the daemon API words in another way."""
 

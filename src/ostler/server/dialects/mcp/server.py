@@ -13,6 +13,7 @@ from ostler.server.dialects.mcp.tools import Json, Tools
 from ostler.server.sessions.live import Leases
 from ostler.server.sessions.settings import SessionChange
 from ostler.wire.sessions import CreateSession, SendMessage
+from ostler.wire.tasks import HandoffSession
 
 T = TypeVar("T")
 _INSTRUCTIONS = (
@@ -107,6 +108,22 @@ def _add_working(server: MCPServer, tools: Tools) -> None:
         prompt = SendMessage(message=message, when_busy=when_busy)
         change = SessionChange(model=model, mode=mode, permission_mode=permission_mode)
         return await _answered(tools.send_message(session_id, prompt, change))
+
+    @server.tool()
+    async def hand_over(
+        session_id: str,
+        agent: str,
+        message: str | None = None,
+        model: str | None = None,
+        mode: str | None = None,
+        fork: bool = False,
+    ) -> Json:
+        """Let another agent take the next turn of a session, also of your own, with the same files and conversation.
+
+        While a turn is under way it is the last one of its agent; the message is what the new agent is told first.
+        """
+        wanted = HandoffSession(agent=agent, message=message, model=model, mode=mode, fork=fork)
+        return await _answered(tools.hand_over(session_id, wanted))
 
     @server.tool()
     async def wait_for_turn(session_id: str, timeout_seconds: float = 120) -> Json:

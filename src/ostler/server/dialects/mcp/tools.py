@@ -15,6 +15,7 @@ from ostler.server.store.records import SessionFilter
 from ostler.wire.agents import Agent
 from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.sessions import Ask, CreateSession, Message, PermissionReply, SendMessage, Turn
+from ostler.wire.tasks import HandoffSession
 
 Json = dict[str, Any]
 _LONGEST_WAIT = 600.0
@@ -28,6 +29,8 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
 
     sessions: Sessions
     catalogue: Callable[[], Awaitable[list[Agent]]]
+    give_over: Callable[[LiveSession, HandoffSession], Awaitable[LiveSession]]
+    """Lets another agent go on; gives the session that it has."""
     project: str
     default_agent: str
 
@@ -67,6 +70,12 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         _check_text("message", prompt.message or "")
         receipt = await self.sessions.send(await self._live(session_id), prompt, change)
         return _known(receipt)
+
+    async def hand_over(self, session_id: str, wanted: HandoffSession) -> Json:
+        """Another agent takes the next turn; tells who has the session, and who will."""
+        live = await self.give_over(await self._live(session_id), wanted)
+        pending = live.state.handoff
+        return {**_started(live), "next_agent": pending.to_agent if pending is not None else live.record.agent}
 
     async def wait_for_turn(self, session_id: str, seconds: float) -> Json:
         """Wait until the agent is done, or asks something, or the time is up; tells where the session stands."""

@@ -11,7 +11,7 @@ from ostler.base.errors import LogFull, SessionNotFound
 from ostler.base.failpoints import failpoint
 from ostler.server.sessions.log.feed import Feed
 from ostler.server.sessions.log.history import with_history
-from ostler.server.sessions.log.state import CHANGES, Happened, SessionState, apply, ask_of, snapshot_of, turn_of
+from ostler.server.sessions.log.state import CHANGES, Happened, SessionState, apply, ask_of, turn_of
 from ostler.server.sessions.log.tail import frame
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.outline import Mark, mark_of
@@ -22,6 +22,7 @@ from ostler.server.store.records import Append, AppendResult, Done, NewJob, Plac
 from ostler.wire.events import EVENTS, Event
 from ostler.wire.running import Draft, Prompt
 from ostler.wire.sessions import Ask, Turn
+from ostler.wire.workspace_events import SnapshotCreatedData
 from ostler.wire.workspaces import Snapshot
 
 _TURN_EVENTS = frozenset({"turn.started", "turn.ended"})
@@ -35,8 +36,16 @@ _LITTLE_BYTES = 8192
 class ProjectFeed:
     """The live end of all sessions of one project; frames are numbered by position, which all projects share."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Feed, completed: Callable[[], object]) -> None:
+        """`completed` is called when an item of a session is complete."""
         self.feed = feed
+        self._completed = completed
+
+    def committed(self, append: Append, last_position: int) -> None:
+        """Show committed events of one session to whoever follows all of them."""
+        self.publish(append, last_position)
+        if any(mark.type == "item.completed" for mark in append.marks):
+            self._completed()
 
     def publish(self, append: Append, last_position: int) -> None:
         """Add committed events of one session."""
@@ -53,8 +62,10 @@ class ProjectFeed:
 class SharedProjectFeed(ProjectFeed):
     """The same where other servers write too: what they hold up is not passed by, so readers go by the store."""
 
-    def __init__(self, feed: Feed, project: str, ring: Callable[[Bell], object]) -> None:
-        super().__init__(feed)
+    def __init__(
+        self, feed: Feed, completed: Callable[[], object], project: str, ring: Callable[[Bell], object]
+    ) -> None:
+        super().__init__(feed, completed)
         self._project = project
         self._ring = ring
 
@@ -77,12 +88,23 @@ class ProjectFeeds:
         self._limit = limit_bytes
         self._ring = ring
         self._feeds: dict[str, ProjectFeed] = {}
+        self.followers: list[Callable[[], object]] = []
+        """Called when there is something new to be found: an item is complete, or a session is gone."""
+
+    def tell(self) -> None:
+        """Let them know."""
+        for follower in self.followers:
+            follower()
 
     def of(self, project: str) -> ProjectFeed:
         """The one of this project; a log has it from its beginning, so nothing can come before it is there."""
         if project not in self._feeds:
             feed = Feed(last=self._last, limit_bytes=self._limit)
-            self._feeds[project] = ProjectFeed(feed) if not self._ring else SharedProjectFeed(feed, project, self._ring)
+            self._feeds[project] = (
+                ProjectFeed(feed, self.tell)
+                if self._ring is None
+                else SharedProjectFeed(feed, self.tell, project, self._ring)
+            )
         return self._feeds[project]
 
     @property
@@ -126,6 +148,8 @@ class SessionLog:
         most_bytes: int = 0,
     ) -> None:
         self.session_id = session_id
+        self.agent = agent
+        """Who has the session."""
         self.state = state
         self.updated_at = updated_at
         self.is_deleted = False
@@ -139,7 +163,6 @@ class SessionLog:
         """Called when another server has the session."""
         self.feed = Feed(last=last, limit_bytes=buffer_bytes)
         self._epoch = epoch
-        self._agent = agent
         self._durable_state = state
         self._last = last
         self._generation = 0
@@ -285,7 +308,7 @@ class SessionLog:
             self.feed.publish([frame(number, event) for number, event in enumerate(append.events, append.first)])
         else:
             self.feed.skip(append.last)
-        self._project_feed.publish(append, result.position)
+        self._project_feed.committed(append, result.position)
         if self._size is not None:
             self._size += result.size
         failpoint("publish.after")
@@ -299,7 +322,7 @@ class SessionLog:
     def _move_on(self, draft: Draft, time: str, turns: list[Turn], asks: list[Ask], snapshots: list[Snapshot]) -> None:
         happened = Happened(
             session_id=self.session_id,
-            agent=self._agent,
+            agent=self.agent,
             sequence=self._last,
             time=time,
             type=draft.type,
@@ -310,7 +333,7 @@ class SessionLog:
         if draft.type in _ASK_EVENTS:
             asks.append(ask_of(self.state, happened))
         if draft.type == "snapshot.created":
-            snapshots.append(snapshot_of(happened))
+            snapshots.append(_snapshot_of(happened))
         self.state = apply(self.state, happened)
 
     def _event(self, draft: Draft, time: str) -> Event:
@@ -337,3 +360,21 @@ class SessionLog:
             state=_encoder.encode(self.state),
             workspace=self.state.workspace_id,
         )
+
+
+def _snapshot_of(event: Happened) -> Snapshot:
+    """What is listed for a snapshot event."""
+    data: SnapshotCreatedData = event.data
+    return Snapshot(
+        snapshot_id=data.snapshot_id,
+        workspace_id=data.workspace_id,
+        turn=data.turn,
+        created_at=event.time,
+        sequence=event.sequence,
+        tree=data.tree,
+        turn_id=data.turn_id,
+        note=data.note,
+        native_session_id=data.native_session_id,
+        memory_kept=data.memory_kept,
+        restored_from=data.restored_from,
+    )

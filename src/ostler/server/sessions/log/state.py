@@ -1,6 +1,6 @@
 """What a session's log adds up to: a pure fold over events, and the table of allowed status changes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,7 +13,6 @@ from ostler.wire.events import (
     PermissionData,
     PermissionMode,
     QuestionData,
-    QueueUpdatedData,
     SessionInfoData,
     SessionStatus,
     SessionStatusData,
@@ -21,25 +20,25 @@ from ostler.wire.events import (
     TurnStartedData,
     UsageUpdatedData,
 )
-from ostler.wire.items import QueueEntry
+from ostler.wire.items import QueueEntry, QueueUpdatedData
 from ostler.wire.sessions import MOST_COUNTED_FILES, Activity, Ask, SessionChanges, SessionUsage, Turn
 from ostler.wire.workspace_events import (
     DeliveryCompletedData,
     SessionForkedData,
+    SessionHandoffData,
     SessionMovedData,
     SessionRewoundData,
     SnapshotCreatedData,
     WorkspaceCreatedData,
     WorkspaceRemovedData,
 )
-from ostler.wire.workspaces import Snapshot
 
 TERMINAL: frozenset[SessionStatus] = frozenset({"stopped", "completed", "failed", "cancelled"})
 
 _ENDS: frozenset[SessionStatus] = frozenset({"stopping", "failed", "cancelled"})
 TRANSITIONS: dict[SessionStatus, frozenset[SessionStatus]] = {
     "queued": _ENDS | {"provisioning"},
-    "provisioning": _ENDS | {"running"},
+    "provisioning": _ENDS | {"running", "paused"},
     "running": _ENDS | {"pausing", "completed"},
     "pausing": _ENDS | {"paused"},
     "paused": _ENDS | {"resuming"},
@@ -74,6 +73,8 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     starts: int = 0
     title: str | None = None
     labels: dict[str, str] = msgspec.field(default_factory=dict)
+    pinned: bool = False
+    archived: bool = False
     native_session_id: str | None = None
     model: str | None = None
     mode: str | None = None
@@ -102,9 +103,17 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     delivered: bool = False
     delivery: DeliveryCompletedData | None = None
     """The last one."""
+    delivered_tree: str | None = None
+    """The git tree of the files that it handed over."""
     forked_from: str | None = None
+    handoff: SessionHandoffData | None = None
+    """The agent that takes the next turn, while that is only wanted."""
+    agent_since: int = 0
+    """The event since which its agent has it; what another one remembers is of no use to this one."""
     moved_at: int = 0
     """The event since which it is on the runner that it is on; snapshots from before are on another."""
+    stays_paused: bool = False
+    """Whether it was paused when it left its runner, and will be when it has arrived at another."""
     usage: SessionUsage | None = None
     usage_before: SessionUsage | None = None
     """What had been used when the last turn began."""
@@ -117,6 +126,12 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         if self.asks:
             return "waiting"
         return "working" if self.turn else "idle"
+
+    @property
+    def is_delivery_outdated(self) -> bool:
+        """Whether the files that were kept last are not those that were handed over last."""
+        tree = self.stand.tree if self.stand is not None else None
+        return self.delivered_tree is not None and tree not in {None, self.delivered_tree}
 
     @property
     def stands_at(self) -> int:
@@ -166,16 +181,21 @@ def _status(state: SessionState, event: Happened) -> SessionState:
     data: SessionStatusData = event.data
     ended_at = event.time if data.status in TERMINAL else None
     started_at = state.started_at or (event.time if data.status == "running" else None)
-    return replace(state, status=data.status, started_at=started_at, ended_at=ended_at)
+    is_paused = state.stays_paused or state.status in {"pausing", "paused"}
+    stays_paused = is_paused and data.status in {"queued", "provisioning"}
+    return replace(state, status=data.status, started_at=started_at, ended_at=ended_at, stays_paused=stays_paused)
+
+
+_KNOWN = (
+    *("title", "labels", "pinned", "archived", "native_session_id"),
+    *("model", "mode", "variant", "permission_mode"),
+)
+"""What an event may say of a session, and the session then is."""
 
 
 def _info(state: SessionState, event: Happened) -> SessionState:
     data: SessionInfoData = event.data
-    known = {
-        name: value
-        for name in ("title", "labels", "native_session_id", "model", "mode", "variant", "permission_mode")
-        if (value := getattr(data, name)) is not None
-    }
+    known = {name: value for name in _KNOWN if (value := getattr(data, name)) is not None}
     if data.permission_mode is not None:
         known["always_allowed"] = ()  # what was allowed under other permissions is asked for again
     return replace(state, **known, starts=data.start or state.starts)
@@ -192,7 +212,7 @@ def _turn_started(state: SessionState, event: Happened) -> SessionState:
         trace_id=data.trace_id,
         after=state.head,
     )
-    return replace(state, turn=turn, turn_count=number, head=None, usage_before=state.usage)
+    return replace(state, turn=turn, turn_count=number, head=None, usage_before=state.usage, archived=False)
 
 
 def _turn_ended(state: SessionState, event: Happened) -> SessionState:
@@ -254,7 +274,15 @@ def _snapshot(state: SessionState, event: Happened) -> SessionState:
 
 
 def _delivery(state: SessionState, event: Happened) -> SessionState:
-    return replace(state, delivered=True, delivery=event.data)
+    data: DeliveryCompletedData = event.data
+    if data.pull_request is None and state.delivery is not None:
+        data = replace(data, pull_request=state.delivery.pull_request)
+    tree = state.stand.tree if state.stand is not None else None
+    return replace(state, delivered=True, delivery=data, delivered_tree=tree)
+
+
+def _pull_request(state: SessionState, event: Happened) -> SessionState:
+    return replace(state, delivery=state.delivery and replace(state.delivery, pull_request=event.data))
 
 
 def _rewound(state: SessionState, event: Happened) -> SessionState:
@@ -288,6 +316,23 @@ def _moved(state: SessionState, event: Happened) -> SessionState:
     return replace(state, native_session_id=data.native_session_id, moved_at=event.sequence, restoring=None)
 
 
+def _handoff(state: SessionState, event: Happened) -> SessionState:
+    data: SessionHandoffData = event.data
+    if data.status != "done":
+        return replace(state, handoff=data if data.status == "requested" else None)
+    return replace(
+        state,
+        handoff=None,
+        agent_since=event.sequence,
+        native_session_id=None,
+        model=None,
+        mode=None,
+        variant=None,
+        permission_mode=data.permission_mode or state.permission_mode,
+        always_allowed=(),  # what one agent may do says nothing about another
+    )
+
+
 CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "session.status": _status,
     "session.info": _info,
@@ -304,11 +349,13 @@ CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "workspace.created": _workspace,
     "snapshot.created": _snapshot,
     "delivery.completed": _delivery,
+    "delivery.updated": _pull_request,
     "session.rewound": _rewound,
     "workspace.restored": _restored,
     "workspace.removed": _removed,
     "session.forked": _forked,
     "session.moved": _moved,
+    "session.handoff": _handoff,
 }
 
 
@@ -330,43 +377,6 @@ def ask_of(state: SessionState, event: Happened) -> Ask:
         resolved_at=None if is_open else event.time,
         permission=permission,
         question=question,
-    )
-
-
-def turn_before(turn: Turn) -> int:
-    """The number of the turn that a turn goes on from; 0 is the beginning."""
-    return turn.number - 1 if turn.after is None else turn.after
-
-
-def spans_left_behind(branching: Sequence[Turn], state: SessionState) -> list[tuple[int, int]]:
-    """The numbers of the turns that do not lead to where the conversation stands, as spans with both ends.
-
-    `branching` are the turns that go on from another one than the one before them, in order.
-    """
-    head = state.stands_at
-    spans = [(head + 1, state.turn_count)]
-    for turn in reversed(branching):
-        if turn.number <= head:
-            head = turn_before(turn)
-            spans.append((head + 1, turn.number - 1))
-    return [span for span in spans if span[0] <= span[1]]
-
-
-def snapshot_of(event: Happened) -> Snapshot:
-    """What is listed for a snapshot event."""
-    data: SnapshotCreatedData = event.data
-    return Snapshot(
-        snapshot_id=data.snapshot_id,
-        workspace_id=data.workspace_id,
-        turn=data.turn,
-        created_at=event.time,
-        sequence=event.sequence,
-        tree=data.tree,
-        turn_id=data.turn_id,
-        note=data.note,
-        native_session_id=data.native_session_id,
-        memory_kept=data.memory_kept,
-        restored_from=data.restored_from,
     )
 
 

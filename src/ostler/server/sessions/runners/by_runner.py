@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from ostler.base.errors.runners import LinkLost
 from ostler.server.sessions.directory import Directory
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.runners.waiting import WaitingSession
@@ -31,15 +32,28 @@ class ByRunner(Directory):
             return [leases.hold(live) for live in self.live_on(runner)]
 
     async def claim_all_on(self, runner: str) -> None:
-        """Have all sessions of a runner, whoever had them: its link is here."""
+        """Have all sessions of a runner, whoever had them: its link is here. Raises LinkLost if it is not any more."""
         if self._peers is not None:
             async with self._steady():
                 for live in self.live_on(runner):
                     found = await self.store.find_session(live.record.project, live.id)
                     if found is None or (found.owner, found.epoch) != (self._owner, live.record.epoch):
                         self._lose(live.id)  # another server had it meanwhile
-                others = [each for each in await self.store.session_ids(runner) if each not in self._live]
-                await self.store.owners.claim(self._owner, others)
+                if not await self._peers.links.claim(runner, [live.id for live in self.live_on(runner)]):
+                    raise LinkLost(reason="the runner is linked to another server since")
+
+    async def take_lost_on(self, runner: str) -> bool:
+        """Have what lost servers have on a runner; whether there was anything."""
+        if self._peers is None:
+            return False
+        lost = [owner for owner in await self._peers.links.owners_on(runner) if self._peers.is_lost(owner)]
+        if not lost:
+            return False
+        async with self._steady():
+            taken = await self._peers.links.take_all_on(runner, lost)
+            for session_id in taken:
+                self._lose(session_id)  # what we had of it before the other server did
+        return bool(taken)
 
     def _heard(self, bell: Bell | None) -> None:
         if bell is None or not bell.session:

@@ -3,6 +3,7 @@
 import asyncio
 from itertools import count
 
+from ostler.base.clock import Clock
 from ostler.base.errors import OstlerError
 from ostler.base.logs import Log
 from ostler.server.runners.registry import Runners
@@ -15,6 +16,7 @@ from ostler.wire.runners import RunnerAbout
 
 log = Log(__name__)
 _LOOK_SECONDS = 1.0
+_AT_REST = frozenset({"running", "paused"})
 _AT_ONCE = 20
 """So many sessions are in memory for that at a time."""
 
@@ -22,73 +24,82 @@ _AT_ONCE = 20
 class Draining:
     """Empties the runners of this server that drain, one session after the other."""
 
-    def __init__(
-        self, sessions: Sessions, runners: Runners, snapshot_uploads: SnapshotUploads, deadline: float
-    ) -> None:
-        """`deadline` is how long a turn under way may go on, in seconds, where nobody says anything else."""
+    def __init__(self, sessions: Sessions, runners: Runners, snapshot_uploads: SnapshotUploads, clock: Clock) -> None:
         self._sessions = sessions
         self._runners = runners
         self._snapshot_uploads = snapshot_uploads
-        self._deadline = deadline
-        self._deadlines: dict[str, float] = {}
-        self._draining: dict[str, asyncio.Task[None]] = {}
+        self._clock = clock
+        self._draining: dict[str, tuple[str, asyncio.Task[None]]] = {}
+        """Until when, and what sees to it."""
 
-    def allow(self, runner_id: str, seconds: float | None) -> None:
-        """How long turns under way on a runner may go on when it drains; None for as long as usual."""
-        if seconds is not None:
-            self._deadlines[runner_id] = seconds
-            if (known := self._draining.pop(runner_id, None)) is not None:
-                known.cancel()
+    def changed(self, about: RunnerAbout, until: str | None) -> None:
+        """A runner drains, or does not any longer (None): what has left has left, and the rest stays."""
+        before, draining = self._draining.get(about.id, (None, None))
+        if draining is not None and before == until and not draining.done():
+            return
+        if draining is not None:
+            del self._draining[about.id]
+            draining.cancel()
+        if until is not None:
+            self._draining[about.id] = until, self._sessions.background.spawn(self._drain(about, until))
+        for live in self._sessions.live_on(about.id) if until is None else ():
+            live.holds_prompts = False
+            live.background.spawn(live.turns.go_on())
 
-    def changed(self, about: RunnerAbout, *, drains: bool) -> None:
-        """A runner drains, or does not any longer: what has left has left, and the rest stays."""
-        known = self._draining.get(about.id)
-        if not drains:
-            self._deadlines.pop(about.id, None)
-            if known is not None:
-                self._draining.pop(about.id).cancel()
-        elif known is None or known.done():
-            self._draining[about.id] = self._sessions.background.spawn(self._drain(about))
-
-    async def _drain(self, about: RunnerAbout) -> None:
-        now = asyncio.get_running_loop().time
-        until = now() + self._deadlines.get(about.id, self._deadline)
+    async def _drain(self, about: RunnerAbout, until: str) -> None:
+        stay: set[str] = set()
         while True:
             if self._runners.is_linked(about.id):
                 try:
-                    await self._move_some(about, is_overdue=now() >= until)
+                    await self._move_some(about, stay, is_overdue=self._clock.now() >= until)
                 except OstlerError as error:  # it is tried again
                     log.warning("runner.not_drained", runner_id=about.id, reason=str(error))
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _move_some(self, about: RunnerAbout, *, is_overdue: bool) -> None:
+    async def _move_some(self, about: RunnerAbout, stay: set[str], *, is_overdue: bool) -> None:
+        """`stay` are those that were found to be bound to this runner."""
         numbers = count()
         with Leases() as leases:
-            found = await self._sessions.load_for(leases, about.id, TERMINAL, lambda *_: next(numbers) < _AT_ONCE)
+            found = await self._sessions.load_for(
+                leases, about.id, TERMINAL, lambda id_, _: id_ not in stay and next(numbers) < _AT_ONCE
+            )
+            stay.update(live.id for live in found if must_stay(live.record))
             for live in found:
-                if not must_stay(live) and not live.is_ending:
+                if live.id not in stay and not live.is_ending:
                     await self._move(live, about, is_overdue=is_overdue)
 
     async def _move(self, live: LiveSession, about: RunnerAbout, *, is_overdue: bool) -> None:
         if live.state.turn is not None:
-            if is_overdue and live.state.status == "running":
-                await live.turns.interrupt()
-            return
-        if live.state.status == "running":
+            if is_overdue:
+                await _cut_off(live)
+        elif live.state.status in _AT_REST:
             await live.chores.do()
             await live.chores.alone(lambda: self._pack_up(live, about))
 
     async def _pack_up(self, live: LiveSession, about: RunnerAbout) -> None:
         """No turn can begin meanwhile; the session leaves only when all of it is uploaded."""
         state = live.state
-        if state.turn is not None or state.status != "running" or live.record.runner != about.id:
+        if state.turn is not None or state.status not in _AT_REST or live.record.runner != about.id:
             return
+        if state.status == "paused" and live.agent.connection is not None:
+            await live.agent.connection.thaw()  # or it could not end by itself
         await live.agent.disconnect(force=False)
         workspace = state.workspace_id
         if state.turn_count:
             await self._snapshot_uploads.upload(live)
+        live.holds_prompts = False
         await leave(self._sessions, live, f"the runner '{about.name}' drains")
         workspaces = self._runners.workspaces(about.id)
         if workspace is not None:
             await workspaces.destroy(workspace)
         await workspaces.forget(live.id)
+
+
+async def _cut_off(live: LiveSession) -> None:
+    """End a turn that had its time; prompts that wait are not begun here any more, but where the session goes."""
+    live.holds_prompts = True
+    if live.state.status == "running":
+        await live.turns.interrupt()
+    elif live.state.status == "paused" and live.agent.connection is not None:
+        await live.agent.connection.thaw()  # or it could not hear that it is over
+        await live.agent.connection.interrupt()

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import msgspec
 
@@ -13,7 +13,7 @@ from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.logs import Log
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
-from ostler.server.runners.placement import choose, has_room
+from ostler.server.runners.placement import Slots, choose, has_room, takes_sessions
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
@@ -30,7 +30,9 @@ from ostler.wire.runners import RunnerAbout
 log = Log(__name__)
 _RETRY_SECONDS = 1.0
 _LOOK_SECONDS = 5.0
+_AT_ONCE = 32
 _REMOVED = "The runner '{}' was removed. Its agents are stopped there after a while, and nothing more is heard of them."
+_LEFT = "The runner '{}' has left for good."
 _LOST = "The link to the runner '{}' was lost. Its agents work on there; what they do is shown when it is back."
 
 
@@ -86,9 +88,15 @@ class Fleet:
     async def link_lost(self, about: RunnerAbout) -> None:
         """Nobody can reach a runner: what is under way there stays so until it is back."""
         known = self._runners.get(about.id)
-        line = (_REMOVED if known is not None and known.is_removed else _LOST).format(about.name)
+        is_removed, has_left = (known.is_removed, known.has_left) if known is not None else (False, False)
+        line = (_LEFT if has_left else _REMOVED if is_removed else _LOST).format(about.name)
         await asyncio.gather(*(self._lose_runner(live, line) for live in self._sessions.live_on(about.id)))
-        self._lost_runners.lost(about)
+        if has_left:
+            self._lost_runners.gone(about, f"the runner '{about.name}' left for good")
+        elif is_removed:
+            self._lost_runners.removed(about)
+        else:
+            self._lost_runners.lost(about)
 
     async def _lose_runner(self, live: LiveSession, line: str) -> None:
         live.hold()
@@ -104,9 +112,9 @@ class Fleet:
         """How many sessions are at work on a runner, by project."""
         return Counter(live.record.project for live in self._sessions.live_on(runner_id) if live.is_at_work)
 
-    def drain_changed(self, about: RunnerAbout, *, drains: bool) -> None:
+    def drain_changed(self, about: RunnerAbout, until: str | None) -> None:
         """Sessions leave a runner that drains."""
-        self._draining.changed(about, drains=drains)
+        self._draining.changed(about, until)
 
     # Placing those that wait
 
@@ -148,14 +156,43 @@ class Fleet:
     async def _place_some(self) -> None:
         if self._must_look and has_room(self._runners):
             await self._find_offers()
-        at_work = self._at_work()
-        for waiting in self._sessions.waiting.in_turn(at_work):
-            if (about := choose(self._runners, waiting.agent, waiting.needs, waiting.tenant)) is not None:
-                with self._runners.reserved(about.id):
-                    at_work[waiting.project] += await self._place(waiting, about)
+        await self._place_in_turn(self._at_work())
         if self._peers is not None and self._is_new and self._sessions.waiting.has_own:
             self._peers.ring(WAITING)
         self._is_new = False
+
+    async def _place_in_turn(self, at_work: Counter[str]) -> None:
+        """Some at a time: most of a placement is to wait for the runner and the disk."""
+        group: list[tuple[WaitingSession, RunnerAbout]] = []
+        slots = Slots(self._runners)
+        for waiting in self._sessions.waiting.in_turn(at_work):
+            about = choose(self._runners, waiting.agent, waiting.needs, waiting.tenant, slots=slots)
+            if about is None:
+                continue
+            at_work[waiting.project] += 1
+            slots.take(about.id)
+            group.append((waiting, about))
+            if len(group) == _AT_ONCE:
+                await self._place_group(group, at_work)
+                group, slots = [], Slots(self._runners)
+        await self._place_group(group, at_work)
+
+    async def _place_group(self, group: list[tuple[WaitingSession, RunnerAbout]], at_work: Counter[str]) -> None:
+        placing = [self._place(waiting, about, self._reserved(about)) for waiting, about in group]
+        placed = await asyncio.gather(*placing, return_exceptions=True)
+        for (waiting, about), outcome in zip(group, placed, strict=True):
+            if outcome is not True:
+                at_work[waiting.project] -= 1
+                is_over = waiting.id not in self._sessions.waiting  # the slot that was meant for it is free
+                self._again |= is_over or not takes_sessions(self._runners, about.id)
+        for outcome in placed:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    def _reserved(self, about: RunnerAbout) -> ExitStack:
+        slot = ExitStack()
+        slot.enter_context(self._runners.reserved(about.id))
+        return slot
 
     async def _find_offers(self) -> None:
         if self._peers is not None:
@@ -171,12 +208,12 @@ class Fleet:
                 counted.update(known.elsewhere.load.at_work)
         return counted
 
-    async def _place(self, waiting: WaitingSession, about: RunnerAbout) -> bool:
-        """Whether it has the runner now; one that cannot be started there is over."""
-        if waiting.epoch is not None and not await self._sessions.take_waiting(waiting):
-            self._sessions.waiting.remove(waiting.id)
-            return False
-        with Leases():
+    async def _place(self, waiting: WaitingSession, about: RunnerAbout, slot: ExitStack) -> bool:
+        """Whether it has the runner now; one that cannot be started there is over. The slot was kept for it."""
+        with slot, Leases():
+            if waiting.epoch is not None and not await self._sessions.take_waiting(waiting):
+                self._sessions.waiting.remove(waiting.id)
+                return False
             try:
                 live = await self._sessions.live(waiting.project, waiting.id)
             except (SessionNotFound, OwnedElsewhere):
@@ -212,4 +249,4 @@ async def _tell_of_loss(live: LiveSession, line: str) -> None:
     """Say so in the log, now or not at all: when the store is back, the session may be over."""
     if not live.state.ended:
         with suppress(StoreUnavailable, SessionNotFound):
-            await live.log.append([drafts.line(line)])
+            await live.log.append([drafts.on_runner(line, "lost")])

@@ -13,17 +13,17 @@ from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.history import transcript_of
 from ostler.server.sessions.runners.recovery import given_up
 from ostler.server.sessions.service import Sessions
-from ostler.server.store.records import Placed, SessionSpec
+from ostler.server.store.records import Placed, SessionRecord, SessionSpec
 from ostler.wire.running import Draft
 
 log = Log(__name__)
 _REASON = "runner_lost"
 
 
-def must_stay(live: LiveSession) -> bool:
+def must_stay(record: SessionRecord) -> bool:
     """Whether a session can be on no other runner: it names one, or works in a folder of that machine."""
-    spec = live.record.spec
-    return live.record.needs.host is not None or (spec.workspace is None and not _is_own_folder(live.id, spec))
+    spec = record.spec
+    return record.needs.host is not None or (spec.workspace is None and not _is_own_folder(record.id, spec))
 
 
 def _is_own_folder(session_id: str, spec: SessionSpec) -> bool:
@@ -35,7 +35,7 @@ async def leave(sessions: Sessions, live: LiveSession, why: str) -> None:
     """Have a session wait for another runner; one that cannot go on is over, one that can be nowhere else waits."""
     with Leases() as leases:
         leases.hold(live)
-        if live.state.ended or live.is_ending or live.record.runner is None or must_stay(live):
+        if live.state.ended or live.is_ending or live.record.runner is None or must_stay(live.record):
             return
         if live.state.status == "stopping":
             await live.lifecycle.finish_stop()

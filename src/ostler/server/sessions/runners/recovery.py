@@ -77,19 +77,26 @@ class Recovery:
         return None
 
     async def _take_over(self, live: LiveSession, survivor: ProcessRef | None) -> None:
+        if live.is_ending:  # somebody stops it, and found no process to end
+            if survivor is not None:
+                await self._runner.discard(survivor)
+            live.agent.regain_runner()
+            return
         turn = live.state.turn  # an agent that is adopted may end it at once, and the next one may begin
         lost = AgentLost(reason="the machine stopped while it was there.") if self._was_cut else None
         found: Connected | None = None
         if survivor is not None:
-            adopted = await self._adopt(live, survivor)
+            async with live.agent.adopting:
+                adopted = await self._adopt(live, survivor)
             lost, found = (adopted, None) if isinstance(adopted, AgentLost) else (lost, adopted)
-        if live.log.is_deleted:  # meanwhile, by somebody who found no process to end
+        if live.log.is_deleted or live.is_ending or live.state.ended:  # meanwhile, by somebody who found no process
             await live.agent.disconnect(force=True)
+            live.agent.regain_runner()
             return
         transcript = await transcript_of(self._directory.store, live.id, turn.first_sequence - 1 if turn else live.last)
         log.info("session.recovered", session_id=live.id, status=live.state.status, adopted=found is not None)
         if live.agent.was_lost:
-            await live.note([drafts.line(_BACK.format(live.record.runner_name))])
+            await live.note([drafts.on_runner(_BACK.format(live.record.runner_name), "back")])
         live.agent.regain_runner()
         await _go_on(live, found, turn, transcript, lost=lost)
 
@@ -111,7 +118,7 @@ class Recovery:
 
 def needs_recovery(state: SessionState) -> bool:
     """Whether a session was in the middle of something."""
-    busy = state.turn is not None or bool(state.asks) or bool(state.queue)
+    busy = state.turn is not None or bool(state.asks) or bool(state.queue) or state.handoff is not None
     return busy or is_due(state) or state.status in {"pausing", "resuming", "stopping"}
 
 

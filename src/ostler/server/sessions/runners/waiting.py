@@ -40,6 +40,9 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._sessions) + len(self._offered)
 
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._sessions or session_id in self._offered
+
     @property
     def has_own(self) -> bool:
         """Whether one of ours waits."""

@@ -42,7 +42,8 @@ async def bring(
             await luggage.take_in(workspace, uploads.pieces(pack))
         await luggage.lay_out(workspace, found.tree)
     knows_undone = state.head is not None and found.turn != state.head  # such a memory is none
-    if found.memory is None or knows_undone:
+    is_of_another = found.sequence <= state.agent_since
+    if found.memory is None or knows_undone or is_of_another:
         return False
     await luggage.remember(session.record.id, workspace, uploads.pieces(found.memory))
     return True

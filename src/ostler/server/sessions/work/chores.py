@@ -21,7 +21,7 @@ def is_due(state: SessionState) -> bool:
     if state.workspace is None or state.is_between_runners:
         return state.status in _PREPARED
     waits = state.restoring is not None or state.settled < state.turn_count
-    return state.turn is None and state.status == "running" and waits
+    return state.turn is None and state.status in {"running", "paused"} and waits
 
 
 class Chores:
@@ -46,8 +46,7 @@ class Chores:
     def are_due(self) -> bool:
         """Whether there is something to do."""
         state = self._session.state
-        has_files = self._session.record.order is not None or state.is_between_runners
-        waits = is_due(state) and has_files and not self._is_over and not self._agent.is_away
+        waits = is_due(state) and not self._is_over and not self._agent.is_away
         is_new = state.workspace is None or state.is_between_runners or state.restoring is not None
         return waits and (is_new or self._tried != state.turn_count)
 

@@ -118,7 +118,10 @@ class Pipeline:
     async def prepare(self, session: SessionCore) -> None:
         """Provision and set up; the workspace is in the log only when it is complete."""
         order = session.record.order
-        if order is not None and not await _failed_with(session, lambda: self._prepare(session, order)):
+        if order is None:  # it only waited for a runner
+            begun = [drafts.status("provisioning")] if session.state.status == "queued" else []
+            await session.note([*begun, drafts.status("running")])
+        elif not await _failed_with(session, lambda: self._prepare(session, order)):
             log.info("workspace.ready", session_id=session.record.id)
 
     async def _prepare(self, session: SessionCore, order: WorkspaceOrder) -> None:
@@ -152,7 +155,7 @@ class Pipeline:
         found = await self._uploads.newest(session.id) if self._uploads is not None else None
         if order is None:
             with_memory = await bring(session, workspaces, self._uploads, found, None)
-            await session.note([drafts.moved(moved(session, found, with_memory=with_memory)), drafts.status("running")])
+            await session.note([drafts.moved(moved(session, found, with_memory=with_memory)), _arrived(session)])
             return
         made = (done := await made_anew(session, workspaces, order)).workspace
         async with async_undone_by(lambda: workspaces.destroy(made.id)):
@@ -167,7 +170,7 @@ class Pipeline:
                 drafts.workspace(created(made, done.setup)),
                 drafts.moved(data),
                 drafts.snapshot(msgspec.structs.replace(frozen, native_session_id=data.native_session_id)),
-                drafts.status("running"),
+                _arrived(session),
             ]
         )
 
@@ -253,6 +256,8 @@ class Pipeline:
         """What is written when the turn of a task is over."""
         state = session.state
         turn = state.last_turn
+        if state.handoff is not None:  # the work goes on, with another agent
+            return []
         if turn is None or turn.outcome == "failed":
             return [] if task.keep_open else drafts.failed(TaskFailed(reason=state.error or "the agent failed."))
         if turn.outcome == "interrupted":
@@ -274,6 +279,11 @@ class Pipeline:
         except NothingToDeliver as error:
             return [drafts.line(str(error))]
         return delivery_drafts(delivered(session.record.id, order, result))
+
+
+def _arrived(session: SessionCore) -> Draft:
+    """What a session is when it has arrived: as it was when it left."""
+    return drafts.status("paused" if session.state.stays_paused else "running")
 
 
 async def put_back(workspaces: Workspaces, workspace: str, snapshot: str, *, session: str, with_memory: bool) -> None:

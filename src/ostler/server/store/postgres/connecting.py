@@ -8,6 +8,7 @@ import asyncpg
 
 from ostler.base.errors import DatabaseInUse, DatabaseTooNew, SettingsError
 from ostler.base.retry import delays
+from ostler.base.tls.faults import fault_of
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.dialect import EVENT_BITS, FIRST_OF_TRANSACTION
 from ostler.server.store.sql.schema import MIGRATIONS, SCHEMA_VERSION
@@ -95,12 +96,17 @@ async def _locked(address: Address, lock: str) -> asyncpg.Connection:
     return connection
 
 
+async def _keep(_: asyncpg.Connection) -> None:
+    """Who only reads leaves nothing behind that has to be undone before the next query, by a round trip more."""
+
+
 async def new_pool(address: Address, size: int) -> asyncpg.Pool:
     """Connections for reading, made when they are needed."""
     return await asyncpg.create_pool(
         address.url,
         min_size=0,
         max_size=size,
+        reset=_keep,
         timeout=_CONNECT_SECONDS,
         command_timeout=_READ_SECONDS,
         **_options(address),
@@ -124,7 +130,11 @@ async def prepare(address: Address, *, alone: bool = False) -> None:
     except InUse:
         raise DatabaseInUse(path=address.shown, holder="") from None
     except (*FAILURES, ValueError) as error:
-        reason = f"cannot be reached ({error or type(error).__name__}). Is the address right, and PostgreSQL running?"
+        fault = fault_of(error, "PostgreSQL", option="sslrootcert=FILE in --database")
+        hint = "Is the address right, and PostgreSQL running?"
+        reason = (
+            f"cannot be reached: {fault}." if fault else f"cannot be reached ({error or type(error).__name__}). {hint}"
+        )
         raise SettingsError(name="database", value=address.shown, reason=reason) from error
     try:
         await _migrate(connection, address.shown)

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from ostler.server.store.postgres.transaction import NOW, Transaction
+from ostler.server.store.postgres.bursts import NOW
+from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.records import Job, NewJob
 from ostler.server.store.sql.reading import Query, row_of, values_of
 

@@ -27,11 +27,12 @@ _CLOSE_SECONDS = 1.0
 _MOST_BYTES = 7000
 """Of one notification; PostgreSQL takes 8000."""
 _REGISTER = """
-INSERT INTO servers (id, address, version, beat, is_here) VALUES ($1, $2, $3, 1, TRUE) ON CONFLICT (id) DO UPDATE
-SET address = excluded.address, version = excluded.version, beat = servers.beat + 1, is_here = TRUE
+INSERT INTO servers (id, address, version, beat, is_here, for_runners) VALUES ($1, $2, $3, 1, TRUE, $4)
+ON CONFLICT (id) DO UPDATE SET address = excluded.address, version = excluded.version, beat = servers.beat + 1,
+    is_here = TRUE, for_runners = excluded.for_runners
 """
 _BEAT = "UPDATE servers SET beat = beat + 1, is_here = TRUE WHERE id = $1"
-_SERVERS = "SELECT id, address, beat, is_here FROM servers"
+_SERVERS = "SELECT id, address, beat, is_here, for_runners FROM servers"
 _LEAVE = "UPDATE servers SET is_here = FALSE WHERE id = $1"
 _SECRET = "INSERT INTO shared VALUES ('relay', $1) ON CONFLICT DO NOTHING"  # noqa: S105  no secret itself
 _bells = msgspec.json.Decoder(list[Bell])
@@ -45,6 +46,7 @@ class _Seen(NamedTuple):
     is_here: bool
     since: float
     """By our own clock, over a connection that was not cut since."""
+    for_runners: str | None
 
 
 class Line:
@@ -94,6 +96,11 @@ class Line:
         found = self._seen.get(server)
         return found is None or not found.is_here or self._looked_at - found.since >= self._member.timeout
 
+    def for_runners(self) -> tuple[str, ...]:
+        """Where runners reach the servers that show life, as far as that was said."""
+        there = [(server, seen.for_runners) for server, seen in self._seen.items() if not self.is_lost(server)]
+        return tuple(address for _, address in sorted(there) if address is not None)
+
     def listen(self, heard: Heard) -> None:
         """Who hears the bell from now on."""
         self._heard = heard
@@ -135,7 +142,8 @@ class Line:
         if self._address.can_listen:
             await connection.execute("SET synchronous_commit = off")  # a beat or a bell may be lost
             await connection.add_listener(_CHANNEL, self._notified)
-        await connection.execute(_REGISTER, self.id, self._member.address, self._member.version)
+        member = self._member
+        await connection.execute(_REGISTER, member.id, member.address, member.version, member.for_runners)
         return connection
 
     def _drop(self, error: BaseException) -> None:
@@ -184,9 +192,9 @@ def _nobody(_: Bell | None) -> None:
 
 
 def _looked_at(row: asyncpg.Record, before: _Seen | None, now: float) -> _Seen:
-    _, address, beat, is_here = row
+    _, address, beat, is_here, for_runners = row
     since = before.since if before is not None and before.beat == beat else now
-    return _Seen(address, beat, is_here, since)
+    return _Seen(address, beat, is_here, since, for_runners)
 
 
 def _payloads(bells: Sequence[Bell]) -> Iterator[str]:

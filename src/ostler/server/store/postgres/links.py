@@ -7,6 +7,7 @@ from contextlib import suppress
 import asyncpg
 import msgspec
 
+from ostler.base.errors.runners import RunnerUnavailable
 from ostler.server.store.peers import HeldLink, Offer, RunnerLink, RunnerLoad
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.postgres.writer import Writer
@@ -34,6 +35,16 @@ _HAD = "SELECT 1 FROM owners WHERE session = $1 AND epoch = $2 FOR UPDATE"
 _TAKE_WAITING = """
 UPDATE owners SET owner = $1, epoch = nextval('epochs') WHERE session = $2
 AND EXISTS (SELECT 1 FROM sessions WHERE id = $2 AND runner IS NULL) RETURNING epoch
+"""
+_TAKE_ALL = """
+UPDATE owners SET owner = $1, epoch = $2 FROM sessions
+WHERE id = session AND runner = $3 AND owner = ANY($4) RETURNING session
+"""
+_HOLDER = "SELECT server FROM runner_links WHERE runner = $1"
+_ONE_CLAIMS = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
+_MANY_PLACE = "SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))"
+_CLAIM = """
+UPDATE owners SET owner = $1, epoch = $2 FROM sessions WHERE id = session AND runner = $3 AND NOT session = ANY($4)
 """
 _about = msgspec.json.Decoder(RunnerAbout)
 _load = msgspec.json.Decoder(RunnerLoad)
@@ -68,6 +79,21 @@ class PostgresLinks:
 
         return await self._writer.submit(work)
 
+    async def claim(self, runner: str, mine: Sequence[str]) -> bool:
+        """Have the sessions of a runner, behind whoever places one there just now."""
+
+        async def work(transaction: Transaction) -> bool:
+            connection = transaction.connection
+            await connection.execute(_ONE_CLAIMS, runner)
+            if await connection.fetchval(_HOLDER, runner) != self._server:
+                return False
+            epoch = await connection.fetchval("SELECT nextval('epochs')")
+            await connection.execute(_CLAIM, self._server, epoch, runner, list(mine))
+            await transaction.look_at(transaction.epochs)
+            return True
+
+        return await self._writer.submit(work)
+
     def release(self, runner: str, number: int) -> None:
         """Have it no longer; if that cannot be written, its beat stands still."""
 
@@ -86,6 +112,27 @@ class PostgresLinks:
             return True
         (number, _), since = self._seen.get(link.runner, ((0, 0), self._looked_at))
         return number == link.number and self._looked_at - since >= self._timeout
+
+    def silence(self, link: RunnerLink) -> float:
+        """Since its beat stands still, by our own clock."""
+        _, since = self._seen.get(link.runner, ((0, 0), self._looked_at))
+        return self._looked_at - since
+
+    async def owners_on(self, runner: str) -> list[str]:
+        """Each once."""
+        return await self._reader.read(lambda: _owners_on(runner))
+
+    async def take_all_on(self, runner: str, owners: Sequence[str]) -> list[str]:
+        """Have them all under one epoch."""
+
+        async def work(transaction: Transaction) -> list[str]:
+            connection = transaction.connection
+            epoch = await connection.fetchval("SELECT nextval('epochs')")
+            rows = await connection.fetch(_TAKE_ALL, self._server, epoch, runner, list(owners))
+            await transaction.look_at(transaction.epochs)
+            return [row[0] for row in rows]
+
+        return await self._writer.submit(work)
 
     async def offers(self, terminal: Iterable[str]) -> list[Offer]:
         """The sessions of other servers that wait for a runner."""
@@ -122,6 +169,13 @@ class PostgresLinks:
                 self._fenced(each.runner, each.number)
 
 
+async def check_holder(connection: asyncpg.Connection, runner: str, server: str) -> None:
+    """Raise if another server has the link of a runner by now: it has claimed what is there, and looks for no more."""
+    await connection.execute(_MANY_PLACE, runner)
+    if await connection.fetchval(_HOLDER, runner) not in {server, None}:
+        raise RunnerUnavailable(runner=runner)
+
+
 def _nobody(_: str, __: int) -> None:
     """Nobody has links yet."""
 
@@ -141,6 +195,11 @@ def _every() -> Query[list[RunnerLink]]:
                 RunnerLink(runner, server, number, is_linked, heard_at, _about.decode(about), _load.decode(load))
             )
     return found
+
+
+def _owners_on(runner: str) -> Query[list[str]]:
+    query = "SELECT DISTINCT owner FROM owners JOIN sessions ON id = session WHERE runner = ?"
+    return [owner for (owner,) in (yield from rows_of(query, runner))]
 
 
 def _offers(server: str, terminal: tuple[str, ...]) -> Query[list[Offer]]:

@@ -38,16 +38,20 @@ class PostgresRunnerKeys:
         """Their names by id."""
         return await self._reader.read(lambda: runner_keys.with_sessions(terminal))
 
-    def set_draining(self, runner: str, draining: bool) -> "asyncio.Future[None]":
+    def set_draining(self, runner: str, until: str | None) -> "asyncio.Future[None]":
         """Change a row."""
-        return self._writer.submit(lambda transaction: _change(transaction, "is_draining", draining, runner))
+        return self._writer.submit(
+            lambda transaction: _change(transaction, runner, is_draining=until is not None, drain_until=until)
+        )
 
     def revoke(self, runner: str, at: str) -> "asyncio.Future[None]":
         """Change a row."""
-        return self._writer.submit(lambda transaction: _change(transaction, "revoked_at", at, runner))
+        return self._writer.submit(lambda transaction: _revoke(transaction, runner, at))
 
 
 async def _add_token(transaction: Transaction, token: RunnerToken) -> None:
+    before = runner_keys.forgotten_before(token.created_at)
+    await transaction.connection.execute(runner_keys.FORGET_TOKENS.replace("?", "$1"), before)
     insert = "INSERT INTO runner_tokens VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
     await transaction.connection.execute(insert, *map(sendable, runner_keys.token_row(token)))
 
@@ -63,10 +67,20 @@ async def _register(transaction: Transaction, token_hash: str, new: RunnerKey) -
     runner_keys.check_name(new.name, await connection.fetchval(runner_keys.NAMED.replace("?", "$1"), new.name))
     await connection.execute("UPDATE runner_tokens SET uses = uses - 1 WHERE id = $1", token_id)
     values = runner_keys.key_row(new, labels, token_id)
-    await connection.execute("INSERT INTO runner_keys VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", *map(sendable, values))
+    await connection.execute(
+        "INSERT INTO runner_keys VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)", *map(sendable, values)
+    )
     return runner_keys.with_labels(new, labels)
 
 
-async def _change(transaction: Transaction, column: str, value: str | bool, runner: str) -> None:
-    update = f"UPDATE runner_keys SET {column} = $1 WHERE runner = $2"  # noqa: S608  fixed names
-    await transaction.connection.execute(update, value, runner)
+async def _revoke(transaction: Transaction, runner: str, at: str) -> None:
+    await _change(transaction, runner, revoked_at=at)
+    await transaction.connection.execute(
+        "DELETE FROM runner_links WHERE runner = $1", runner
+    )  # it has no link any more
+
+
+async def _change(transaction: Transaction, runner: str, **values: str | bool | None) -> None:
+    changes = ", ".join(f"{column} = ${number}" for number, column in enumerate(values, 2))
+    update = f"UPDATE runner_keys SET {changes} WHERE runner = $1"  # noqa: S608  fixed names
+    await transaction.connection.execute(update, runner, *values.values())

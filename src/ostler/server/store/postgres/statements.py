@@ -6,8 +6,10 @@ import msgspec
 
 from ostler.base.clock import steady_seconds
 from ostler.server.store.errors import ClaimTaken, KeyTaken, StaleOwner
+from ostler.server.store.postgres.bursts import labels_of
 from ostler.server.store.postgres.dialect import sendable
-from ostler.server.store.postgres.transaction import Transaction, labels_of
+from ostler.server.store.postgres.links import check_holder
+from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.records import Append, AppendResult, NewJob, NewSession, SessionSpec, StoredResponse, encode
 
 _SESSION = """
@@ -16,7 +18,7 @@ ON CONFLICT DO NOTHING RETURNING id
 """
 _CLEARED_ROWS = 32
 _CLEARED_BYTES = 2**20
-_CLEARED = {"items": "first", "lines": "sequence", "artifacts": "sequence", "chunks": "last"}
+_CLEARED = {"said": "first", "items": "first", "lines": "sequence", "artifacts": "sequence", "chunks": "last"}
 """Where the events of a session lie, each table with the column that tells its rows apart."""
 _RESPONSE_SECONDS = 24 * 3600
 
@@ -51,6 +53,8 @@ async def create_session(transaction: Transaction, new: NewSession, first: Appen
     change, task, connection = first.change, new.spec.task, transaction.connection
     if change is None:
         raise ValueError("a new session needs its first state")
+    if new.runner is not None and await connection.fetchval("SELECT 1 FROM sessions WHERE id = $1", new.id) is None:
+        await check_holder(connection, new.runner, owner)
     row = (
         new.id,
         new.project,
@@ -91,12 +95,6 @@ async def update_spec(transaction: Transaction, session_id: str, epoch: int, spe
     if transaction.epochs.get(session_id) != epoch:
         raise StaleOwner(session_id)
     await transaction.connection.execute("UPDATE sessions SET spec = $1 WHERE id = $2", encode(spec), session_id)
-
-
-async def place_session(transaction: Transaction, session_id: str, epoch: int, runner: str, spec: SessionSpec) -> None:
-    """A session is on this runner from now on."""
-    await update_spec(transaction, session_id, epoch, spec)
-    await transaction.place(session_id, runner, spec)
 
 
 async def take_strays(transaction: Transaction, runner: str) -> None:

@@ -19,10 +19,12 @@ from ostler.server.store.postgres.dialect import POSTGRES, run
 from ostler.server.store.postgres.managed_runners import PostgresManagedRunners
 from ostler.server.store.postgres.owners import PostgresOwners
 from ostler.server.store.postgres.runner_keys import PostgresRunnerKeys
+from ostler.server.store.postgres.search import PostgresSearch
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.postgres.writer import Writer
 from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
 from ostler.server.store.records import Append, AppendResult, Job
+from ostler.server.store.search import SearchIndex
 from ostler.server.store.sql.reading import Query
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
@@ -112,6 +114,7 @@ class PostgresStore(_Writing, SqlReads):
         self.owners: Owners = PostgresOwners(reader, writer, address)
         self.runner_keys: RunnerKeys = PostgresRunnerKeys(reader, writer)
         self.managed_runners: ManagedRunners = PostgresManagedRunners(reader, writer)
+        self.search: SearchIndex = PostgresSearch(reader.pool)
         self.was_cut = lock.was_cut
         self._lock = lock
 
@@ -130,7 +133,6 @@ class PostgresStore(_Writing, SqlReads):
 
     create_session = _writes(statements.create_session)
     update_spec = _writes(statements.update_spec)
-    place_session = _writes(statements.place_session)
     take_strays = _writes(statements.take_strays)
     delete_session = _writes(statements.delete_session)
     clear_some_events = _writes(statements.clear_some_events)

@@ -13,10 +13,11 @@ from ostler.base.logs import Log
 from ostler.base.retry import delays
 from ostler.server.store.errors import Refused
 from ostler.server.store.postgres.address import Address
+from ostler.server.store.postgres.bursts import Lasts, gather
 from ostler.server.store.postgres.connecting import FAILURES, connect_serving, passes
 from ostler.server.store.postgres.dialect import EVENT_BITS
 from ostler.server.store.postgres.transaction import Transaction
-from ostler.server.store.records import Append
+from ostler.server.store.records import Append, AppendResult
 from ostler.server.store.sql.outcomes import Outcome, settle
 
 log = Log(__name__)
@@ -50,7 +51,7 @@ class Writer:
         self._is_writing = False
         self._is_unsure = False
         """Whether a commit was sent whose answer never came."""
-        self._lasts: dict[str, tuple[int, int]] = {}
+        self._lasts: Lasts = {}
         self._jobs: list[Job] = []
         self._wake = asyncio.Event()
         self._closing = asyncio.Event()
@@ -141,7 +142,31 @@ class Writer:
         """Write a group in one transaction; nothing of it is there if this fails, or all of it."""
         if self._connection is None:
             self._connection = await connect_serving(self._address)
-        connection = self._connection
+        outcomes = await self._at_once(self._connection, group)
+        if outcomes is None:
+            outcomes = await self._in_turn(self._connection, group)
+        failpoint("commit.after")
+        if len(self._lasts) > _MOST_REMEMBERED:
+            self._lasts.clear()
+        return outcomes
+
+    async def _at_once(self, connection: asyncpg.Connection, group: list[Job]) -> list[Outcome] | None:
+        """Bursts that follow what we know are one statement, which commits itself; None if these could not be."""
+        gathered = gather([job.append for job in group], self._lasts)
+        if gathered is None:
+            return None
+        failpoint("commit.before", asyncpg.PostgresConnectionError)
+        self._is_unsure = not connection.is_closed()
+        base = await gathered.bursts.write(connection, {name: epoch for name, (epoch, _) in gathered.lasts.items()})
+        self._is_unsure = False
+        if base is None:
+            return None
+        self._lasts.update(gathered.lasts)
+        placed = zip(group, gathered.placed, strict=True)
+        return [(job.future, AppendResult(base + place, size), None) for job, (place, size) in placed]
+
+    async def _in_turn(self, connection: asyncpg.Connection, group: list[Job]) -> list[Outcome]:
+        """One job after the other in one transaction."""
         whole = connection.transaction()
         await whole.start()
         transaction = Transaction(connection, self._lasts)
@@ -152,9 +177,6 @@ class Writer:
         self._is_unsure = True
         await whole.commit()
         self._is_unsure = False
-        failpoint("commit.after")
-        if len(self._lasts) > _MOST_REMEMBERED:
-            self._lasts.clear()
         return outcomes
 
     def _drop(self) -> None:

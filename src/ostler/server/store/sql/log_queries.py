@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from ostler.server.store.packing import unpack
-from ostler.server.store.records import StoredEvent, StoredItem
+from ostler.server.store.records import SessionName, StoredEvent, StoredItem
+from ostler.server.store.search import CompletedItem, CompletedItems
 from ostler.server.store.sql.reading import Dialect, Query, Row, row_of, rows_of, values_of
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.workspaces import Snapshot
@@ -97,6 +98,14 @@ def last_sequences(session_ids: Sequence[str]) -> Query[dict[str, int]]:
     return {session: last or 0 for session, last in rows}
 
 
+def session_names(project: str, session_ids: Sequence[str]) -> Query[dict[str, SessionName]]:
+    """What those of these sessions are called that are there."""
+    marks = ",".join("?" for _ in session_ids)
+    query = f"SELECT id, key, title FROM sessions WHERE project = ? AND id IN ({marks})"  # noqa: S608  only marks
+    rows = (yield from rows_of(query, project, *session_ids)) if session_ids else ()
+    return {session: SessionName(key, title) for session, key, title in rows}
+
+
 def had_by_others(owner: str, session_ids: Sequence[str]) -> Query[list[str]]:
     """Which of these sessions another server than this owner has, or are deleted."""
     marks = ",".join("?" for _ in session_ids)
@@ -170,6 +179,27 @@ def messages_after(session_id: str, sequence: int, limit: int) -> Query[list[Sto
     """The messages of the conversation that were completed after an event, in that order."""
     which = "kind = 'message' AND number IS NOT NULL AND NOT is_open AND last > ? ORDER BY last LIMIT ?"
     return (yield from _items(which, session_id, sequence, limit))
+
+
+def completed_after(dialect: Dialect, position: int, limit: int) -> Query[CompletedItems]:
+    """What was completed by the next few chunks of all sessions after a position."""
+    next_chunks = f"SELECT position FROM chunks WHERE position > ? AND {dialect.is_settled} ORDER BY position LIMIT ?"  # noqa: S608  fixed words
+    positions = yield from values_of(next_chunks, position, limit)
+    upto = positions[-1] if positions else position
+    rows = yield from rows_of(
+        "SELECT project, items.session, agent, items.first, items.last, items.body FROM chunks "
+        "JOIN items ON items.session = chunks.session AND items.last BETWEEN chunks.first AND chunks.last "
+        "JOIN sessions ON sessions.id = chunks.session "
+        "WHERE position > ? AND position <= ? AND NOT is_open ORDER BY position, items.last",
+        position,
+        upto,
+    )
+    items: list[CompletedItem] = []
+    for project, session, agent, first, last, body in rows:
+        if whole := body or (yield from _event(session, last)):
+            items.append(CompletedItem(project, session, agent, first, whole))
+    more = yield from row_of("SELECT 1 FROM chunks WHERE position > ? LIMIT 1", upto)
+    return CompletedItems(items, upto, more is not None)
 
 
 def _items(which: str, session_id: str, *values: int) -> Query[list[StoredItem]]:

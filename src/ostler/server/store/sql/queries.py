@@ -14,6 +14,7 @@ _COLUMNS = (
 )
 _SESSIONS = "sessions JOIN owners ON owners.session = sessions.id"
 _PAGE_ROWS = 256
+_PAGE_IDS = 2000
 _spec = msgspec.json.Decoder(SessionSpec)
 _labels = msgspec.json.Decoder(dict[str, str])
 
@@ -135,10 +136,15 @@ def waiting_sessions(terminal: Iterable[str]) -> Query[list[SessionRecord]]:
 
 
 def session_ids(runner: str | None = None) -> Query[set[str]]:
-    """Every session there is, or those on one runner."""
-    if runner is None:
-        return set((yield from values_of("SELECT id FROM sessions")))
-    return set((yield from values_of("SELECT id FROM sessions WHERE runner = ?", runner)))
+    """Every session there is, or those on one runner; in pages, since the rows take more room than what is in them."""
+    where, values = ("id > ?", ()) if runner is None else ("id > ? AND runner = ?", (runner,))
+    query = f"SELECT id FROM sessions WHERE {where} ORDER BY id LIMIT ?"  # noqa: S608  fixed words
+    found: set[str] = set()
+    last = ""
+    while page := (yield from values_of(query, last, *values, _PAGE_IDS)):
+        found.update(page)
+        last = page[-1]
+    return found
 
 
 def workspaces_in_use(runner: str) -> Query[set[str]]:

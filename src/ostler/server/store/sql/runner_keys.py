@@ -5,11 +5,13 @@ from typing import Any
 
 import msgspec
 
+from ostler.base.clock import later
 from ostler.base.errors.runners import RunnerRefused
 from ostler.server.store.records import RunnerKey, RunnerToken
 from ostler.server.store.sql.reading import Query, Row, row_of, rows_of
 
-KEY_COLUMNS = "runner, hash, name, fixed_labels, created_at, revoked_at, is_draining"
+KEY_COLUMNS = "runner, hash, name, fixed_labels, created_at, revoked_at, is_draining, drain_until"
+_FORGET_SECONDS = 86400.0
 _ASK_FOR_ANOTHER = "Make another one with `ostler runners token`."
 _labels = msgspec.json.Decoder(dict[str, str])
 
@@ -40,7 +42,7 @@ def with_sessions(terminal: Iterable[str]) -> Query[dict[str, str]]:
 
 def key_of(row: Row) -> RunnerKey:
     """A row of runner_keys."""
-    runner, key_hash, name, labels, created_at, revoked_at, draining = row
+    runner, key_hash, name, labels, created_at, revoked_at, draining, drain_until = row
     return RunnerKey(
         runner=runner,
         hash=key_hash,
@@ -49,6 +51,7 @@ def key_of(row: Row) -> RunnerKey:
         created_at=created_at,
         revoked_at=revoked_at,
         draining=bool(draining),
+        drain_until=drain_until,
     )
 
 
@@ -60,7 +63,7 @@ def token_row(token: RunnerToken) -> tuple[Any, ...]:
 
 def key_row(new: RunnerKey, fixed_labels: str, token: str) -> tuple[Any, ...]:
     """A runner as it is stored when it is new."""
-    return new.runner, new.hash, new.name, fixed_labels, new.created_at, None, False, token
+    return new.runner, new.hash, new.name, fixed_labels, new.created_at, None, False, token, None
 
 
 def with_labels(new: RunnerKey, fixed_labels: str) -> RunnerKey:
@@ -75,6 +78,17 @@ def known_again(row: Row, token: str) -> RunnerKey:
     if its_token != token or key.revoked_at is not None:
         raise RunnerRefused(reason=f"This key is known already. {_ASK_FOR_ANOTHER}")
     return key
+
+
+FORGET_TOKENS = "DELETE FROM runner_tokens WHERE expires_at < ?"
+
+
+def forgotten_before(created_at: str) -> str:
+    """Tokens that expired before this may go when another one is made; a runner may still register again with others.
+
+    It shows what it registered with, if it did not hear the answer.
+    """
+    return later(created_at, -_FORGET_SECONDS)
 
 
 NAMED = "SELECT count(*) FROM runner_keys WHERE name = ? AND revoked_at IS NULL"

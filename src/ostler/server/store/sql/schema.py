@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from ostler.server.store.sql.search_schema import SEARCH
+
 _SESSIONS = """
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY,
@@ -347,6 +349,11 @@ CREATE TABLE managed_runners (
 );
 """
 
+# Until when turns may go on on a runner that drains.
+_DRAINS = "ALTER TABLE runner_keys ADD COLUMN drain_until TEXT;"
+# Where runners reach a server, if it says so.
+_NAMED_SERVERS = "ALTER TABLE servers ADD COLUMN for_runners TEXT;"
+
 # Which server holds the link to which runner; the number only grows, and who has a lower one has it no longer.
 _LINKS = """
 CREATE TABLE runner_links (
@@ -383,6 +390,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("", _SERVERS),
     Migration(_RUNNERS, _RUNNERS),
     Migration(_MANAGED_RUNNERS, _MANAGED_RUNNERS + _LINKS),
+    Migration(_DRAINS, _DRAINS + _NAMED_SERVERS + SEARCH),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

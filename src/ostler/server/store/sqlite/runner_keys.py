@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ostler.server.store.records import RunnerKey, RunnerToken
 from ostler.server.store.sql import runner_keys
@@ -35,16 +35,17 @@ class SqliteRunnerKeys:
         """Their names by id."""
         return await self._database.read(lambda: runner_keys.with_sessions(terminal))
 
-    def set_draining(self, runner: str, draining: bool) -> "asyncio.Future[None]":
+    def set_draining(self, runner: str, until: str | None) -> "asyncio.Future[None]":
         """Change a row."""
-        return self._database.write(_change, "is_draining", draining, runner)
+        return self._database.write(_change, {"is_draining": until is not None, "drain_until": until}, runner)
 
     def revoke(self, runner: str, at: str) -> "asyncio.Future[None]":
         """Change a row."""
-        return self._database.write(_change, "revoked_at", at, runner)
+        return self._database.write(_change, {"revoked_at": at}, runner)
 
 
 def _add_token(connection: sqlite3.Connection, token: RunnerToken) -> None:
+    connection.execute(runner_keys.FORGET_TOKENS, (runner_keys.forgotten_before(token.created_at),))
     connection.execute("INSERT INTO runner_tokens VALUES (?, ?, ?, ?, ?, ?)", runner_keys.token_row(token))
 
 
@@ -58,9 +59,10 @@ def _register(connection: sqlite3.Connection, token_hash: str, new: RunnerKey) -
     runner_keys.check_name(new.name, *connection.execute(runner_keys.NAMED, (new.name,)).fetchone())
     connection.execute("UPDATE runner_tokens SET uses = uses - 1 WHERE id = ?", (token_id,))
     row = runner_keys.key_row(new, labels, token_id)
-    connection.execute("INSERT INTO runner_keys VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    connection.execute("INSERT INTO runner_keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     return runner_keys.with_labels(new, labels)
 
 
-def _change(connection: sqlite3.Connection, column: str, value: str | bool, runner: str) -> None:
-    connection.execute(f"UPDATE runner_keys SET {column} = ? WHERE runner = ?", (value, runner))  # noqa: S608  fixed names
+def _change(connection: sqlite3.Connection, values: Mapping[str, str | bool | None], runner: str) -> None:
+    changes = ", ".join(f"{column} = ?" for column in values)
+    connection.execute(f"UPDATE runner_keys SET {changes} WHERE runner = ?", (*values.values(), runner))  # noqa: S608  fixed names

@@ -82,12 +82,6 @@ def update_spec(ledger: Ledger, session_id: str, epoch: int, spec: SessionSpec) 
     ledger.execute("UPDATE sessions SET spec = ? WHERE id = ?", (encode(spec), session_id))
 
 
-def place_session(ledger: Ledger, session_id: str, epoch: int, runner: str | None, spec: SessionSpec) -> None:
-    """A session is on this runner from now on."""
-    update_spec(ledger, session_id, epoch, spec)
-    ledger.execute("UPDATE sessions SET runner = ? WHERE id = ?", (runner, session_id))
-
-
 def take_strays(connection: sqlite3.Connection, runner: str) -> None:
     """Sessions on runners that nobody knows any more are on this one."""
     strays = "runner <> ?1 AND runner NOT IN (SELECT runner FROM runner_keys)"
@@ -113,7 +107,8 @@ def append_burst(ledger: Ledger, append: Append) -> AppendResult:
     result = ledger.add_chunk(append)
     _update_session(ledger, append)
     if (placed := append.placed) is not None:
-        place_session(ledger, append.session_id, append.epoch, *placed)
+        row = (placed.runner, encode(placed.spec), placed.agent, append.session_id)
+        ledger.execute("UPDATE sessions SET runner = ?, spec = ?, agent = coalesce(?, agent) WHERE id = ?", row)
     _upsert_projections(ledger, append)
     if append.done is not None:
         _insert_done(ledger, append.done)

@@ -7,6 +7,7 @@ from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
 from ostler.server.store.records import Job
+from ostler.server.store.search import SearchIndex
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
 from ostler.server.store.sqlite import jobs, statements
@@ -16,6 +17,7 @@ from ostler.server.store.sqlite.ledger import Ledger
 from ostler.server.store.sqlite.managed_runners import SqliteManagedRunners
 from ostler.server.store.sqlite.owners import SqliteOwners
 from ostler.server.store.sqlite.runner_keys import SqliteRunnerKeys
+from ostler.server.store.sqlite.search import SqliteSearch
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,7 +65,7 @@ class SqliteStore(_Writing, SqlReads):
 
     schema_version = SCHEMA_VERSION
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, folder: Path) -> None:
         super().__init__(database, SQLITE)
         self._database = database
         self.logs: Logs = SqlLogs(database, SQLITE)
@@ -71,6 +73,8 @@ class SqliteStore(_Writing, SqlReads):
         self.runner_keys: RunnerKeys = SqliteRunnerKeys(database)
         self.managed_runners: ManagedRunners = SqliteManagedRunners(database)
         self.jobs: Jobs = SqliteJobs(database)
+        self._search = SqliteSearch(folder)
+        self.search: SearchIndex = self._search
         self.was_cut = database.was_cut
 
     @classmethod
@@ -79,12 +83,11 @@ class SqliteStore(_Writing, SqlReads):
 
         `boot` is which start of the machine this is.
         """
-        return cls(Database.open(path, sync=sync, boot=boot))
+        return cls(Database.open(path, sync=sync, boot=boot), path.parent)
 
     create_session = _writes(statements.create_session)
     append = _writes(statements.append_burst)
     update_spec = _writes(statements.update_spec)
-    place_session = _writes(statements.place_session)
     take_strays = _writes(statements.take_strays)
     delete_session = _writes(statements.delete_session)
     clear_some_events = _writes(statements.clear_some_events)
@@ -102,4 +105,5 @@ class SqliteStore(_Writing, SqlReads):
 
     async def close(self) -> None:
         """Write what is pending and give the database back."""
+        self._search.close()
         await self._database.close()

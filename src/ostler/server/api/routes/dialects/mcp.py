@@ -1,6 +1,7 @@
 """The server as an MCP server at /mcp (streamable HTTP)."""
 
 import asyncio
+import functools
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, cast
@@ -16,6 +17,7 @@ from ostler.server.api.described import NO_MESSAGE, answer
 from ostler.server.api.edge.idempotency import replayed
 from ostler.server.api.services import Services
 from ostler.server.dialects.mcp.tools import Tools
+from ostler.server.tasks.handoffs import hand_over
 
 _STATE = "mcp_endpoint"
 
@@ -63,6 +65,7 @@ class McpEndpoint:
         tools = Tools(
             sessions=self._services.sessions,
             catalogue=self._services.runners.catalogue,
+            give_over=functools.partial(hand_over, self._services.sessions, self._services.runners),
             project=self._project,
             default_agent=settings.default_agent,
         )

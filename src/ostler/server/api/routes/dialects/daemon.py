@@ -36,7 +36,7 @@ from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.tail import Follower
 from ostler.server.store.records import SessionFilter
-from ostler.wire.agents import Agent
+from ostler.wire.agents import Agent, LoginOrder
 
 _TAGS = ["daemon"]
 _PAGE = 500
@@ -111,10 +111,19 @@ async def create_session(
     if (error := await _installed(services, agent, data.agent_version)) is not None:
         problem = DaemonError(type=error.code, message=str(error), agent=data.agent, session_id=session)
         return DaemonSessionCreated(healthy=False, error=problem)
+    if data.validate_token and (reason := await _token_error(services, agent, data.token)) is not None:
+        problem = DaemonError(type="tokenError", message=reason, agent=data.agent, session_id=session)
+        return DaemonSessionCreated(healthy=False, error=problem)
     live, is_new = await services.sessions.create(project, wanted)
     if not is_new:
         raise SessionAlreadyExists(key=session, agent=live.record.agent)
     return DaemonSessionCreated(healthy=True)
+
+
+async def _token_error(services: Services, agent: Agent, token: str | None) -> str | None:
+    """Why the agent would not be let in, as far as somebody can tell; without a token it is the runner's login."""
+    found = await services.runners.login(agent.id, LoginOrder(verb="check", key=token))
+    return found.reason if found.state in {"needs_login", "expired"} else None
 
 
 async def _installed(services: Services, agent: Agent, version: str | None) -> InstallFailed | AgentNotInstalled | None:

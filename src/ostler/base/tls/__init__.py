@@ -1,0 +1,1 @@
+"""TLS: contexts made of files, and plain words for what goes wrong."""

@@ -1,0 +1,161 @@
+"""How each agent's own program writes its conversations down, and where."""
+
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from ostler.runner.imports.chats import Chat, Line, Reader, text_of
+
+
+class Format(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of one agent."""
+
+    pattern: str
+    """Of the files below a home, one for each conversation."""
+    read: Reader
+    also: tuple[str, ...] = ()
+    """Files of the home that the program needs to find it again; `{0}` is the first part that a `*` stands for."""
+    place: str | None = None
+    """Where it must lie in a session's home, if not where it lies now."""
+    whole_folder: bool = False
+    """Whether everything beside the file belongs to the conversation."""
+
+    def companions(self, file: PurePosixPath) -> tuple[str, ...]:
+        """What has to come with a file."""
+        return tuple(each.format(_starred(self.pattern, file)) for each in self.also)
+
+    def folder_note(self, home: Path, file: PurePosixPath) -> str | None:
+        """What a file beside the conversation says about the folder, for programs that do not say it inside."""
+        for each in self.companions(file):
+            if each.endswith("/.project_root") and (home / each).is_file():
+                return (home / each).read_text(errors="replace").strip() or None
+        return None
+
+
+def _starred(pattern: str, file: PurePosixPath) -> str:
+    pairs = zip(PurePosixPath(pattern).parts, file.parts, strict=True)
+    return next(part for form, part in pairs if "*" in form and fnmatchcase(part, form))
+
+
+def _claude_code(chat: Chat, line: Line) -> None:
+    chat.folder = chat.folder or line.get("cwd")
+    chat.id = chat.id or line.get("sessionId")
+    message = line.get("message")
+    if line.get("isSidechain") or line.get("isMeta") or not isinstance(message, dict):
+        return
+    content = message.get("content")
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if not isinstance(parts, list) or line.get("type") not in {"user", "assistant"}:
+        return
+    for part in parts:
+        match part:
+            case {"type": "text", "text": str(text)} if line["type"] == "user":
+                chat.asked(line.get("timestamp"), text)
+            case {"type": "text", "text": text}:
+                chat.spoke(text)
+            case {"type": "thinking", "thinking": text}:
+                chat.thought(text)
+            case {"type": "tool_use", "id": call, "name": name, "input": given}:
+                chat.called(call, name, given)
+            case {"type": "tool_result", "tool_use_id": call}:
+                chat.answered(call, part.get("content"), failed=bool(part.get("is_error")))
+
+
+def _codex(chat: Chat, line: Line) -> None:
+    payload = line.get("payload")
+    match line.get("type"), payload:
+        case "session_meta", {"id": str(name), "cwd": str(folder)}:
+            chat.id, chat.folder = chat.id or name, chat.folder or folder
+        case "response_item", {"type": "message", "role": "user", "content": list(parts)}:
+            chat.asked(line.get("timestamp"), text_of(parts))
+        case "response_item", {"type": "message", "role": "assistant", "content": list(parts)}:
+            chat.spoke(text_of(parts))
+        case "response_item", {"type": "reasoning", "summary": list(parts)}:
+            chat.thought(text_of(parts))
+        case "response_item", {"type": "function_call" | "custom_tool_call", "call_id": call, "name": name}:
+            given = payload or {}
+            chat.called(call, name, given.get("arguments", given.get("input", "")))
+        case "response_item", {"type": "function_call_output" | "custom_tool_call_output", "call_id": call}:
+            chat.answered(call, (payload or {}).get("output"))
+
+
+def _pi(chat: Chat, line: Line) -> None:
+    if line.get("type") == "session":
+        chat.id, chat.folder = line.get("id"), line.get("cwd")
+    message = line.get("message") or {}
+    match message:
+        case {"role": "user", "content": content}:
+            chat.asked(line.get("timestamp"), text_of(content))
+        case {"role": "assistant", "content": list(parts)}:
+            for part in parts:
+                match part:
+                    case {"type": "text", "text": text}:
+                        chat.spoke(text)
+                    case {"type": "thinking", "thinking": text}:
+                        chat.thought(text)
+                    case {"type": "toolCall", "id": call, "name": name, "arguments": given}:
+                        chat.called(call, name, given)
+        case {"role": "toolResult", "toolCallId": call, "content": content}:
+            chat.answered(call, content, failed=bool(message.get("isError")))
+
+
+def _gemini(chat: Chat, line: Line) -> None:
+    chat.id = chat.id or line.get("sessionId")
+    match line:
+        case {"type": "user", "content": content}:
+            chat.asked(line.get("timestamp"), text_of(content))
+        case {"type": "gemini"}:
+            chat.spoke(line.get("content"))
+            for call in line.get("toolCalls") or ():
+                chat.called(call.get("id"), call.get("name"), call.get("args"))
+                shown = call.get("resultDisplay")
+                chat.answered(call.get("id"), shown, failed=call.get("status") == "error")
+
+
+def _qwen(chat: Chat, line: Line) -> None:
+    chat.id, chat.folder = chat.id or line.get("sessionId"), chat.folder or line.get("cwd")
+    message = line.get("message")
+    for part in message.get("parts") or () if isinstance(message, dict) else ():
+        match part:
+            case {"text": str(text)} if line.get("type") == "user":
+                chat.asked(line.get("timestamp"), text)
+            case {"thought": True, "text": text}:
+                chat.thought(text)
+            case {"text": text} if line.get("type") == "assistant":
+                chat.spoke(text)
+            case {"functionCall": {"name": name} as call}:
+                chat.called(call.get("id"), name, call.get("args"))
+            case {"functionResponse": {"response": output} as answer}:
+                chat.answered(answer.get("id"), output)
+
+
+def _copilot(chat: Chat, line: Line) -> None:
+    match line:
+        case {"type": "session.start", "data": {"sessionId": str(name)} as data}:
+            context = data.get("context")
+            chat.id, chat.folder = name, context.get("cwd") if isinstance(context, dict) else None
+        case {"type": "user.message", "data": {"content": str(text)}}:
+            chat.asked(line.get("timestamp"), text)
+        case {"type": "assistant.message", "data": {"content": text}}:
+            chat.spoke(text)
+        case {"type": "tool.execution_start", "data": {"toolCallId": call, "toolName": name} as data}:
+            chat.called(call, name, data.get("arguments"))
+        case {"type": "tool.execution_complete", "data": {"toolCallId": call} as data}:
+            result = data.get("result")
+            output = result.get("content") if isinstance(result, dict) else result
+            chat.answered(call, output, failed=data.get("success") is False)
+
+
+FORMATS = {
+    "claude-code": Format(pattern=".claude/projects/*/*.jsonl", read=_claude_code),
+    "codex": Format(pattern=".codex/sessions/*/*/*/*.jsonl", read=_codex),
+    "copilot": Format(pattern=".copilot/session-state/*/events.jsonl", read=_copilot, whole_folder=True),
+    "gemini": Format(
+        pattern=".gemini/tmp/*/chats/*.jsonl",
+        read=_gemini,
+        also=(".gemini/projects.json", ".gemini/tmp/{0}/.project_root", ".gemini/history/{0}/.project_root"),
+    ),
+    "pi": Format(pattern=".pi/agent/sessions/*/*.jsonl", read=_pi, place=".pi/ostler/session.jsonl"),
+    "qwen": Format(pattern=".qwen/projects/*/chats/*.jsonl", read=_qwen),
+}

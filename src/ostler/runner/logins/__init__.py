@@ -1,0 +1,1 @@
+"""Logging agents in: what is stored, what tells whether it holds, and the agent's own login in a terminal."""

@@ -1,0 +1,116 @@
+"""A command in a terminal of its own, as a vendor's login wants it."""
+
+import asyncio
+import errno
+import fcntl
+import os
+import signal
+import struct
+import termios
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from ostler.base.undo import undone_by
+from ostler.runner.logins.screen import Screen
+from ostler.runner.processes.helpers import marked
+from ostler.runner.processes.tree import birth_of, descendants, send_signal
+
+_ROWS, _COLUMNS = 50, 500  # an address must not be broken at the edge
+_CHUNK = 2**16
+_GRACE_SECONDS = 2.0
+_INSIDE = 'exec <"$0" >"$0" 2>&1; exec "$@"'
+"""Who leads a session and opens a terminal has it as its controlling one."""
+
+
+class Terminal:
+    """One command; what it prints is on `screen`, and `wait` gives its exit code."""
+
+    def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
+        self.screen = Screen()
+        self.changed = asyncio.Event()
+        """Set when more was printed."""
+        self._process = process
+        self._master: int | None = master
+        self._over = asyncio.Event()
+        os.set_blocking(master, False)
+        asyncio.get_running_loop().add_reader(master, self._read)
+
+    @classmethod
+    async def start(cls, argv: Sequence[str], env: Mapping[str, str], folder: str) -> "Terminal":
+        """Start a command in a folder; raises OSError if that cannot be."""
+        master, slave = os.openpty()
+        try:
+            with undone_by(lambda: os.close(master)):
+                fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
+                process = await asyncio.create_subprocess_exec(
+                    *("/bin/sh", "-c", _INSIDE, os.ttyname(slave), *argv),
+                    env=marked(env),
+                    cwd=folder,
+                    stdin=slave,  # so that it is open at every moment: without that its end would show
+                    stdout=slave,
+                    stderr=slave,
+                    start_new_session=True,
+                )
+        finally:
+            os.close(slave)
+        return cls(process, master)
+
+    def type(self, text: str) -> None:
+        """Type a line."""
+        if self._master is not None:
+            with suppress(OSError):
+                os.write(self._master, text.encode() + b"\r")
+
+    async def wait(self) -> int:
+        """Its exit code, when it is over and all that it printed is read."""
+        code = await self._process.wait()
+        with suppress(TimeoutError):  # something it started may have the terminal still
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await self._over.wait()
+        return code
+
+    async def close(self) -> None:
+        """End it with everything below it, gently first; returns when it is gone."""
+        below: dict[int, int] = {}
+        if self._process.returncode is None:
+            below = {pid: birth_of(pid) for pid in descendants(self._process.pid)}
+            self._signal(signal.SIGHUP)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_GRACE_SECONDS):
+                    await self._process.wait()
+        self._signal(signal.SIGKILL)
+        for pid, birth in below.items():  # also what has left the group
+            if birth_of(pid) == birth:
+                send_signal(pid, signal.SIGKILL)
+        await self._process.wait()
+        self._end()
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    def _read(self) -> None:
+        if self._master is None:
+            return
+        try:
+            chunk = os.read(self._master, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            chunk = b""
+            if error.errno != errno.EIO:  # that is how the end shows
+                self._end()
+                return
+        if not chunk:
+            self._end()
+            return
+        self.screen.feed(chunk)
+        self.changed.set()
+
+    def _end(self) -> None:
+        if self._master is not None:
+            asyncio.get_running_loop().remove_reader(self._master)
+            os.close(self._master)
+            self._master = None
+        self._over.set()
+        self.changed.set()

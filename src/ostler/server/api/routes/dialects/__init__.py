@@ -1,0 +1,1 @@
+"""Routes of other protocols than our own."""

@@ -1,0 +1,67 @@
+"""Logging agents in."""
+
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, delete, get, post
+
+from ostler.base.errors import Unprocessable
+from ostler.server.api.edge.idempotency import RECEIPT_HEADER
+from ostler.server.api.services import Services
+from ostler.server.auth.actor import Actor
+from ostler.wire.agents import AgentLogin, AnswerLogin, LoginOrder, StartLogin
+
+_TAGS = ["agents"]
+
+
+@get("/agents/{agent:str}/login", operation_id="agents.login-state", tags=_TAGS, role="viewer")
+async def login_state(agent: str, services: Services, request: Request[Any, Any, Any]) -> AgentLogin:
+    """Whether an agent is logged in, how that is known, what can be done, and the login under way."""
+    found = await services.runners.login(agent, LoginOrder(verb="look"))
+    actor: Actor = request.scope["user"]
+    return found if actor.role == "admin" else _without_secrets(found)
+
+
+@post("/agents/{agent:str}/login", operation_id="agents.login", tags=_TAGS, status_code=200, role="admin")
+async def log_in(agent: str, services: Services, data: StartLogin) -> Response[AgentLogin]:
+    """Log an agent in: with a key, with what is on the runner's machine, or by the agent's own login."""
+    if (data.method == "key") != (data.key is not None):
+        reason = "is needed by the method 'key', and only by it"
+        raise Unprocessable(reason=f"key: {reason}.", errors={"key": [reason]})
+    order = LoginOrder(verb="start", method=data.method, key=data.key, variable=data.variable)
+    return _unrecorded(await services.runners.login(agent, order))
+
+
+@post("/agents/{agent:str}/login/answer", operation_id="agents.login-answer", tags=_TAGS, status_code=200, role="admin")
+async def answer_login(agent: str, services: Services, data: AnswerLogin) -> Response[AgentLogin]:
+    """Give the login under way what it asks for, such as the code that a page has shown."""
+    return _unrecorded(await services.runners.login(agent, LoginOrder(verb="answer", code=data.code)))
+
+
+@post("/agents/{agent:str}/login/cancel", operation_id="agents.login-cancel", tags=_TAGS, status_code=200, role="admin")
+async def cancel_login(agent: str, services: Services) -> AgentLogin:
+    """End the login under way; what the agent was logged in with before stays."""
+    return await services.runners.login(agent, LoginOrder(verb="cancel"))
+
+
+@delete("/agents/{agent:str}/login", operation_id="agents.logout", tags=_TAGS, role="admin")
+async def log_out(agent: str, services: Services) -> None:
+    """Forget what an agent logs in with here; what is on the runner's machine itself stays there."""
+    await services.runners.login(agent, LoginOrder(verb="log_out"))
+
+
+def _unrecorded(found: AgentLogin) -> Response[AgentLogin]:
+    """An answer of which only what is no secret is remembered for repetitions of the request."""
+    receipt = msgspec.json.encode(_without_secrets(found)).decode()
+    return Response(found, headers={RECEIPT_HEADER.decode(): receipt})
+
+
+def _without_secrets(found: AgentLogin) -> AgentLogin:
+    """What those may see who may not log in: an address can hold a token."""
+    if found.running is None:
+        return found
+    running = msgspec.structs.replace(found.running, url=None, code=None, message=None)
+    return msgspec.structs.replace(found, running=running)
+
+
+HANDLERS = (login_state, log_in, answer_login, cancel_login, log_out)

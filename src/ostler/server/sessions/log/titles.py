@@ -1,0 +1,43 @@
+"""What a session is called while nobody has named it: the first sentence of what was asked, without its politeness."""
+
+import re
+
+_LONGEST = 72
+_LOOKED_AT = 10_000
+_FENCED = re.compile(r"```.*?(```|\Z)", re.DOTALL)
+_MARK = re.compile(r"^(#{1,6}|[-*+>]|\d{1,3}[.)])\s+")
+_POLITE = re.compile(
+    r"^((hi|hello|hey|please|now|ok|okay|so)\b[,.!: ]+|((can|could|would|will) you|i('d| would) like you to|"
+    r"i (want|need) you to)( please)?\s+)+",
+    re.IGNORECASE,
+)
+_END = re.compile(r"(?<=[^\s.])[.!?](?=\s|$)")
+_FORK = re.compile(r"Fork(?: (\d+))? of ")
+
+
+def title_of(prompt: str) -> str | None:
+    """A title from the text of a prompt; None if it has no words."""
+    prompt = prompt[:_LOOKED_AT]
+    lines = (_MARK.sub("", line.strip()) for line in _FENCED.sub("\n", prompt).splitlines())
+    line = " ".join(next(filter(None, lines), prompt.strip("`\n ")).split())
+    wanted = _POLITE.sub("", line)
+    sentence = _END.split(wanted if wanted != line and wanted else line, maxsplit=1)[0].rstrip(":,; ")
+    if not sentence:
+        return None
+    return _cut(sentence if sentence == line[: len(sentence)] else sentence[0].upper() + sentence[1:])
+
+
+def _cut(title: str) -> str:
+    """At most so long, and not in the middle of a word."""
+    if len(title) <= _LONGEST:
+        return title
+    head = title[:_LONGEST]
+    return f"{(head.rpartition(' ')[0] if ' ' in head[_LONGEST // 2 :] else head[:-1]).rstrip(',;:- ')}…"
+
+
+def fork_title(parent: str) -> str:
+    """A title that is told from its parent's at its first word, also where only the beginning is shown."""
+    known = _FORK.match(parent)
+    if known is None:
+        return f"Fork of {parent}"
+    return f"Fork {int(known[1] or 1) + 1} of {parent[known.end() :]}"

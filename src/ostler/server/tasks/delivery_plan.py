@@ -1,0 +1,181 @@
+"""What a delivery would be if nothing else is said: shown before it is done, and done if nothing else is said."""
+
+import re
+
+from ostler.base.errors import OstlerError
+from ostler.link.workspaces import Workspaces
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.work.delivery import access_of, branch_words, folder_of, made_by, repo_of
+from ostler.server.tasks.states import BASE, NOW, workspace_of
+from ostler.server.tasks.views import delivery_view
+from ostler.wire.delivery import DeliverSession, DeliveryPlan, DeliveryWay
+from ostler.wire.items import Item
+from ostler.wire.parts import TextPart
+from ostler.wire.sessions import Message
+from ostler.wire.workspace_events import DeliveryCompletedData
+from ostler.wire.workspaces import Deliver, DeliveryMode, GitRefs, Repo, WorkspaceOrder
+
+_MODES: tuple[DeliveryMode, ...] = ("pr", "local", "branch", "patch")
+"""Best first."""
+_TITLE_LENGTH = 72
+_BODY_LENGTH = 20_000
+_FIRST_MESSAGES = 20
+_MOST_BRANCHES = 500
+_SENTENCE = re.compile(r"(?<=[.!?])\s")
+_FIELD = re.compile(r"^[\w.]+: ")
+
+
+class DeliveryPlans:
+    """Plans the delivery of one session."""
+
+    def __init__(self, sessions: Sessions, workspaces: Workspaces, live: LiveSession) -> None:
+        self._sessions = sessions
+        self._workspaces = workspaces
+        self._live = live
+
+    async def plan(self) -> DeliveryPlan:
+        """Everything that a person would want to see before it is done."""
+        live, repo = self._live, repo_of(self._live)
+        found = await self._workspaces.files.diff(workspace_of(live), old=BASE, new=NOW, context=0, text=False)
+        refs, problem = await self._refs(repo)
+        ways = await self._ways(repo)
+        title, last = await self._title(), self._last
+        target = self._target(refs)
+        tips = {ref.name: ref.commit for ref in refs.refs if ref.kind == "branch"} if refs is not None else {}
+        made = live.state.workspace
+        return DeliveryPlan(
+            mode=last.mode if last is not None else next(way.mode for way in ways if way.why_not is None),
+            ways=ways,
+            branch=self._branch(title, refs),
+            title=title,
+            body=await self._body(),
+            files_changed=found.files_changed,
+            added=found.added,
+            removed=found.removed,
+            has_news=found.files_changed > 0 and (last is None or live.state.is_delivery_outdated),
+            target=target,
+            branches=tuple(tips)[:_MOST_BRANCHES],
+            behind=bool(made and made.commit and target in tips and tips[target] != made.commit),
+            repository=repo.url if repo is not None else None,
+            folder=folder_of(repo),
+            problem=problem,
+            delivery=delivery_view(live.state),
+        )
+
+    async def filled(self, wanted: DeliverSession) -> Deliver:
+        """An order of a client with what it leaves open."""
+        repo, last = repo_of(self._live), self._last
+        mode = wanted.mode or (last.mode if last is not None else await self._best(repo, wanted))
+        if mode == "local":
+            await self._check(mode, repo, wanted)
+        title = wanted.title or await self._title()
+        branch = wanted.branch
+        if branch is None and mode in {"branch", "pr"}:
+            refs, _ = await self._refs(repo)
+            branch = self._branch(title, refs)
+        return Deliver(
+            mode=mode,
+            branch=branch,
+            target_branch=wanted.target or (last.target if last is not None and mode == "pr" else None),
+            title=title,
+            body=wanted.body if wanted.body is not None else await self._body(),
+            message=wanted.message,
+            draft=wanted.draft,
+            credential=wanted.credential,
+            forge=wanted.forge,
+            api_url=wanted.api_url,
+        )
+
+    # What there is
+
+    @property
+    def _last(self) -> DeliveryCompletedData | None:
+        """The last delivery that can be brought up to date; a patch is a new one each time."""
+        last = self._live.state.delivery
+        return last if last is not None and last.mode != "patch" else None
+
+    async def _refs(self, repo: Repo | None) -> tuple[GitRefs | None, str | None]:
+        """The branches of the remote, or why they cannot be had."""
+        if repo is None or repo.mode != "git":
+            return None, None
+        asked = Repo(url=repo.url, credential=access_of(self._live).credential)
+        try:
+            return await self._workspaces.refs(asked), None
+        except OstlerError as error:
+            return None, str(error)
+
+    async def _ways(self, repo: Repo | None, wanted: DeliverSession | None = None) -> tuple[DeliveryWay, ...]:
+        return tuple([DeliveryWay(mode=mode, why_not=await self._why_not(mode, repo, wanted)) for mode in _MODES])
+
+    async def _best(self, repo: Repo | None, wanted: DeliverSession) -> DeliveryMode:
+        return next(way.mode for way in await self._ways(repo, wanted) if way.why_not is None)
+
+    async def _why_not(self, mode: DeliveryMode, repo: Repo | None, wanted: DeliverSession | None) -> str | None:
+        try:
+            await self._check(mode, repo, wanted or DeliverSession())
+        except OstlerError as error:
+            return _FIELD.sub("", str(error))
+        return None
+
+    async def _check(self, mode: DeliveryMode, repo: Repo | None, wanted: DeliverSession) -> None:
+        """Raise if the result could not be handed over in this way."""
+        order = Deliver(mode=mode, credential=wanted.credential, forge=wanted.forge, api_url=wanted.api_url)
+        known = access_of(self._live, order)
+        asked = Deliver(mode=mode, credential=known.credential, forge=known.forge, api_url=known.api_url)
+        await self._workspaces.check(WorkspaceOrder(repo=repo or Repo(mode="none")), asked)
+
+    # What it is called
+
+    def _target(self, refs: GitRefs | None) -> str | None:
+        last, made = self._last, self._live.state.workspace
+        known = last.target if last is not None else None
+        return known or (made.branch if made is not None else None) or (refs.default_branch if refs else None)
+
+    def _branch(self, title: str, refs: GitRefs | None) -> str:
+        """The one that was pushed before, else one that the remote does not have."""
+        last = self._last
+        if last is not None and last.branch is not None:
+            return last.branch
+        name = branch_words(title)
+        if refs is None:
+            return f"{name}-{self._live.id[-6:].lower()}"
+        taken = {ref.name for ref in refs.refs}
+        return next(each for each in _numbered(name) if each not in taken)
+
+    async def _title(self) -> str:
+        known = self._live.state.title
+        return _shortened(known or await self._first_prompt()) or "Changes by an agent"
+
+    async def _first_prompt(self) -> str:
+        messages, _ = await self._sessions.messages(self._live.id, 0, _FIRST_MESSAGES)
+        return next((text for text in _texts(messages, "user")), "")
+
+    async def _body(self) -> str:
+        """What the agent said last, which is mostly what it did; else what it was asked for."""
+        turn = self._live.state.last_turn
+        texts = []
+        if turn is not None:
+            texts = _texts(await self._sessions.messages_since(self._live.id, turn.first_sequence - 1), "assistant")
+        text = texts[-1] if texts else await self._first_prompt()
+        return "\n\n".join(part for part in (text[:_BODY_LENGTH].strip(), made_by(self._live)) if part)
+
+
+def _numbered(name: str) -> list[str]:
+    return [name, *(f"{name}-{number}" for number in range(2, 1000)), f"{name}-more"]
+
+
+def _texts(messages: list[Message], role: str) -> list[str]:
+    items: list[Item] = [message.item for message in messages]
+    wanted = [item for item in items if item.kind == "message" and item.role == role]
+    texts = ["".join(part.text for part in item.content if isinstance(part, TextPart)) for item in wanted]
+    return [text for text in texts if text.strip()]
+
+
+def _shortened(text: str) -> str:
+    """Its first sentence, on one line and not longer than a title."""
+    line = " ".join(_SENTENCE.split(text.strip().partition("\n")[0])[0].split()).rstrip(".")
+    if len(line) <= _TITLE_LENGTH:
+        return line
+    words = line[: _TITLE_LENGTH - 1].rpartition(" ")[0]
+    return f"{words}…" if words else line[:_TITLE_LENGTH]

@@ -1,0 +1,75 @@
+"""Handing a result over: what a client asks for, and what it would get if it says nothing."""
+
+import msgspec
+
+from ostler.wire.struct import Answer, Body
+from ostler.wire.tasks import Delivered
+from ostler.wire.texts import Branch
+from ostler.wire.workspaces import DeliveryMode, ForgeKind, RepoCredential
+
+
+class DeliverSession(Body, frozen=True, kw_only=True):
+    """How to hand over what the workspace holds now; what is absent is as the plan of the delivery shows it."""
+
+    mode: DeliveryMode | None = None
+    """Without it, that of the last delivery, or else the best that is possible."""
+    target: Branch | None = None
+    """The branch that a pull request goes to; by default that of the remote."""
+    branch: Branch | None = None
+    """The branch that is pushed; by default the one that was pushed before, or one named after the session."""
+    title: str | None = None
+    """Of the pull request and the commit."""
+    body: str | None = None
+    """Of the pull request and the commit; by default what the agent said last."""
+    message: str | None = None
+    """Of the commit, if that is another one."""
+    draft: bool = False
+    credential: RepoCredential | None = None
+    """Kept with the session for the next time; without it, the one of the last time or of the repository."""
+    forge: ForgeKind | None = None
+    """Needed where the repository's host does not tell; kept with the session."""
+    api_url: str | None = None
+    """The forge's interface, if it is not at its usual place; kept with the session."""
+
+
+class DeliveryAccess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a session's deliveries enter the forge with, as somebody said it last."""
+
+    credential: RepoCredential | None = None
+    forge: ForgeKind | None = None
+    api_url: str | None = None
+
+
+class DeliveryWay(Answer, frozen=True, kw_only=True):
+    """One way to hand the result over."""
+
+    mode: DeliveryMode
+    why_not: str | None = None
+    """Why it cannot be done as it stands, and what to do about it."""
+
+
+class DeliveryPlan(Answer, frozen=True, kw_only=True):
+    """What a delivery would be if nothing else is said, and what the last one was."""
+
+    mode: DeliveryMode
+    ways: tuple[DeliveryWay, ...]
+    branch: str
+    title: str
+    body: str
+    files_changed: int
+    added: int
+    removed: int
+    has_news: bool
+    """Whether there is anything that was not handed over yet."""
+    target: str | None = None
+    branches: tuple[str, ...] = ()
+    """Those of the remote that the result could go to."""
+    behind: bool = False
+    """Whether the target has moved on since the workspace was made."""
+    repository: str | None = None
+    folder: str | None = None
+    """The local checkout or folder that the workspace was made from."""
+    problem: str | None = None
+    """Why the remote could not be asked for its branches."""
+    delivery: Delivered | None = None
+    """The last one."""

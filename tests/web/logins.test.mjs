@@ -1,0 +1,76 @@
+// Agents are logged in from the page of agents, and from the error that says that one is not.
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { after, before, test } from "node:test";
+import { apiOf, endServer, openBrowser, openPage, startServer, temporaryFolder } from "./browser.mjs";
+
+const PYTHON = process.env.OSTLER_TEST_PYTHON ?? fileURLToPath(new URL("../../.venv/bin/python", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../logins/programs/agent.py", import.meta.url));
+const GUEST = {
+  command: [PYTHON, PROGRAM],
+  key: "GUEST_KEY",
+  login: [PROGRAM, "login"],
+  login_status: [PROGRAM, "status"],
+  login_files: [".guest/auth.json"],
+};
+
+let folder, server, browser, api;
+before(async () => {
+  folder = temporaryFolder();
+  server = await startServer(folder, { env: { OSTLER_AGENTS: JSON.stringify({ guest: GUEST }) } });
+  browser = await openBrowser();
+  api = apiOf(server);
+});
+after(async () => {
+  await browser?.close();
+  await endServer(server, api, folder);
+});
+
+const dialog = (page) => page.getByRole("dialog", { name: "Log in to guest" });
+const card = (page) => page.getByRole("listitem").filter({ has: page.getByRole("heading", { name: "guest" }) });
+
+test("an agent is logged in by its own login, with a code that is pasted, and logged out", async () => {
+  const page = await openPage(browser, `${server.url}/agents`);
+  await card(page).getByText("needs login").waitFor();
+  await card(page).getByRole("button", { name: "Log in to guest" }).click();
+  await dialog(page).getByRole("button", { name: "Log in with an account" }).click();
+  const link = dialog(page).getByRole("link", { name: "Open the login page" });
+  await link.waitFor();
+  assert.match(await link.getAttribute("href"), /^https:\/\/login\.example\/start\?token=/);
+  assert.equal(await link.getAttribute("rel"), "noopener noreferrer");
+  await dialog(page).getByText("GUEST-7777").waitFor();
+  await dialog(page).getByText(/^Waiting \d+:\d\d$/).waitFor();
+  await dialog(page).getByLabel("If the page shows a code, paste it here").fill("4321");
+  await page.keyboard.press("Enter");
+  await dialog(page).getByText("Login failed: wrong code").waitFor();
+  await dialog(page).getByRole("button", { name: "Log in with an account" }).click();
+  await dialog(page).getByRole("button", { name: "Cancel" }).click();
+  await dialog(page).getByText("The login was cancelled.").waitFor();
+  await dialog(page).getByRole("button", { name: "Log in with an account" }).click();
+  await dialog(page).getByLabel("If the page shows a code, paste it here").fill("1234");
+  await dialog(page).getByRole("button", { name: "Send the code" }).click();
+  await dialog(page).getByText("Logged in.", { exact: true }).waitFor();
+  await page.keyboard.press("Escape");
+  await card(page).getByText("ready", { exact: false }).waitFor();
+  await card(page).getByRole("button", { name: "Log in to guest" }).click();
+  await dialog(page).getByRole("button", { name: "Log out" }).click();
+  await dialog(page).getByText("Needs login.").waitFor();
+});
+
+test("a turn that is not let in shows a failed session and a button; with a key the next turn works", async () => {
+  const { id } = await api("POST", "/sessions", { agent: "guest" });
+  const page = await openPage(browser, `${server.url}/sessions/${id}`);
+  await api("POST", `/sessions/${id}/messages`, { message: "hello" });
+  const error = page.locator('[data-row="note"]').filter({ hasText: "auth" });
+  await error.getByRole("button", { name: "Log in" }).waitFor();
+  await page.locator("header").getByText("Failed").waitFor();
+  await error.getByRole("button", { name: "Log in" }).click();
+  await dialog(page).getByLabel("Key").fill("sk-guest");
+  await dialog(page).getByRole("button", { name: "Store the key" }).click();
+  await dialog(page).getByText("the next turn shows whether it holds").waitFor();
+  assert.equal(await dialog(page).getByLabel("Key").inputValue(), "");
+  await page.keyboard.press("Escape");
+  await api("POST", `/sessions/${id}/messages`, { message: "again" });
+  await page.getByText("key sk-guest login None").waitFor();
+  await page.locator("header").getByText("Idle").waitFor();
+});

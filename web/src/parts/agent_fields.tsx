@@ -1,0 +1,122 @@
+// How an agent is to work: model, effort, mode and permissions, for a new session and for one that runs.
+import { useId, type ReactNode } from "react";
+import type { Agent, PermissionMode } from "../api/types";
+import { PERMISSIONS } from "../state/draft";
+
+export interface Choice {
+  model: string;
+  variant: string;
+  mode: string;
+  permissionMode: PermissionMode;
+}
+
+interface Props {
+  agent?: Agent;
+  choice: Choice;
+  /** What an empty mode stands for; without it, a chosen mode cannot be emptied. */
+  canBeEmpty?: boolean;
+  onChange(part: Partial<Choice>): void;
+}
+
+export function AgentFields({ agent, choice, canBeEmpty = false, onChange }: Props) {
+  const models = agent?.models ?? [];
+  const modes = agent?.modes ?? [];
+  const model = models.find((one) => one.id === choice.model);
+  const variants = [...new Set((model ? [model] : models).flatMap((one) => one.variants ?? []))];
+  return (
+    <>
+      <Listed
+        label="Model"
+        placeholder="The agent's own choice"
+        value={choice.model}
+        options={models.map(({ id, name }) => [id, name])}
+        onChange={(text) => onChange({ model: text })}
+      />
+      {(agent?.capabilities.variants || variants.length > 0) && (
+        <Listed
+          label="Effort"
+          placeholder="Usual effort"
+          value={choice.variant}
+          options={variants.map((name) => [name, name])}
+          onChange={(text) => onChange({ variant: text })}
+        />
+      )}
+      {modes.length > 0 && (
+        <Field label="Mode" hint={modes.find((mode) => mode.id === choice.mode)?.description}>
+          <select className="field" value={choice.mode} onChange={(event) => onChange({ mode: event.target.value })}>
+            {(canBeEmpty || !choice.mode) && <option value="">The agent's own choice</option>}
+            {modes.map((mode) => (
+              <option key={mode.id} value={mode.id}>
+                {mode.name}
+              </option>
+            ))}
+          </select>
+        </Field>
+      )}
+      <Field label="Permissions">
+        <select
+          className="field"
+          value={choice.permissionMode}
+          onChange={(event) => onChange({ permissionMode: event.target.value as PermissionMode })}
+        >
+          {Object.entries(PERMISSIONS).map(([name, text]) => (
+            <option key={name} value={name}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </Field>
+    </>
+  );
+}
+
+export function Field({ label, children, hint }: { label: string; children: ReactNode; hint?: ReactNode }) {
+  return (
+    <div>
+      <label className="block">
+        <span className="label">{label}</span>
+        {children}
+      </label>
+      {hint && <p className="mt-1 text-2xs text-dim">{hint}</p>}
+    </div>
+  );
+}
+
+/** A text with proposals. */
+export function Listed({
+  label,
+  placeholder,
+  value,
+  options,
+  hint,
+  mono = false,
+  onChange,
+}: {
+  label: string;
+  placeholder: string;
+  value: string;
+  options: [string, string][];
+  hint?: ReactNode;
+  mono?: boolean;
+  onChange(text: string): void;
+}) {
+  const list = useId();
+  return (
+    <Field label={label} hint={hint}>
+      <input
+        className={`field ${mono ? "font-mono text-xs" : ""}`}
+        list={list}
+        placeholder={placeholder}
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+      />
+      <datalist id={list}>
+        {options.map(([id, name]) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </datalist>
+    </Field>
+  );
+}
