@@ -17,7 +17,7 @@ from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prom
 from tests.conformance.recorded import Line, Recording
 
 OPENINGS = {"session/new", "session/load", "session/resume"}
-GRANTED = {"session/set_mode", "session/set_model", "session/set_config_option"}
+GRANTED = {"session/set_mode", "session/set_model", "session/set_config_option", "_ostler/echo"}
 SPEC: dict[str, Any] = {
     "session_id": "ses_1",
     "agent": "acp",

@@ -9,6 +9,7 @@ import pytest
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.acp.translator import AcpTranslator
 from ostler.agents.adapter import Installation, Offered, Ready, Send, StartFailed, TurnDone, Unreadable
+from ostler.agents.gemini import ADAPTER as GEMINI
 from ostler.agents.sources import OnPath
 from ostler.wire.agents import Command
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
@@ -36,9 +37,14 @@ class Talk:
     """A translator with an agent that we play ourselves."""
 
     def __init__(
-        self, *, can: dict[str, Any] | None = None, opened: dict[str, Any] | None = None, **fields: Any
+        self,
+        *,
+        can: dict[str, Any] | None = None,
+        opened: dict[str, Any] | None = None,
+        adapter: AcpAdapter = ADAPTER,
+        **fields: Any,
     ) -> None:
-        self.translator: AcpTranslator = ADAPTER.translator(_spec(**fields))
+        self.translator: AcpTranslator = adapter.translator(_spec(**fields))
         self.sent: list[Any] = []
         self.outputs: list[Any] = []
         self._take(self.translator.open())
@@ -192,6 +198,18 @@ def test_history_that_is_told_again_is_not_told_twice() -> None:
     talk = Talk(can={"loadSession": True}, resume="old")
     assert talk.sent[1]["method"] == "session/load"
     assert talk.update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": "old words"}) == []
+
+
+def test_history_that_is_still_told_after_the_load_is_waited_for() -> None:
+    talk = Talk(can={"loadSession": True}, resume="old", adapter=GEMINI, opened={"modes": None})
+    old = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "old words"}}
+    refused = {"error": {"code": -32601, "message": "Method not found"}}
+    for _ in range(3):
+        assert talk.sent[-1]["method"] == "_ostler/echo"
+        assert (talk.update(**old), talk.reply(**refused)) == ([], [])
+    (ready,) = talk.reply(**refused)
+    assert isinstance(ready, Ready)
+    assert ready.resumed
 
 
 # Asks

@@ -88,5 +88,6 @@ GEMINI = Profile(
     instructions_at_start=True,
     id_separator="__",
     mode_marker="[MODE_UPDATE] ",
+    late_history=True,
 )
 ADAPTER = AcpAdapter(GEMINI)

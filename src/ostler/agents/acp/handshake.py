@@ -12,6 +12,9 @@ from ostler.agents.acp.state import AcpState, result
 from ostler.agents.adapter import Output, Ready, StartFailed
 from ostler.agents.jsonrpc import Incoming
 
+_ECHO = "_ostler/echo"
+"""An extension that no agent has, so each refuses it at once."""
+
 
 def _initialized(state: AcpState, message: Incoming) -> Sequence[Output]:
     if message.error is not None:
@@ -36,8 +39,24 @@ def _session_opened(state: AcpState, message: Incoming) -> Sequence[Output]:
     opened = SessionOpened() if empty else result(message, SessionOpened)
     state.opened = opened
     state.session_id = opened.session_id or state.spec.resume
+    if state.resumed and state.profile.late_history:
+        return (_is_history_over(state),)
+    return _wish(state)
+
+
+def _is_history_over(state: AcpState) -> Output:
+    """Ask something that means nothing: the answer stands behind what the agent was about to send."""
+    state.tells_history = False
+    return state.rpc.request(_ECHO, {})
+
+
+def _echoed(state: AcpState, _: Incoming) -> Sequence[Output]:
+    return (_is_history_over(state),) if state.tells_history else _wish(state)
+
+
+def _wish(state: AcpState) -> Sequence[Output]:
     try:
-        requests = session.wishes(state.profile, state.spec, opened)
+        requests = session.wishes(state.profile, state.spec, state.opened)
     except session.Unmet as error:
         return (StartFailed(str(error)),)
     state.unset = len(requests)
@@ -81,6 +100,7 @@ ANSWERS: dict[str, Callable[[AcpState, Incoming], Sequence[Output]]] = {
     "session/new": _session_opened,
     "session/load": _session_resumed,
     "session/resume": _session_resumed,
+    _ECHO: _echoed,
     "session/set_mode": _set,
     "session/set_model": _set,
     "session/set_config_option": _set,

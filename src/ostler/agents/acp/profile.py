@@ -70,6 +70,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """How thoughts begin that nobody thought, such as a repeated system prompt."""
     chatter: tuple[bytes, ...] = ()
     """How lines begin that are no messages, such as a farewell."""
+    late_history: bool = False
+    """Whether the history of a loaded session is still being sent when the load is answered."""
     stand_in: str | None = None
     """How ids begin of tool calls that are none and only carry a permission request."""
 

@@ -35,6 +35,8 @@ class AcpState:
         """Requests of the handshake that are not answered yet."""
         self.talks = False
         """Whether a prompt was sent; what comes before it is history sent again."""
+        self.tells_history = False
+        """Whether history came since we last asked if it is over."""
         self.interrupted = False
         self.open_asks: dict[str, Ask] = {}
         self.steered: list[str] = []

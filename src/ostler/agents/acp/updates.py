@@ -23,6 +23,7 @@ def updated(state: AcpState, message: Incoming) -> Sequence[Output]:
     """One `session/update`; before the first prompt it tells old history again."""
     update = params(message, frames.SessionUpdate).update
     if not state.talks and isinstance(update, _REPLAYED):
+        state.tells_history = True
         return ()
     return UPDATES[type(update)](state, update)
 
