@@ -1,7 +1,8 @@
-"""Ctrl-C at the terminal of a server says what it ends."""
+"""Ctrl-C at the terminal of a server says what it ends, and what a command does when nobody reads its output."""
 
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from ostler.client import Client
 from tests.cli.test_terminal import Terminal, terminal
-from tests.serving import clean_env
+from tests.patience import stretched
+from tests.serving import OSTLER, RunningServer, clean_env, wait_until
 
 
 @contextmanager
@@ -84,3 +86,69 @@ def test_a_mistyped_command_gets_the_nearest_name(words: tuple[str, ...], hint: 
     with terminal(clean_env(tmp_path), *words) as person:
         assert hint in person.rest()
         assert person.process.wait(60) == 2
+
+
+UNREAD = "Nobody reads the output any longer; the turn was interrupted.\n"
+
+
+def read_a_little(env: dict[str, str], *arguments: str) -> tuple[int, str]:
+    """Run `ostler` with a reader that leaves at once; gives the exit code and what came on stderr."""
+    with subprocess.Popen(
+        [*OSTLER, *arguments],
+        env=env,
+        cwd=env["HOME"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.read(1)
+        child.stdout.close()
+        code = child.wait(stretched(60))
+        return code, child.stderr.read().decode()
+
+
+@pytest.mark.parametrize("flags", [("--json",), ()], ids=["json", "text"])
+@pytest.mark.parametrize("goes_on", ["wait 600", "permission dig", "stream 100000 words 20/s"])
+def test_run_ends_the_turn_and_the_session_when_its_reader_leaves(
+    env: dict[str, str], server: RunningServer, flags: tuple[str, ...], goes_on: str
+) -> None:
+    label = "".join((goes_on.split(maxsplit=1)[0], *flags))
+    prompt = f"mock: say ready\nmock: {goes_on}"
+    assert read_a_little(env, "run", "mock", prompt, "--label", f"unread={label}", *flags) == (141, UNREAD)
+    with Client(server.url) as client:
+        (session,) = client.sessions.list(labels={"unread": label}).items
+        assert session.status == "stopped"
+
+
+def test_a_session_that_is_kept_is_interrupted_and_goes_on(env: dict[str, str], server: RunningServer) -> None:
+    prompt = "mock: say ready\nmock: wait 600"
+    assert read_a_little(env, "run", "mock", prompt, "--key", "unread", "--json") == (
+        141,
+        f"{UNREAD}Go on with `ostler attach unread`.\n",
+    )
+    with Client(server.url) as client:
+        wait_until(lambda: client.sessions.get("unread").activity == "idle", what="the turn was interrupted")
+        assert client.sessions.open("unread").run("mock: say here").text == "here"
+
+
+def test_attach_leaves_the_session_alone_when_its_reader_leaves(env: dict[str, str], server: RunningServer) -> None:
+    with Client(server.url) as client:
+        session = client.sessions.create("mock", key="watched")
+        session.start("mock: wait 600")
+        assert read_a_little(env, "attach", "watched", "--json") == (141, "")
+        assert client.sessions.get("watched").activity == "working"
+        session.stop()
+
+
+@pytest.mark.parametrize("arguments", [("events", "stream", "quiet"), ("--help",)], ids=" ".join)
+def test_every_command_ends_without_a_word_when_its_reader_leaves(
+    env: dict[str, str], server: RunningServer, arguments: tuple[str, ...]
+) -> None:
+    with Client(server.url) as client:
+        client.sessions.create("mock", key="quiet").start("mock: stream 100000 words 50/s")
+    code, complaints = read_a_little(env, *arguments)
+    assert (code in {0, 141}, complaints) == (True, "")
+    with Client(server.url) as client:
+        client.sessions.delete("quiet")

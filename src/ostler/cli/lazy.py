@@ -1,6 +1,9 @@
 """A command group that knows names and one line of help, and imports a command only to run it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -35,6 +38,16 @@ COMMANDS = {
 class LazyGroup(click.Group):
     """Command `name` is the attribute `command` of the module `ostler.cli.commands.name`."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the words of a command; help is printed here."""
+        with _pipes_of_our_own():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _pipes_of_our_own():
+            return super().invoke(ctx)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order people need them."""
         return list(COMMANDS)
@@ -67,3 +80,12 @@ class LazyGroup(click.Group):
         """Offer the names without importing them."""
         names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
+
+@contextmanager
+def _pipes_of_our_own() -> Iterator[None]:
+    """Let a broken pipe through to the caller: click ends the program itself if it sees the number of that error."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise BrokenPipeError from None

@@ -14,6 +14,8 @@ from ostler.cli.lazy import LazyGroup
 
 DEFAULT_PORT = "2468"
 INTERRUPTED = 130
+READER_LEFT = 141
+"""What a shell says of a program that SIGPIPE ended."""
 
 
 class Target(NamedTuple):
@@ -73,7 +75,7 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - the reader left; nothing may fail at exit
-        return 1
+        return READER_LEFT
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -48,8 +50,9 @@ def command(
     """Give an agent one prompt and watch it work.
 
     It works in the folder that you stand in, with the agent that you use. PROMPT `-` reads standard input. Ctrl-C
-    interrupts the turn, a second one leaves. The exit code is 0 if the turn completed, 1 if it failed, 130 if it was
-    interrupted.
+    interrupts the turn, a second one leaves; the turn is interrupted too when nobody reads the output any longer, as
+    after `| head`. The exit code is 0 if the turn completed, 1 if it failed, 130 if it was interrupted, 141 if the
+    reader left.
     """
     with connect(ctx.obj) as client:
         agent, prompt = _agent_and_prompt(client, words)
@@ -107,6 +110,9 @@ async def _run(
         except UserLeft:
             click.echo(f"Left; the session goes on. Follow it with `ostler attach {session.key}`.", err=True)
             return INTERRUPTED
+        except BrokenPipeError:
+            await _abandon(session, keep=keep)
+            raise
         await _finish(session, keep=keep)
         return _EXIT[turn.outcome]
 
@@ -121,8 +127,22 @@ async def _finish(session: AsyncSession, *, keep: bool) -> None:
     if keep:
         click.echo(f"Go on with `ostler attach {session.key}`.", err=True)
         return
-    try:
+    with _unless_over():
         await session.stop()
+
+
+async def _abandon(session: AsyncSession, *, keep: bool) -> None:
+    """End the turn of which nobody wants to know the rest."""
+    with _unless_over():
+        await session.interrupt()
+    click.echo("Nobody reads the output any longer; the turn was interrupted.", err=True)
+    await _finish(session, keep=keep)
+
+
+@contextmanager
+def _unless_over() -> Iterator[None]:
+    try:
+        yield
     except OstlerApiError as error:
         if error.status != 409:  # an agent that never came up has ended its session already
             raise

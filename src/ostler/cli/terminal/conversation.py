@@ -13,6 +13,7 @@ import msgspec
 from ostler.cli.output import json_line
 from ostler.cli.terminal.dialog import Answered, Decision, Declined, Dialog, Permit, dialog_for
 from ostler.cli.terminal.keyboard import typed_lines
+from ostler.cli.terminal.reader import on_reader_gone
 from ostler.cli.terminal.render import Renderer
 from ostler.cli.terminal.text import item_text
 from ostler.cli.terminal.waiting import Waiting
@@ -75,19 +76,24 @@ class Conversation:
         """Whether the next Ctrl-C leaves."""
         self._own = list(own)
         """What was typed here and stands on the screen already."""
+        self._is_unread = False
+        """Whether nobody reads what is shown any longer."""
         self._is_ready = False
         """Whether the sign that invites to type is the last thing on the screen."""
 
     async def follow(self, offset: int, done: Watch) -> None:
-        """Show events until one of them is the last of interest; raises Left when the person leaves."""
+        """Show events until one of them is the last of interest.
+
+        Raises UserLeft when the person leaves, and BrokenPipeError when whoever reads the output does.
+        """
         showing = asyncio.create_task(self._show(offset, done))
         telling = asyncio.create_task(self._waiting.show()) if self._waiting else None
         typing = asyncio.create_task(self._type(showing))
-        with _on_interrupt(lambda: self._interrupted(showing)):
+        with _on_interrupt(lambda: self._interrupted(showing)), on_reader_gone(lambda: self._unread(showing)):
             try:
                 await showing
             except asyncio.CancelledError:
-                raise UserLeft from None
+                raise (BrokenPipeError if self._is_unread else UserLeft) from None
             finally:
                 if self._waiting is not None:
                     self._waiting.end()
@@ -254,6 +260,10 @@ class Conversation:
 
     def _complain(self, error: ClientError) -> None:
         self._say(click.style(f"! {error}", fg="yellow") + "\n")
+
+    def _unread(self, showing: "asyncio.Task[None]") -> None:
+        self._is_unread = True
+        showing.cancel()
 
     def _interrupted(self, showing: "asyncio.Task[None]") -> None:
         if self._leaves_next or not self._working:
