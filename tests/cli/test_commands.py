@@ -8,7 +8,7 @@ import pytest
 
 from ostler.agents import ADAPTERS
 from tests.cli.conftest import Ostler
-from tests.serving import OSTLER, RunningServer, running_server
+from tests.serving import OSTLER, RunningServer, running_server, wait_until
 
 KNOWN = ", ".join(adapter.info.id for adapter in ADAPTERS)
 
@@ -55,6 +55,17 @@ def test_a_session_lives_through_all_its_verbs(ostler: Ostler, tmp_path: Path) -
     assert ostler("events", "stream", "life", "--json").stdout.splitlines()[-1].find("session.ended") > 0
     assert ostler("sessions", "delete", "life").returncode == 0
     assert ostler("sessions", "get", "life").returncode == 4
+
+
+def test_a_session_that_waits_for_its_limit_says_so(ostler: Ostler) -> None:
+    ostler("sessions", "create", "mock", "--key", "limited")
+    ostler("sessions", "send", "limited", "mock: limit 3600")
+    waits = "waits for its limit until 20"
+    wait_until(lambda: waits in ostler("sessions", "list").stdout, what="it does not wait")
+    assert waits in ostler("sessions", "get", "limited").stdout
+    assert waits in ostler("events", "list", "limited").stdout
+    assert ostler("sessions", "interrupt", "limited").stdout == "It does not wait any longer.\n"
+    assert "limited until 20" in ostler("sessions", "list").stdout
 
 
 def test_a_prompt_waits_behind_another_and_can_be_taken_back(ostler: Ostler) -> None:

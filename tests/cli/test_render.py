@@ -9,6 +9,8 @@ from ostler.cli.terminal.render import Renderer
 from ostler.cli.terminal.text import ASCII, UNICODE, cut, marks_for
 from ostler.wire.events import decode_event
 
+LIMIT = {"until": "2026-11-17T03:18:31.000Z", "attempt": 1, "acted": False}
+
 
 def event(kind: str, data: dict[str, Any], second: int = 0) -> bytes:
     envelope = {"event_id": "e", "sequence": 1, "session_id": "s", "source": "agent", "synthetic": False}
@@ -117,6 +119,15 @@ def result(output: str, **more: Any) -> bytes:
         ([event("notice", {"severity": "info", "message": "Hm"})], "! Hm\n"),
         ([event("agent.unparsed", {"error": "bad", "location": "$"})], "! Not understood: bad\n"),
         ([event("session.status", {"status": "paused"})], "  session is paused\n"),
+        (
+            [
+                event("session.limit", {**LIMIT, "status": "reached", "waits": True}),
+                event("session.limit", {**LIMIT, "status": "reached", "waits": False}),
+                event("session.limit", {**LIMIT, "status": "over", "waits": False}),
+            ],
+            "! waits for its limit until 2026-11-17 03:18 UTC\n! limited until 2026-11-17 03:18 UTC\n"
+            "! The limit is over; going on.\n",
+        ),
         ([event("dream.began", {})], ""),
         ([event("error", {"unexpected": "shape"})], ""),
     ],

@@ -3,7 +3,9 @@
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,6 +64,20 @@ def cwd_of(talk: Talk) -> Path:
 def reasons(talk: Talk) -> list[str]:
     resolved = [event["data"] for event in talk.events if event["type"] == "permission.resolved"]
     return [data["message"] for data in resolved if data["metadata"]["resolved_by"] == "policy"]
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def test_a_limit_of_a_subscription_says_when_it_ends(place: Place, name: str) -> None:
+    """Claude Code tells it only of an account, not of a key."""
+    account = {"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-test", "ANTHROPIC_BASE_URL": place.model}
+    talk = Talk(place.api, agent=name, env=account) if name == "claude-code" else place.talk(name)
+    began = time.time()
+    talk.send("SCRIPT: limit 3600")
+    error = talk.until_type("error")["data"]
+    reached = talk.until_type("session.limit")["data"]
+    assert (error["code"], error["resets_at"]) == ("rate_limit", reached["until"])
+    assert datetime.fromisoformat(reached["until"]).timestamp() == pytest.approx(began + 3600, abs=60)
+    assert (reached["waits"], reached["acted"], talk.get()["waitsForLimit"]) == (True, False, True)
 
 
 @pytest.mark.parametrize("name", ASKING)

@@ -23,9 +23,9 @@ from ostler.wire.events import (
     ErrorData,
     PermissionData,
     SessionInfoData,
-    StderrOutput,
     TurnEndedData,
 )
+from ostler.wire.items import StderrOutput
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentExit, AgentSpec, Draft, PermissionAnswer, Prompt, RunnerStats
 from tests.runner.tools import HERE, PATIENCE, Leash, Recorder, TinyAdapter, until

@@ -3,7 +3,7 @@
 import pytest
 
 from ostler.runner.processes.stderr import LINE_BYTES, StderrLog
-from ostler.wire.events import StderrOutput
+from ostler.wire.items import StderrOutput
 
 
 def numbered(first: int, last: int) -> str:

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from ostler.server.sessions.log.feed import Feed
-from ostler.server.sessions.log.state import TERMINAL, TRANSITIONS, Happened, SessionState, apply
+from ostler.server.sessions.log.happened import Happened
+from ostler.server.sessions.log.state import TERMINAL, TRANSITIONS, SessionState, apply
 from ostler.server.store.packing import unpack
 from ostler.wire.events import AnyEvent, SessionStatus, UnknownEvent, decode_event
 from tests.server.talk import Talk

@@ -6,6 +6,7 @@ a `call` is `answered`; a file has `changed`; people get a `notice`, or hear of 
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from difflib import unified_diff
 from mimetypes import guess_type
 from pathlib import PurePath
@@ -176,6 +177,15 @@ def notice(text: str, code: str | None, severity: Literal["info", "warning", "er
 def failure(text: str, code: str, details: dict[str, Any] | None = None) -> Draft:
     """Something went wrong."""
     return Draft("error", ErrorData(message=text, code=code, details=details))
+
+
+def time_of(seconds: float | None) -> str | None:
+    """Seconds since 1970 as our events tell times; None for what is no time."""
+    try:
+        time = None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def step(content: str, status: str, priority: str | None = None) -> PlanEntry:

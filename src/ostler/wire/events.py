@@ -4,7 +4,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from ostler.wire.items import Item, PlanUpdatedData, QueueUpdatedData
+from ostler.wire.items import Item, PlanUpdatedData, QueueUpdatedData, StderrOutput
 from ostler.wire.parts import ContentPart
 from ostler.wire.struct import Wire
 from ostler.wire.workspace_events import (
@@ -12,6 +12,7 @@ from ostler.wire.workspace_events import (
     PullRequestData,
     SessionForkedData,
     SessionHandoffData,
+    SessionLimitData,
     SessionMovedData,
     SessionRewoundData,
     SnapshotCreatedData,
@@ -38,15 +39,6 @@ TurnOutcome = Literal["completed", "interrupted", "failed"]
 PermissionStatus = Literal["requested", "accept", "accept_for_session", "reject"]
 QuestionStatus = Literal["requested", "answered", "rejected"]
 PermissionMode = Literal["default", "plan", "bypass"]
-
-
-class StderrOutput(Wire, frozen=True, kw_only=True):
-    """What an agent wrote to stderr: all of it, or its first 20 and last 50 lines."""
-
-    truncated: bool
-    head: str | None = None
-    tail: str | None = None
-    total_lines: int | None = None
 
 
 class SessionStartedData(Wire, frozen=True, kw_only=True):
@@ -180,6 +172,8 @@ class ErrorData(Wire, frozen=True, kw_only=True):
     message: str
     code: str | None = None
     details: dict[str, Any] | None = None
+    resets_at: str | None = None
+    """When the limit that was reached ends, in RFC 3339, if the agent tells."""
 
 
 class AgentUnparsedData(Wire, frozen=True, kw_only=True):
@@ -470,6 +464,12 @@ class SessionHandoff(Event, frozen=True, kw_only=True, tag="session.handoff"):
     data: SessionHandoffData
 
 
+class SessionLimit(Event, frozen=True, kw_only=True, tag="session.limit"):
+    """A limit that ends at a known time ended a turn, is waited for no longer, or is over."""
+
+    data: SessionLimitData
+
+
 AnyEvent = (
     SessionStarted
     | SessionEnded
@@ -504,6 +504,7 @@ AnyEvent = (
     | SessionForked
     | SessionMoved
     | SessionHandoff
+    | SessionLimit
 )
 
 EVENTS: dict[str, type[Event]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyEvent)}

@@ -1,4 +1,4 @@
-"""Items: the entries of a transcript, the prompts that wait to become some, and the agent's plan."""
+"""Items: the entries of a transcript, prompts that wait to become some, and what agents plan and write to stderr."""
 
 from typing import Literal
 
@@ -51,3 +51,12 @@ class PlanUpdatedData(Wire, frozen=True, kw_only=True):
     """The whole plan, resent at every change."""
 
     entries: tuple[PlanEntry, ...]
+
+
+class StderrOutput(Wire, frozen=True, kw_only=True):
+    """What an agent wrote to stderr: all of it, or its first 20 and last 50 lines."""
+
+    truncated: bool
+    head: str | None = None
+    tail: str | None = None
+    total_lines: int | None = None

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ostler.wire.events import EVENTS, EventSource, PermissionMode, StderrOutput
+from ostler.wire.events import EVENTS, EventSource, PermissionMode
+from ostler.wire.items import StderrOutput
 from ostler.wire.parts import PromptPart
 from ostler.wire.providers import McpServer, Provider
 from ostler.wire.sessions import ProcessInfo

@@ -166,6 +166,10 @@ class Session(Answer, frozen=True, kw_only=True):
     ended_at: str | None = None
     error: str | None = None
     """The last error's message, while nothing has succeeded since."""
+    limited_until: str | None = None
+    """When the limit that ended the last turn ends, if the agent told."""
+    waits_for_limit: bool = False
+    """Whether the session goes on by itself then."""
     process: ProcessInfo | None = None
     """While one runs; a session without one starts it at the next prompt."""
     workspace_id: str | None = None
@@ -381,7 +385,7 @@ class RejectQuestion(Body, frozen=True, kw_only=True):
 
 
 class Interrupted(Answer, frozen=True, kw_only=True):
-    """Whether there was a turn to end."""
+    """Whether there was something to end: a turn, or the waiting for a limit."""
 
     interrupted: bool
     turn_id: str | None = None

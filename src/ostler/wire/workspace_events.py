@@ -1,4 +1,4 @@
-"""What events tell about workspaces, snapshots, delivery, going back and handing over."""
+"""What events tell about workspaces, snapshots, delivery, going back, handing over and waiting for limits."""
 
 from typing import Literal
 
@@ -149,3 +149,18 @@ class SessionHandoffData(Wire, frozen=True, kw_only=True):
     """What the new agent may do; absent if that stays as it is."""
     reason: str | None = None
     """Why it is not done, if it was dropped."""
+
+
+class SessionLimitData(Wire, frozen=True, kw_only=True):
+    """A limit of the agent's account or provider ended a turn, and when that limit ends is known."""
+
+    status: Literal["reached", "over"]
+    """Over: the session goes on now."""
+    until: str
+    """When the limit ends, in RFC 3339."""
+    waits: bool
+    """Whether the session goes on by itself then; told again if that has changed."""
+    attempt: int
+    """How many turns in a row ended so before the agent did anything."""
+    acted: bool
+    """Whether the agent did something in that turn: then it is asked to go on, else it gets the same prompt again."""

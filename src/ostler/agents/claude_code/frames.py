@@ -79,12 +79,20 @@ class RateLimitInfo(Frame, frozen=True, kw_only=True):
 
     status: str
     rate_limit_type: str | None = msgspec.field(name="rateLimitType", default=None)
+    resets_at: float | None = msgspec.field(name="resetsAt", default=None)
+    """In seconds since 1970."""
 
 
 class RateLimit(Frame, frozen=True, kw_only=True):
     """News about a limit of the account."""
 
     rate_limit_info: RateLimitInfo
+
+
+class LimitReached(Frame, frozen=True, kw_only=True):
+    """What is known of an error that a limit made."""
+
+    rate_limit_info: RateLimitInfo | None = None
 
 
 class Usage(Frame, frozen=True, kw_only=True):
@@ -130,6 +138,8 @@ class Assistant(Frame, frozen=True, kw_only=True):
     uuid: str
     parent_tool_use_id: str | None = None
     error: str | None = None
+    api_error_params: msgspec.Raw = msgspec.Raw(b"null")
+    """What else is known of the error; its fields depend on it."""
     aborted: bool = False
 
 

@@ -40,9 +40,8 @@ def title(_: object, frame: frames.TitleChanged) -> Sequence[Output]:
     return (Draft("session.info", SessionInfoData(title=frame.title)),)
 
 
-def rate_limit(_: object, frame: frames.RateLimit) -> Sequence[Output]:
+def rate_limit(info: frames.RateLimitInfo) -> Sequence[Output]:
     """A limit of the account is near or reached."""
-    info = frame.rate_limit_info
     if info.status == "allowed":
         return ()
     state = "reached" if info.status == "rejected" else "near"

@@ -82,6 +82,8 @@ class ClaudeCodeTranslator:
         self._asks: dict[str, asks.Ask] = {}
         self._requests: dict[str, str] = {}
         self._error: ErrorData | None = None
+        self._limit: frames.RateLimitInfo | None = None
+        """The limit of the account that is reached."""
         self._sent = 0
         self._waiting: set[str] = set()
         self._tells_lifecycle = False
@@ -185,8 +187,25 @@ class ClaudeCodeTranslator:
         text = content if isinstance(content, str) else "\n".join(block.text for block in content)
         # its command to log in is for its own terminal
         text = text.removesuffix(" · Please run /login")
-        self._error = ErrorData(message=text, code=ERROR_CODES.get(frame.error, "provider_error"))
+        code = ERROR_CODES.get(frame.error, "provider_error")
+        ends = self._limit_ends(frame) if code == "rate_limit" else None
+        self._error = ErrorData(message=text, code=code, resets_at=say.time_of(ends))
         return ()
+
+    def _limit_ends(self, frame: frames.Assistant) -> float | None:
+        """When the limit ends that made an error: as the error itself says, else as was told before."""
+        try:
+            info = msgspec.json.decode(frame.api_error_params, type=frames.LimitReached | None)
+        except msgspec.DecodeError:
+            info = None
+        known = info.rate_limit_info if info is not None and info.rate_limit_info is not None else self._limit
+        return known.resets_at if known is not None else None
+
+    def on_rate_limit(self, frame: frames.RateLimit) -> Sequence[Output]:
+        """News about a limit of the account; one that is reached may end the turn."""
+        info = frame.rate_limit_info
+        self._limit = info if info.status == "rejected" else None
+        return remarks.rate_limit(info)
 
     def on_user(self, frame: frames.User) -> Sequence[Output]:
         """Results of tools."""
@@ -297,7 +316,7 @@ HANDLERS: dict[str, _Handler] = {
     "system/model_fallback": _reads(frames.Fallback, remarks.remark),
     "system/local_command_output": _reads(frames.Remark, ClaudeCodeTranslator.on_command_output),
     "system/session_title_changed": _reads(frames.TitleChanged, remarks.title),
-    "rate_limit_event": _reads(frames.RateLimit, remarks.rate_limit),
+    "rate_limit_event": _reads(frames.RateLimit, ClaudeCodeTranslator.on_rate_limit),
     "stream_event": _reads(frames.StreamEvent, ClaudeCodeTranslator.on_stream),
     "assistant": _reads(frames.Assistant, ClaudeCodeTranslator.on_assistant),
     "user": _reads(frames.User, ClaudeCodeTranslator.on_user),

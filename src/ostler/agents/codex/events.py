@@ -17,6 +17,8 @@ from ostler.wire.parts import TextPart
 from ostler.wire.running import Draft
 
 Outputs = Sequence[Output]
+_ALL = 100
+"""So many percent of a limit are all of it."""
 
 
 # Items
@@ -166,7 +168,7 @@ def _failure(state: State, error: frames.TurnError | None) -> Outputs:
     if state.has_failed:
         return ()  # reported already, when it happened
     reason = error or frames.TurnError(message="Codex failed without a reason.")
-    return [Draft("error", error_of(reason))]
+    return [Draft("error", error_of(reason, state.limits.values()))]
 
 
 def _error(state: State, frame: frames.ErrorFrame) -> Outputs:
@@ -179,7 +181,7 @@ def _error(state: State, frame: frames.ErrorFrame) -> Outputs:
     if state.has_failed:
         return ()
     state.has_failed = True
-    return [Draft("error", error_of(frame.error))]
+    return [Draft("error", error_of(frame.error, state.limits.values()))]
 
 
 def _locked_out(state: State, error: ErrorData) -> Outputs:
@@ -251,6 +253,17 @@ def _mcp_status(_: State, frame: frames.McpStatus) -> Outputs:
     return [say.notice(f"The MCP server '{frame.name}' did not start: {frame.error or 'no reason given'}", "mcp")]
 
 
+def _limits(state: State, frame: frames.RateLimitsFrame) -> Outputs:
+    """Remember what is reached, for the error that follows; absent limits did not change."""
+    for name in ("primary", "secondary"):
+        window: frames.LimitWindow | None = getattr(frame.rate_limits, name)
+        if window is not None:
+            state.limits.pop(name, None)
+            if window.used_percent >= _ALL and window.resets_at is not None:
+                state.limits[name] = window.resets_at
+    return ()
+
+
 def _resolved(state: State, frame: frames.Resolved) -> Outputs:
     """Answered asks are forgotten when they are answered, so one that is left was taken back."""
     left = [ask for ask in state.asks.values() if ask.request_id == frame.request_id]
@@ -290,6 +303,7 @@ NOTIFICATIONS = {
     "guardianWarning": _on(thread.Message, _warned),
     "configWarning": _on(frames.ConfigWarning, _misconfigured),
     "mcpServer/startupStatus/updated": _on(frames.McpStatus, _mcp_status),
+    "account/rateLimits/updated": _on(frames.RateLimitsFrame, _limits),
     "serverRequest/resolved": _on(frames.Resolved, _resolved),
 }
 
@@ -299,7 +313,6 @@ _UNUSED = "of a function we do not use"
 IGNORED = {
     "account/gatewayOAuth/changed": _UNUSED,
     "account/login/completed": _UNUSED,
-    "account/rateLimits/updated": "limits of an account, not of a session",
     "account/updated": _OWN,
     "app/list/updated": _OWN,
     "autoApprovalReview/strictReviewRequired": _UNUSED,

@@ -41,6 +41,27 @@ class TurnError(Frame, frozen=True, kw_only=True):
     additional_details: str | None = None
 
 
+class LimitWindow(Frame, frozen=True, kw_only=True):
+    """How much of an account's limit is used, and when it begins anew."""
+
+    used_percent: float
+    resets_at: float | None = None
+    """In seconds since 1970."""
+
+
+class RateLimits(Frame, frozen=True, kw_only=True):
+    """The limits of an account: that of some hours, and that of a week."""
+
+    primary: LimitWindow | None = None
+    secondary: LimitWindow | None = None
+
+
+class RateLimitsFrame(Frame, frozen=True, kw_only=True):
+    """News about the limits of the account."""
+
+    rate_limits: RateLimits
+
+
 class ErrorFrame(InThread, frozen=True, kw_only=True):
     """A failure; the turn goes on if it is retried."""
 

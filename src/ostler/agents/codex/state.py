@@ -36,6 +36,8 @@ class State:
         """Reasoning that has said something."""
         self.asks: dict[str, Ask] = {}
         self.totals: dict[str, Tokens] = {}
+        self.limits: dict[str, float] = {}
+        """Limit of the account that is reached -> when it ends, in seconds since 1970."""
         self.begin()
 
     def begin(self) -> None:

@@ -31,7 +31,7 @@ from ostler.agents.mock import frames as frames
 from ostler.agents.sources import Builtin, Source
 from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Command, Mode, Model
-from ostler.wire.events import Cost, SessionInfoData, UsageUpdatedData
+from ostler.wire.events import Cost, ErrorData, SessionInfoData, UsageUpdatedData
 from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
@@ -222,7 +222,10 @@ def _title(_: MockTranslator, frame: frames.TitleFrame) -> Sequence[Output]:
 
 
 def _error(_: MockTranslator, frame: frames.ErrorFrame) -> Sequence[Output]:
-    return (say.failure(frame.message, "agent_error"),)
+    ends = say.time_of(frame.resets_at)
+    return (
+        Draft("error", ErrorData(message=frame.message, code="rate_limit" if ends else "agent_error", resets_at=ends)),
+    )
 
 
 def _done(_: MockTranslator, frame: frames.Done) -> Sequence[Output]:

@@ -136,6 +136,8 @@ class ErrorFrame(Incoming, frozen=True, tag="error"):
     """The turn goes wrong."""
 
     message: str
+    resets_at: float | None = None
+    """When the limit ends that made it so, in seconds since 1970."""
 
 
 class Done(Incoming, frozen=True, tag="done"):

@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ostler.base.setting_groups.tls import TlsSettings
+from ostler.base.setting_groups.session_rules import SessionSettings
 
 
-class ClusterSettings(TlsSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClusterSettings(SessionSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What becomes of sessions whose runner is lost."""
 
     replace_after_seconds: Annotated[

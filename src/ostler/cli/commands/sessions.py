@@ -11,6 +11,7 @@ from ostler.cli.commands.changes import COMMANDS
 from ostler.cli.options import prompt_text, session_arguments, session_options
 from ostler.cli.output import cell, facts, show, table
 from ostler.cli.root import Target
+from ostler.cli.terminal.text import limit_gist
 from ostler.cli.terminal.transcript import transcript
 from ostler.wire.events import PermissionMode
 from ostler.wire.parts import FileInput, ImageInput, InputPart, TextInput
@@ -45,7 +46,7 @@ def list_sessions(
     """List sessions, newest first."""
     with connect(target) as client:
         found = client.sessions.list(status=status, agent=agent, labels=labels, q=search, page=page, per_page=per_page)
-    rows = [(each.id, each.key, each.agent.type, each.status, each.activity, each.title) for each in found.items]
+    rows = [(each.id, each.key, each.agent.type, each.status, _doing(each), each.title) for each in found.items]
     text = table(("SESSION", "KEY", "AGENT", "STATUS", "ACTIVITY", "TITLE"), rows, "No sessions.")
     more = f"\n{found.total} in all; next: --page {found.next_page}" if found.next_page else ""
     show(found, as_json, lambda: text + more)
@@ -135,10 +136,11 @@ _add_verb("resume", "Let a paused agent go on.")
 @json_option
 @click.pass_obj
 def interrupt(target: Target, session: str, as_json: bool) -> None:
-    """End the running turn; the session goes on."""
+    """End the running turn, or the waiting for a limit; the session goes on."""
     with connect(target) as client:
         done = client.sessions.interrupt(session)
-    show(done, as_json, lambda: "Interrupted." if done.interrupted else "No turn was running.")
+    ended = "Interrupted." if done.turn_id is not None else "It does not wait any longer."
+    show(done, as_json, lambda: ended if done.interrupted else "No turn was running.")
 
 
 @command.command()
@@ -259,6 +261,10 @@ def _receipt_text(receipt: PromptReceipt) -> str:
     return f"{receipt.prompt_id} {receipt.disposition}{where}" + (f" as {receipt.turn_id}" if receipt.turn_id else "")
 
 
+def _doing(session: Session) -> str:
+    return limit_gist(session.limited_until, session.waits_for_limit) if session.limited_until else session.activity
+
+
 def _session_text(session: Session) -> str:
     names = ("id", "key", "title", "status", "activity", "permission_mode", "model", "variant", "mode", "cwd")
     known = [(name, getattr(session, name)) for name in names]
@@ -272,6 +278,7 @@ def _session_text(session: Session) -> str:
         ("labels", session.labels),
         ("asks", asks),
         ("error", session.error),
+        ("limit", _doing(session) if session.limited_until else None),
     ]
     sums = [("holds", counts), ("used", _usage_text(session.usage)), ("changed", _changes_text(session.changes))]
     return facts([*known, *rest, *sums, ("created", times), ("ended", session.ended_at)])

@@ -13,6 +13,7 @@ from ostler.cli.terminal.text import (
     item_result,
     item_text,
     item_thoughts,
+    limit_line,
     permission_gist,
     questions_of,
     result_gist,
@@ -89,5 +90,6 @@ _GISTS: dict[str, Callable[[Any], str]] = {
     "file.changed": file_gist,
     "plan.updated": lambda data: " / ".join(f"{each.content} ({each.status})" for each in data.entries),
     "usage.updated": usage_gist,
+    "session.limit": limit_line,
     "queue.updated": lambda data: f"{len(data.entries)} waiting",
 }

@@ -14,6 +14,7 @@ from ostler.cli.terminal.text import (
     item_result,
     item_text,
     item_thoughts,
+    limit_line,
     permission_gist,
     plan_line,
     questions_of,
@@ -162,9 +163,10 @@ class Renderer:
         """Show what went wrong."""
         return self._lines.line(f"{self.marks.bad} {clean(event.data.message)}", fg="red")
 
-    def notice(self, event: ev.Notice) -> str:
+    def notice(self, event: ev.Notice | ev.SessionLimit) -> str:
         """Show what people should know."""
-        return self._lines.line(f"! {clean(event.data.message)}", fg="yellow")
+        words = clean(event.data.message) if isinstance(event, ev.Notice) else limit_line(event.data)
+        return self._lines.line(f"! {words}", fg="yellow")
 
     def unparsed(self, event: ev.AgentUnparsed) -> str:
         """Show that the agent said something we do not understand."""
@@ -212,6 +214,7 @@ _TABLE: dict[str, Callable[[Renderer, Any], str]] = {
     "agent.unparsed": Renderer.unparsed,
     "queue.updated": Renderer.queue,
     "session.status": Renderer.status,
+    "session.limit": Renderer.notice,
     "turn.started": Renderer.turn_started,
     "turn.ended": Renderer.turn_ended,
 }

@@ -8,6 +8,7 @@ from ostler.cli.output import clean
 from ostler.wire.events import FileChangedData, PermissionData, Question, QuestionData, QuestionOption, UsageUpdatedData
 from ostler.wire.items import Item, PlanEntry
 from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.workspace_events import SessionLimitData
 
 _WIDTH = 100
 
@@ -134,3 +135,14 @@ def item_result(item: Item) -> str:
 def seconds_between(start: str, end: str) -> float:
     """Seconds from one event's time to another's."""
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+
+
+def limit_gist(until: str, waits: bool) -> str:
+    """Until when a limit holds, and whether that is waited for."""
+    time = f"{until[:16].replace('T', ' ')} UTC"
+    return f"waits for its limit until {time}" if waits else f"limited until {time}"
+
+
+def limit_line(data: SessionLimitData) -> str:
+    """What the log tells of a limit."""
+    return "The limit is over; going on." if data.status == "over" else limit_gist(data.until, data.waits)

@@ -38,6 +38,7 @@ Actions
     watchword                   say the watchword that the instructions told
     tools                       say which tools the request offered
     error STATUS [TIMES]        fail with an HTTP status (always, or the first TIMES times)
+    limit SECONDS               fail by a limit of a subscription that ends then
     malformed                   send a broken event stream
     cut                         close the connection in mid-stream
 

@@ -45,8 +45,9 @@ Block = Think | Say | Wait | Call
 class Fault:
     """A reply that is not a reply."""
 
-    kind: str  # "status", "malformed" or "cut"
+    kind: str  # "status", "malformed", "cut" or "limit"
     status: int = 0
+    seconds: int = 0  # until a limit ends
 
 
 @dataclass

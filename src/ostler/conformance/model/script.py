@@ -92,6 +92,8 @@ class Player:
                 status, _, times = action.rest.partition(" ")
                 if self._fails(conv, int(times) if times else None):
                     return Reply(blocks, Fault("status", int(status)))
+            elif action.verb == "limit":
+                return Reply(blocks, Fault("limit", 429, int(action.rest)))
             elif action.verb in FAULTS:
                 return Reply(blocks or [Say("This stream breaks")], Fault(action.verb))
             elif action.verb in TOOL_KINDS:

@@ -7,9 +7,10 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from ostler.conformance.model.chat import ChatCompletions
 from ostler.conformance.model.conversation import Json
 from ostler.conformance.model.dialect import Dialect, Frame, _tokens
 from ostler.conformance.model.gemini import Gemini
+from ostler.conformance.model.limits import limited
 from ostler.conformance.model.responses import Responses
 from ostler.conformance.model.script import Player
 
@@ -95,7 +97,9 @@ class Handler(BaseHTTPRequestHandler):
         conv = dialect.parse(body, path)
         reply = self.server.player.reply(conv)
         self.server.note(reply)
-        if reply.fault and reply.fault.kind == "status":
+        if reply.fault and reply.fault.kind == "limit":
+            self._send_json(reply.fault.status, *limited(int(time.time()) + reply.fault.seconds))
+        elif reply.fault and reply.fault.kind == "status":
             self._send_json(reply.fault.status, dialect.error(reply.fault.status))
         elif conv.stream:
             self._send_stream(dialect.stream(reply, conv), reply.fault)
@@ -114,10 +118,12 @@ class Handler(BaseHTTPRequestHandler):
 
     # -- responses
 
-    def _send_json(self, status: int, body: Json) -> None:
+    def _send_json(self, status: int, body: Json, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         data = json.dumps(body).encode()
         try:
             self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

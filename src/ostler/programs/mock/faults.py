@@ -2,10 +2,11 @@
 
 import os
 import sys
+import time
 
 from ostler.programs.mock.channel import encode
 from ostler.programs.mock.talk import number
-from ostler.programs.mock.turn import BadDirective, Turn
+from ostler.programs.mock.turn import BadDirective, Limited, Turn
 
 UNITS = {"k": 1024, "m": 1024**2, "g": 1024**3}
 MESSAGE_BYTES = 64 * 1024
@@ -55,6 +56,20 @@ def bigframe(turn: Turn, text: str) -> None:
 
 def _whole(message: int, text: str) -> bytes:
     return encode("message", {"id": message, "parts": [{"kind": "text", "text": text}]})
+
+
+def limit(turn: Turn, text: str) -> None:
+    """Fail by a limit that ends after so many seconds, and say when; once it is over, go on.
+
+    With `every time` behind the number, the next one begins at once.
+    """
+    seconds, _, more = text.partition(" ")
+    memory, now = turn.agent.memory, time.time()
+    if memory.limit is None or (more and memory.limit <= now):
+        memory.set_limit(now + number(seconds, "a number of seconds"))
+    if memory.limit is not None and memory.limit > now:
+        raise Limited(memory.limit)
+    memory.set_limit(None)
 
 
 def stderr(turn: Turn, text: str) -> None:

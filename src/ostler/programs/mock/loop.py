@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from ostler.programs.mock import demo, faults, files, processes, talk
 from ostler.programs.mock.channel import Frame
-from ostler.programs.mock.turn import Agent, BadDirective, EndOfTurn, Failed, Interrupted, Turn
+from ostler.programs.mock.turn import Agent, BadDirective, EndOfTurn, Failed, Interrupted, Limited, Turn
 
 PREFIX = "mock:"
 
@@ -34,6 +34,7 @@ DIRECTIVES: dict[str, tuple[Callable[[Turn, str], None], str]] = {
     "demo": (demo.demo, "demo"),
     "wait": (talk.wait, "wait 2.5"),
     "error": (talk.fail, "error The model is overloaded"),
+    "limit": (faults.limit, "limit 30"),
     "stderr": (faults.stderr, "stderr 100"),
     "crash": (faults.crash, "crash 3"),
     "hang": (faults.hang, "hang I am stuck"),
@@ -66,7 +67,7 @@ def _work(agent: Agent, prompt: Frame) -> None:
         turn.end("interrupted", "interrupt")
     except Failed as failure:
         turn.end_message()
-        turn.send("error", message=str(failure))
+        turn.send("error", message=str(failure), resets_at=failure.ends if isinstance(failure, Limited) else None)
         turn.end("failed", "error")
     except EndOfTurn:
         turn.end("completed", "end_turn")

@@ -33,6 +33,15 @@ class Failed(Exception):
     """The turn fails with this message."""
 
 
+class Limited(Failed):
+    """The turn fails because of a limit."""
+
+    def __init__(self, ends: float) -> None:
+        super().__init__("You have hit your limit.")
+        self.ends = ends
+        """When it ends, in seconds since 1970."""
+
+
 class Options:
     """How the agent was started."""
 

@@ -17,7 +17,8 @@ from ostler.runner.processes import journal as calls
 from ostler.runner.processes.journal import Call, Entry, Journal
 from ostler.runner.processes.process import Exit, Process
 from ostler.runner.processes.waiting import TurnClock
-from ostler.wire.events import ErrorData, PermissionData, StderrOutput
+from ostler.wire.events import ErrorData, PermissionData
+from ostler.wire.items import StderrOutput
 from ostler.wire.running import AgentSpec, Connected, Draft, Prompt
 from ostler.wire.sessions import ProcessInfo
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from ostler.runner.processes.logins import hidden
-from ostler.wire.events import StderrOutput
+from ostler.wire.items import StderrOutput
 
 HEAD_LINES = 20
 TAIL_LINES = 50

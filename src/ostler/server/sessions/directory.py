@@ -40,6 +40,7 @@ class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_log_bytes: int = 0
     idle_seconds: float = 0.0
     wrap_up_seconds: float = 0.0
+    goes_on_after_limit: bool = True
 
     @classmethod
     def reading(cls, settings: Settings) -> Self:
@@ -49,6 +50,7 @@ class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
             max_log_bytes=settings.max_log_bytes,
             idle_seconds=settings.idle_timeout_seconds,
             wrap_up_seconds=settings.wrap_up_seconds,
+            goes_on_after_limit=settings.go_on_after_limit,
         )
 
 
@@ -176,6 +178,7 @@ class Directory(Reading):
             unused=functools.partial(self._is_unused, record.id),
             idle_seconds=self._limits.idle_seconds,
             wrap_up_seconds=self._limits.wrap_up_seconds,
+            goes_on_after_limit=self._limits.goes_on_after_limit,
         )
         if self._is_leaving:
             live.lifecycle.leave()

@@ -21,12 +21,11 @@ from ostler.wire.events import (
     SessionStartedData,
     SessionStatus,
     SessionStatusData,
-    StderrOutput,
     TurnEndedData,
     TurnOutcome,
     TurnStartedData,
 )
-from ostler.wire.items import Item, QueueEntry, QueueUpdatedData
+from ostler.wire.items import Item, QueueEntry, QueueUpdatedData, StderrOutput
 from ostler.wire.parts import PromptPart
 from ostler.wire.running import Draft
 from ostler.wire.sessions import Ask
@@ -35,6 +34,7 @@ from ostler.wire.workspace_events import (
     PullRequestData,
     SessionForkedData,
     SessionHandoffData,
+    SessionLimitData,
     SessionMovedData,
     SessionRewoundData,
     SnapshotCreatedData,
@@ -152,6 +152,11 @@ def moved(data: SessionMovedData) -> Draft:
 def handoff(data: SessionHandoffData) -> Draft:
     """Another agent takes the next turn."""
     return _draft("session.handoff", data)
+
+
+def limit(data: SessionLimitData) -> Draft:
+    """A limit was reached, is waited for no longer, or is over."""
+    return _draft("session.limit", data)
 
 
 def completed() -> list[Draft]:

@@ -14,6 +14,7 @@ from ostler.server.sessions.log.state import TRANSITIONS
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns
 from ostler.server.sessions.work.chores import Chores
+from ostler.server.sessions.work.limit_wait import LimitWait
 from ostler.wire.events import SessionStatus
 from ostler.wire.running import Draft
 
@@ -24,12 +25,19 @@ class Lifecycle:
     """The status of one session."""
 
     def __init__(
-        self, session: SessionCore, agent: SessionAgent, chores: Chores, turns: Turns, wrap_up_seconds: float
+        self,
+        session: SessionCore,
+        agent: SessionAgent,
+        chores: Chores,
+        turns: Turns,
+        limit: LimitWait,
+        wrap_up_seconds: float,
     ) -> None:
         self._session = session
         self._agent = agent
         self._chores = chores
         self._turns = turns
+        self._limit = limit
         self._wrap_up_seconds = wrap_up_seconds
         self._hurried = asyncio.Event()
 
@@ -81,7 +89,7 @@ class Lifecycle:
             await self._agent.connection.interrupt()
             await self._turn_over(_INTERRUPT_SECONDS, unless_asked=False)
         await self._agent.disconnect(force=force)
-        await self._session.note(deed(*self._turn_cut_off("restarted"), drafts.restarted()))
+        await self._session.note(deed(*self._turn_cut_off("restarted"), *self._limit.dropped(), drafts.restarted()))
 
     async def finish_stop(self) -> None:
         """Go on with a stop that an earlier server began."""

@@ -19,6 +19,7 @@ from ostler.server.sessions.policy import vet
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns
 from ostler.server.sessions.work.chores import Chores
+from ostler.server.sessions.work.limit_wait import LimitWait
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.records import Progress, SessionRecord
 from ostler.wire.events import TurnEndedData
@@ -42,6 +43,7 @@ class LiveSession(SessionCore):
         unused: Callable[[], object],
         idle_seconds: float,
         wrap_up_seconds: float,
+        goes_on_after_limit: bool,
     ) -> None:
         super().__init__(
             record=record,
@@ -54,9 +56,10 @@ class LiveSession(SessionCore):
         )
         self.agent = SessionAgent(self, runners, self.delivered, idle_seconds)
         self.chores = Chores(self, self.agent, work)
-        self.turns = Turns(self, self.agent, self.chores)
+        self.limit = LimitWait(self, reading, is_wanted=goes_on_after_limit)
+        self.turns = Turns(self, self.agent, self.chores, self.limit)
         self.asks = Asks(self, self.agent, reading)
-        self.lifecycle = Lifecycle(self, self.agent, self.chores, self.turns, wrap_up_seconds)
+        self.lifecycle = Lifecycle(self, self.agent, self.chores, self.turns, self.limit, wrap_up_seconds)
         self._overflown = False
 
     @property
@@ -64,7 +67,7 @@ class LiveSession(SessionCore):
         """Whether it has a slot of its runner: a process, a turn or one about to begin, or work at its files."""
         state = self.state
         is_begun = state.status in {"queued", "provisioning"} and self.record.runner is not None
-        is_busy = state.status == "running" and (bool(state.queue) or self.chores.are_blocking)
+        is_busy = state.status == "running" and (self.has_prompts or self.chores.are_blocking)
         return self.agent.connection is not None or state.turn is not None or is_begun or is_busy
 
     async def delivered(self, events: Sequence[Draft], progress: Progress) -> None:
@@ -72,7 +75,8 @@ class LiveSession(SessionCore):
         await self.log.measure()
         if self.log.is_full:
             events = thinned(events)
-        written, answers = vet(events, self.state, self.permission_mode)
+        limited = await self.limit.noticed(events)
+        written, answers = vet([*events, *limited], self.state, self.permission_mode)
         if not written or self.log.is_deleted or self.state.ended:
             return
         if self.interrupted_by is not None:

@@ -12,6 +12,7 @@ from ostler.base.retry import delays
 from ostler.base.tasks import Background
 from ostler.server.sessions import drafts
 from ostler.server.sessions.attachments import SessionAttachments
+from ostler.server.sessions.log.limits import is_waited_for
 from ostler.server.sessions.log.reading import Reading
 from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.log.state import SessionState
@@ -139,10 +140,15 @@ class SessionCore:
         return self._jobs_at_end(state, self.last, now)
 
     @property
+    def has_prompts(self) -> bool:
+        """Whether prompts wait for their turn, and not for the end of a limit."""
+        return bool(self.state.queue) and not is_waited_for(self.state.limit)
+
+    @property
     def may_sleep(self) -> bool:
         """Whether nothing is under way or waits."""
         state = self.state
-        is_idle = state.turn is None and not state.asks and not state.queue and state.status == "running"
+        is_idle = state.turn is None and not state.asks and not self.has_prompts and state.status == "running"
         return is_idle and not self.is_leaving
 
     @property

@@ -27,6 +27,7 @@ from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.log.titles import title_of
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.chores import Chores
+from ostler.server.sessions.work.limit_wait import LimitWait
 from ostler.server.store.records import Done, Progress
 from ostler.server.store.traces import current_trace, new_trace
 from ostler.wire.items import QueueEntry
@@ -41,10 +42,11 @@ _RETRY_SECONDS = 1.0
 class Turns:
     """Begins turns one after the other."""
 
-    def __init__(self, session: SessionCore, agent: SessionAgent, chores: Chores) -> None:
+    def __init__(self, session: SessionCore, agent: SessionAgent, chores: Chores, limit: LimitWait) -> None:
         self._session = session
         self._agent = agent
         self._chores = chores
+        self._limit = limit
 
     async def take(self, parts: Sequence[PromptPart], when_busy: WhenBusy, claim: str | None = None) -> PromptReceipt:
         """Start a turn, or do what the client wants while one is under way; the log must have been measured."""
@@ -166,12 +168,12 @@ class Turns:
 
     async def _enqueue(self, entry: QueueEntry, claim: str | None, *, front: bool) -> PromptReceipt:
         entry = msgspec.structs.replace(entry, queued_at=self._session.log.now())
-        waiting = self._session.state.queue
+        waiting, was_limited = self._session.state.queue, self._limit.is_waiting
         entries = (entry, *waiting) if front else (*waiting, entry)
         receipt = self._receipt(entry, "queued", position=1 if front else len(entries))
         await self._session.log.append(marked(entry.actor, [drafts.queue(entries)]), done=_done(claim, receipt))
         self._agent.wait_for_runner()
-        if self._chores.are_due:  # perhaps they failed before, and the session was not in memory since
+        if self._chores.are_due or was_limited:  # perhaps they failed before, and it was not in memory since
             self._session.background.spawn(self.begin_next())
         return receipt
 
@@ -200,7 +202,8 @@ class Turns:
         if self._session.state.handoff is not None and self._is_clear():
             await self._chores.alone(self._hand_over)
         self._chores.keep()
-        if self._session.state.queue and self._is_clear():
+        self._limit.begin(self.begin_next)
+        if self._session.state.queue and self._is_clear() and not self._limit.is_waiting:
             first, *rest = self._session.state.queue
             await self._begin(first, [drafts.queue(rest)])
 
@@ -245,10 +248,10 @@ class Turns:
         await self._session.note([*written, *left], done=done)
 
     async def interrupt(self) -> Interrupted:
-        """End the turn under way; queued prompts go on afterwards."""
+        """End the turn under way, or the waiting for a limit; queued prompts go on afterwards."""
         turn = self._session.state.turn
         if turn is None:
-            return Interrupted(interrupted=False)
+            return Interrupted(interrupted=await self._stop_waiting())
         if self._session.state.status != "running":
             raise InvalidTransition(
                 session=self._session.id, status=self._session.state.status, verb="be interrupted; resume it first"
@@ -260,6 +263,12 @@ class Turns:
             self._session.interrupted_by = acting()
             await self._agent.connection.interrupt()
         return Interrupted(interrupted=True, turn_id=turn.turn_id)
+
+    async def _stop_waiting(self) -> bool:
+        if dropped := self._limit.dropped():
+            await self._session.log.append(dropped)
+            await self.go_on()
+        return bool(dropped)
 
     async def _end_unheard(self, turn_id: str) -> None:
         if _is_current(self._session, turn_id):

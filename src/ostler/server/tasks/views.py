@@ -5,6 +5,7 @@ from typing import TypeVar, overload
 import msgspec
 
 from ostler.server.runners.placement import waiting_for
+from ostler.server.sessions.log import limits
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
@@ -90,6 +91,8 @@ def session_view(
         started_at=state.started_at,
         ended_at=state.ended_at,
         error=state.error,
+        limited_until=limit.until if (limit := state.limit) and limit.status == "reached" else None,
+        waits_for_limit=limits.is_waited_for(state.limit),
         process=process,
         workspace_id=state.workspace_id,
         forked_from=state.forked_from,

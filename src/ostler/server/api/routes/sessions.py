@@ -147,7 +147,7 @@ async def resume_session(session: str, services: Services, project: str) -> Sess
     "/sessions/{session:str}/interrupt", operation_id="sessions.interrupt", tags=_TAGS, status_code=200, role="operator"
 )
 async def interrupt_session(session: str, services: Services, project: str) -> Interrupted:
-    """End the turn under way; the session goes on."""
+    """End the turn under way, or the waiting for a limit; the session goes on."""
     return await (await services.sessions.live(project, session)).turns.interrupt()
 
 

@@ -10,8 +10,9 @@ from ostler.base.clock import Clock
 from ostler.base.errors import LogFull, SessionNotFound
 from ostler.base.failpoints import failpoint
 from ostler.server.sessions.log.feed import Feed
+from ostler.server.sessions.log.happened import Happened
 from ostler.server.sessions.log.history import with_history
-from ostler.server.sessions.log.state import CHANGES, Happened, SessionState, apply, ask_of, turn_of
+from ostler.server.sessions.log.state import CHANGES, SessionState, apply, ask_of, turn_of
 from ostler.server.sessions.log.tail import frame
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.outline import Mark, mark_of

@@ -1,12 +1,12 @@
 """What a session's log adds up to: a pure fold over events, and the table of allowed status changes."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from ostler.server.sessions.log import totals
+from ostler.server.sessions.log import limits, totals
+from ostler.server.sessions.log.happened import Happened
 from ostler.wire.events import (
     ErrorData,
     FileChangedData,
@@ -26,6 +26,7 @@ from ostler.wire.workspace_events import (
     DeliveryCompletedData,
     SessionForkedData,
     SessionHandoffData,
+    SessionLimitData,
     SessionMovedData,
     SessionRewoundData,
     SnapshotCreatedData,
@@ -108,6 +109,10 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     forked_from: str | None = None
     handoff: SessionHandoffData | None = None
     """The agent that takes the next turn, while that is only wanted."""
+    limit: SessionLimitData | None = None
+    """The limit that ended the last turn, or whose end began the one under way."""
+    limit_ends: str | None = None
+    """When the limit ends that the agent told of in the turn under way."""
     agent_since: int = 0
     """The event since which its agent has it; what another one remembers is of no use to this one."""
     moved_at: int = 0
@@ -154,17 +159,6 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return self.status in TERMINAL
 
 
-class Happened(msgspec.Struct, frozen=True, kw_only=True):
-    """One event as the fold sees it."""
-
-    session_id: str
-    agent: str
-    sequence: int
-    time: str
-    type: str
-    data: Any
-
-
 def rule_of(permission: PermissionData) -> str:
     """What "always" allows: the adapter's own pattern if it gives one, else the tool, else the very action."""
     pattern = (permission.metadata or {}).get("always")
@@ -174,7 +168,10 @@ def rule_of(permission: PermissionData) -> str:
 def apply(state: SessionState, event: Happened) -> SessionState:
     """The state after one more event."""
     change = CHANGES.get(event.type)
-    return change(state, event) if change else state
+    if change is None:
+        return state
+    limit = limits.after(state.limit, event, len(state.queue))
+    return replace(change(state, event), limit=limit) if limit is not state.limit else change(state, event)
 
 
 def _status(state: SessionState, event: Happened) -> SessionState:
@@ -212,7 +209,9 @@ def _turn_started(state: SessionState, event: Happened) -> SessionState:
         trace_id=data.trace_id,
         after=state.head,
     )
-    return replace(state, turn=turn, turn_count=number, head=None, usage_before=state.usage, archived=False)
+    return replace(
+        state, turn=turn, turn_count=number, head=None, usage_before=state.usage, archived=False, limit_ends=None
+    )
 
 
 def _turn_ended(state: SessionState, event: Happened) -> SessionState:
@@ -259,7 +258,7 @@ def _file(state: SessionState, event: Happened) -> SessionState:
 
 def _error(state: SessionState, event: Happened) -> SessionState:
     data: ErrorData = event.data
-    return replace(state, error=data.message)
+    return replace(state, error=data.message, limit_ends=data.resets_at or state.limit_ends)
 
 
 def _workspace(state: SessionState, event: Happened) -> SessionState:
@@ -356,6 +355,7 @@ CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "session.forked": _forked,
     "session.moved": _moved,
     "session.handoff": _handoff,
+    "session.limit": lambda state, _: state,
 }
 
 

@@ -12,6 +12,7 @@ from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.history import transcript_of
+from ostler.server.sessions.log.limits import is_waited_for
 from ostler.server.sessions.log.state import TERMINAL, SessionState
 from ostler.server.sessions.log.transcript import Transcript
 from ostler.server.sessions.runners.by_runner import ByRunner
@@ -119,7 +120,7 @@ class Recovery:
 def needs_recovery(state: SessionState) -> bool:
     """Whether a session was in the middle of something."""
     busy = state.turn is not None or bool(state.asks) or bool(state.queue) or state.handoff is not None
-    return busy or is_due(state) or state.status in {"pausing", "resuming", "stopping"}
+    return busy or is_due(state) or is_waited_for(state.limit) or state.status in {"pausing", "resuming", "stopping"}
 
 
 async def _go_on(

@@ -21,6 +21,7 @@ from ostler.link.workspaces import Workspaces
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
+from ostler.server.sessions.log.limits import is_waited_for
 from ostler.server.sessions.session import JobsAtEnd, SessionCore
 from ostler.server.sessions.work.arrival import bring, made_anew, moved
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order
@@ -256,7 +257,7 @@ class Pipeline:
         """What is written when the turn of a task is over."""
         state = session.state
         turn = state.last_turn
-        if state.handoff is not None:  # the work goes on, with another agent
+        if state.handoff is not None or is_waited_for(state.limit):  # the work goes on, with another agent or later
             return []
         if turn is None or turn.outcome == "failed":
             return [] if task.keep_open else drafts.failed(TaskFailed(reason=state.error or "the agent failed."))
