@@ -53,6 +53,10 @@ class Servers:
         with httpx.Client(base_url=f"{self._running[name][0].url}/api/v1", timeout=120) as client:
             yield client
 
+    def server(self, name: str) -> RunningServer:
+        """One of them."""
+        return self._running[name][0]
+
     def url(self, name: str) -> str:
         """Where one of them is."""
         return self._running[name][0].url

@@ -87,8 +87,9 @@ class Gate:
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             headers = _headers(scope)
-            self._check_sender(scope, headers)
-            self._admit(scope, headers)
+            if not self._is_relayed(scope, headers):
+                self._check_sender(scope, headers)
+                self._admit(scope, headers)
             self._counters.streams.admit(client_of(scope))
         except OstlerError as error:
             await refuse_socket(scope, send, error)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = Log(__name__)
 _SECRET, _ACTOR, _CLIENT = b"ostler-relay", b"ostler-relay-actor", b"ostler-relay-client"
-_RELAYED = "ostler.relayed"
+RELAYED = "ostler.relayed"
 """In the scope: that a server has passed the request on, which must be the last one to do so."""
 _HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
@@ -39,7 +39,7 @@ _NOT_SENT = _HOP_BY_HOP | {b"host", b"authorization", b"origin", b"expect", _SEC
 _NOT_ANSWERED = _HOP_BY_HOP | {b"date", b"server"}
 _CONNECT_SECONDS, _WRITE_SECONDS = 3.0, 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE, _TRIES = 0.1, 0.5, 4
-_AWAY_SECONDS = 5
+AWAY_SECONDS = 5
 
 
 class _Unreachable(Exception):
@@ -51,9 +51,15 @@ def admitted(scope: Scope, headers: dict[bytes, str], secret: str) -> Actor | No
     given = headers.get(_SECRET, "")
     if not given or not hmac.compare_digest(given.encode("latin-1"), secret.encode()):
         return None
-    scope[_RELAYED] = True
+    scope[RELAYED] = True
     scope["client"] = (headers.get(_CLIENT, ""), 0)
     return msgspec.json.decode(unquote(headers.get(_ACTOR, "")), type=Actor)
+
+
+def on_behalf(scope: Scope, secret: str) -> list[tuple[bytes, bytes]]:
+    """Headers that tell another server who asks, and that one of us has let them in."""
+    actor = quote(msgspec.json.encode(scope["user"]).decode())
+    return [(_SECRET, secret.encode()), (_ACTOR, actor.encode()), (_CLIENT, client_of(scope).encode())]
 
 
 class Relay:
@@ -89,7 +95,7 @@ class Relay:
             if not isinstance(left, OwnedElsewhere):  # it was lost just now: whoever has it is found by another look
                 error = left
                 continue
-            if scope.get(_RELAYED):
+            if scope.get(RELAYED):
                 error = left
                 break
             try:
@@ -97,7 +103,7 @@ class Relay:
             except _Unreachable:
                 self._counters.relays_failed += 1
                 address = self._peers.address_of(left.fields["owner"]) or "unknown"
-                error = ServerAway(what=left.fields["what"], address=address, retry_after=_AWAY_SECONDS)
+                error = ServerAway(what=left.fields["what"], address=address, retry_after=AWAY_SECONDS)
             else:
                 return
         if error is not None:
@@ -113,7 +119,9 @@ class Relay:
         query = scope["query_string"].decode("latin-1")
         path = scope.get("raw_path", scope["path"].encode()).partition(b"?")[0].decode("latin-1")
         url = f"{address}{path}?{query}" if query else f"{address}{path}"
-        done = asyncio.create_task(exchange.run(scope["method"], url, self._headers(scope)))
+        theirs = [(name, value) for name, value in scope["headers"] if name not in _NOT_SENT]
+        headers = theirs + on_behalf(scope, self._peers.secret)
+        done = asyncio.create_task(exchange.run(scope["method"], url, headers))
         gone = asyncio.create_task(exchange.until_client_leaves())
         try:
             await asyncio.wait({done, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -129,11 +137,6 @@ class Relay:
             for task in (done, gone):
                 task.cancel()
             await asyncio.wait({done, gone})
-
-    def _headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
-        actor = quote(msgspec.json.encode(scope["user"]).decode())
-        own = [(_SECRET, self._peers.secret.encode()), (_ACTOR, actor.encode()), (_CLIENT, client_of(scope).encode())]
-        return [(name, value) for name, value in scope["headers"] if name not in _NOT_SENT] + own
 
     def _http(self) -> "httpx.AsyncClient":
         if self._client is None:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -80,6 +79,19 @@ class Attachment:
         self._given = 0
         self._taken = asyncio.Condition()
         self._error: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The session's."""
+        return self.live.id
+
+    def watch(self) -> None:
+        """Somebody reads."""
+        self.live.tail.watch()
+
+    def unwatch(self) -> None:
+        """Nobody does any more."""
+        self.live.tail.unwatch()
 
     def post(self, message: Json) -> None:
         """Something to tell that is not in the log."""
@@ -215,5 +227,8 @@ class Attachment:
 
     def lost(self) -> list[Json]:
         """What is left to say when the session is gone."""
-        reason: Any = Refusal(INTERNAL_ERROR, f"Session '{self.live.id}' was deleted.")
-        return [failure(request_id, reason) for request_id in self._prompts]
+        text = (
+            f"Session '{self.live.id}' is not here any more: it was deleted, or another server has it. Load it again."
+        )
+        lost, self._prompts = list(self._prompts), {}
+        return [failure(request_id, Refusal(INTERNAL_ERROR, text)) for request_id in lost]

@@ -10,16 +10,41 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 
 
+class Source(Protocol):
+    """A session that a client is attached to, here or at another server."""
+
+    @property
+    def id(self) -> str:
+        """The session's."""
+        ...
+
+    async def next(self, *, timeout: float) -> list[Json] | None:
+        """The next messages; nothing when the time is up, None when there will be none."""
+        ...
+
+    def lost(self) -> list[Json]:
+        """What is left to say when there will be none."""
+        ...
+
+    def watch(self) -> None:
+        """Somebody reads."""
+        ...
+
+    def unwatch(self) -> None:
+        """Nobody does any more."""
+        ...
+
+
 class Outlet(Protocol):
     """How a client hears of things; implemented once for each way it can be connected."""
 
     async def send(self, message: Json) -> None:
         """Tell something that belongs to no attached session."""
 
-    def attach(self, attachment: Attachment) -> None:
+    def attach(self, attachment: Source) -> None:
         """Begin to pass on what an attached session has to say."""
 
-    async def detach(self, attachment: Attachment) -> None:
+    async def detach(self, attachment: Source) -> None:
         """Stop that."""
 
     def is_read(self, session_id: str) -> bool:
@@ -42,6 +67,9 @@ class Attachments:
 
     async def attach_now(self, live: LiveSession) -> Attachment:
         """Tell what happens from now on; what is under way is read from its beginning, so that it is understood."""
+        found = self._found.get(live.id)
+        if found is not None and found.live is not live:  # it was elsewhere meanwhile
+            await self.detach(live.id)
         now = live.last
         start = await turn_boundary(self._sessions, live.id, now)
         return self._found.get(live.id) or self.attach(live, start=start.offset, quiet_until=now)

@@ -8,6 +8,7 @@ import msgspec
 
 from ostler import __version__
 from ostler.base.errors import OstlerError
+from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.base.tasks import Background
@@ -16,8 +17,9 @@ from ostler.server.dialects.acp.attachment import Attachment
 from ostler.server.dialects.acp.attachments import Attachments, Outlet
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.messages import Incoming, Refusal, answer, failure, notification
+from ostler.server.dialects.acp.passages import Dial, Passages
 from ostler.server.dialects.acp.prompts import create_session, linked_files, mcp_servers, prompt_parts
-from ostler.server.dialects.acp.replies import take_reply
+from ostler.server.dialects.acp.replies import session_of_reply, take_reply
 from ostler.server.dialects.conversation import left_behind
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.service import Sessions
@@ -29,6 +31,7 @@ from ostler.wire.sessions import SendMessage
 log = Log(__name__)
 T = TypeVar("T", bound=messages.Params)
 _PAGE = 50
+_AT = "."
 _NAMES = {"mcp_servers": "mcpServers"}
 _decoder = msgspec.json.Decoder(Incoming)
 
@@ -41,14 +44,19 @@ class ConnectionServices(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     default_agent: str
     background: Background
+    dial: Dial | None = None
+    """How sessions of other servers are reached, where there are any."""
+    server: str | None = None
+    """What this server is called among others."""
 
 
 class AcpConnection:
     """One client: what it can do, and the sessions it is attached to."""
 
     def __init__(self, services: ConnectionServices, outlet: Outlet) -> None:
-        self.id = new_id("acp")
+        self.id = new_id("acp") + (f"{_AT}{services.server}" if services.server is not None else "")
         self.attachments = Attachments(services.sessions, outlet)
+        self.passages = Passages(services.dial, outlet)
         self._services = services
         self._outlet = outlet
         self._initialized = False
@@ -78,7 +86,8 @@ class AcpConnection:
 
     async def _handle(self, incoming: Incoming) -> None:
         if incoming.method is None:
-            await take_reply(self.attachments, incoming)
+            passage = self.passages.get(session_of_reply(incoming))
+            await (passage.send(incoming) if passage is not None else take_reply(self.attachments, incoming))
             return
         try:
             result = await self._call(incoming)
@@ -103,7 +112,7 @@ class AcpConnection:
         if not self._initialized and incoming.method != "initialize":
             raise Refusal(messages.INVALID_REQUEST, "Send initialize first.")
         try:
-            result = await handler(self, incoming)
+            return await self._answer(handler, incoming)
         except OstlerError as error:
             raise messages.refusal_of(error) from error
         except Refusal:
@@ -113,11 +122,20 @@ class AcpConnection:
             log.error("acp.crashed", method=incoming.method, reference=reference, exc_info=error)
             message = f"Something went wrong in the server (reference {reference})."
             raise Refusal(messages.INTERNAL_ERROR, message) from error
+
+    async def _answer(self, handler: "_Handler", incoming: Incoming) -> Json | None:
+        """Do it here, or have it done by the server that has the session."""
+        try:
+            result = await handler(self, incoming)
+        except OwnedElsewhere as left:
+            await self.attachments.detach(left.fields.get("session", ""))
+            return await self.passages.carry(left, incoming, forms=self.attachments.forms)
         return None if result is None else answer(incoming.id, result)
 
     async def close(self) -> None:
         """The client left; its sessions go on."""
         await self.attachments.close()
+        await self.passages.close()
 
     # Requests
 
@@ -224,7 +242,9 @@ class AcpConnection:
     # Sessions
 
     async def _live(self, session_id: str) -> LiveSession:
-        return await self._services.sessions.live(self._services.project, session_id)
+        live = await self._services.sessions.live(self._services.project, session_id)
+        await self.passages.leave(live.id)  # it may have been elsewhere
+        return live
 
     async def _open(self, incoming: Incoming) -> LiveSession:
         """The session to attach to, with the client's tool servers unless it is over and nothing runs any more."""
@@ -243,6 +263,11 @@ class AcpConnection:
         if (modes := config.modes(live, agent)) is not None:
             opened["modes"] = modes
         return {**opened, "_meta": {"ostler": {"agent": agent.id, "key": live.record.key}}}
+
+
+def server_of(connection_id: str) -> str | None:
+    """The server that a client is connected to, by what it was called there."""
+    return connection_id.partition(_AT)[2] or None
 
 
 def read(data: bytes | str) -> Incoming:
@@ -280,7 +305,8 @@ SESSION_METHODS = frozenset(
     {"session/prompt", "session/cancel", "session/set_mode", "session/set_config_option", "session/close"}
 )
 """Requests about a session that the client is attached to."""
-_HANDLERS: dict[str, Callable[[AcpConnection, Incoming], Awaitable[Json | None]]] = {
+_Handler = Callable[[AcpConnection, Incoming], Awaitable[Json | None]]
+_HANDLERS: dict[str, _Handler] = {
     "initialize": AcpConnection.initialize,
     "session/new": AcpConnection.new_session,
     "session/load": AcpConnection.load_session,

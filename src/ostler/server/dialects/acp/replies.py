@@ -16,9 +16,14 @@ from ostler.wire.events import PermissionData, QuestionData
 log = Log(__name__)
 
 
+def session_of_reply(incoming: Incoming) -> str:
+    """The session that a request of ours was about, by the id of its answer."""
+    return str(incoming.id).partition("/")[0]
+
+
 async def take_reply(attachments: Attachments, incoming: Incoming) -> None:
     """Take what a client answered to a request of ours."""
-    session_id, _, _ = str(incoming.id).partition("/")
+    session_id = session_of_reply(incoming)
     attachment = attachments.get(session_id)
     asked = attachment.asked.pop(str(incoming.id), None) if attachment else None
     if attachment is None or asked is None:

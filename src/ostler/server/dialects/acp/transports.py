@@ -7,7 +7,7 @@ import msgspec
 
 from ostler.base.clock import Clock
 from ostler.base.logs import Log
-from ostler.server.dialects.acp.attachment import Attachment
+from ostler.server.dialects.acp.attachments import Source
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.connection import AcpConnection, ConnectionServices
 from ostler.server.dialects.acp.messages import Incoming
@@ -24,18 +24,18 @@ class Channel:
     def __init__(self, write: Callable[[str], Awaitable[None]]) -> None:
         self._write = write
         self._writing = asyncio.Lock()
-        self._pumps: dict[Attachment, asyncio.Task[None]] = {}
+        self._pumps: dict[Source, asyncio.Task[None]] = {}
 
     async def send(self, message: Json) -> None:
         """Write one message."""
         async with self._writing:
             await self._write(msgspec.json.encode(message).decode())
 
-    def attach(self, attachment: Attachment) -> None:
+    def attach(self, attachment: Source) -> None:
         """Begin to move a session's messages."""
         self._pumps[attachment] = asyncio.get_running_loop().create_task(self._pump(attachment))
 
-    async def detach(self, attachment: Attachment) -> None:
+    async def detach(self, attachment: Source) -> None:
         """Stop that."""
         if (pump := self._pumps.pop(attachment, None)) is not None:
             pump.cancel()
@@ -43,10 +43,10 @@ class Channel:
 
     def is_read(self, session_id: str) -> bool:
         """Whether somebody takes what the session says now."""
-        return any(attachment.live.id == session_id for attachment in self._pumps)
+        return any(attachment.id == session_id for attachment in self._pumps)
 
-    async def _pump(self, attachment: Attachment) -> None:
-        attachment.live.tail.watch()
+    async def _pump(self, attachment: Source) -> None:
+        attachment.watch()
         try:
             while (messages := await attachment.next(timeout=_POLL_SECONDS)) is not None:
                 for message in messages:
@@ -54,9 +54,9 @@ class Channel:
             for message in attachment.lost():
                 await self.send(message)
         except Exception as error:  # noqa: BLE001 - the edge of a background task: most often the client is gone
-            log.info("acp.channel_broken", session_id=attachment.live.id, reason=repr(error))
+            log.info("acp.channel_broken", session_id=attachment.id, reason=repr(error))
         finally:
-            attachment.live.tail.unwatch()
+            attachment.unwatch()
 
 
 class HttpClient:
@@ -77,11 +77,11 @@ class HttpClient:
         self._letters.append(message)
         self._change()
 
-    def attach(self, attachment: Attachment) -> None:
+    def attach(self, attachment: Source) -> None:
         """A session's stream has something to say now."""
         self._change()
 
-    async def detach(self, attachment: Attachment) -> None:
+    async def detach(self, attachment: Source) -> None:
         """A session's stream has nothing to say any more."""
         self._change()
 
@@ -127,7 +127,7 @@ class HttpClient:
     async def _next_of(self, session_id: str) -> list[Json] | None:
         if self.is_closed:
             return None
-        attachment = self.connection.attachments.get(session_id)
+        attachment = self.connection.attachments.get(session_id) or self.connection.passages.get(session_id)
         if attachment is None:  # opened ahead of session/load
             await self._wait()
             return []

@@ -1,6 +1,6 @@
 """The Agent Client Protocol at /acp: over a WebSocket, or with POST, event streams and DELETE."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from litestar import MediaType, Request, Response, WebSocket, delete, get, post, websocket
@@ -8,12 +8,15 @@ from litestar.datastructures import State
 from litestar.params import Parameter
 
 from ostler.base.errors import InvalidRequest, NotFound, NotSupported, UnsupportedMedia
+from ostler.base.errors.servers import OwnedElsewhere
 from ostler.server.api.accept import JSON, SSE, form_for
 from ostler.server.api.described import NO_MESSAGE, answer, request_header
+from ostler.server.api.edge.asgi import Scope
+from ostler.server.api.edge.relay_socket import dialler
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.api.validation import ANY_QUERY
-from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, ConnectionServices, read
+from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, ConnectionServices, read, server_of
 from ostler.server.dialects.acp.messages import INVALID_REQUEST, Incoming, Refusal, failure
 from ostler.server.dialects.acp.transports import Channel, HttpClient, HttpClients, SessionStream
 
@@ -26,13 +29,15 @@ _ACP_SESSION = request_header("Acp-Session-Id", "The session that it is about.")
 Agent = Annotated[str | None, Parameter(description="The agent of new sessions.")]
 
 
-def _services_for(services: Services, project: str, agent: str | None) -> ConnectionServices:
+def _services_for(scope: Scope, services: Services, project: str, agent: str | None) -> ConnectionServices:
     return ConnectionServices(
         sessions=services.sessions,
         find_agent=services.runners.find,
         project=project,
         default_agent=agent or services.settings.default_agent,
         background=services.background,
+        dial=dialler(scope, services),
+        server=services.peers.id if services.peers is not None else None,
     )
 
 
@@ -44,7 +49,9 @@ def _clients(state: State, services: Services) -> HttpClients:
 @websocket("/acp", role="operator")
 async def acp_socket(socket: WebSocket[Any, Any, Any], services: Services, project: str, agent: Agent = None) -> None:
     """One client on one socket."""
-    connection = AcpConnection(_services_for(services, project, agent), Channel(socket.send_text))
+    connection = AcpConnection(
+        _services_for(cast(Scope, socket.scope), services, project, agent), Channel(socket.send_text)
+    )
     await socket.accept(headers={_CONNECTION: connection.id})
     try:
         while (event := await socket.receive())["type"] == "websocket.receive":
@@ -86,8 +93,9 @@ async def acp_post(
     except Refusal as refusal:
         return _json(failure(None, refusal), status=400)
     if incoming.method == "initialize" and _CONNECTION not in request.headers:
-        return await _initialize(_clients(state, services), _services_for(services, project, agent), services, incoming)
-    client = _client(request, _clients(state, services))
+        own = _services_for(cast(Scope, request.scope), services, project, agent)
+        return await _initialize(_clients(state, services), own, services, incoming)
+    client = _client(request, state, services)
     if incoming.method in SESSION_METHODS and _SESSION not in request.headers:
         raise _missing("Acp-Session-Id")
     client.accept(incoming)
@@ -126,14 +134,20 @@ def _missing(header: str) -> InvalidRequest:
     return InvalidRequest(reason=f"The header {header} is missing.", errors={header: ["is required"]})
 
 
-def _client(request: Request[Any, Any, Any], clients: HttpClients) -> HttpClient:
+def _client(request: Request[Any, Any, Any], state: State, services: Services) -> HttpClient:
     connection_id = request.headers.get(_CONNECTION)
     if not connection_id:
         raise _missing("Acp-Connection-Id")
-    client = clients.find(connection_id)
+    client = _clients(state, services).find(connection_id)
+    if client is None and (there := server_of(connection_id)) is not None and _is_other(services, there):
+        raise OwnedElsewhere(what=f"connection '{connection_id}'", owner=there)
     if client is None:
         raise NotFound(what="connection", value=connection_id, hint="Send initialize to get a new one.")
     return client
+
+
+def _is_other(services: Services, server: str) -> bool:
+    return services.peers is not None and server != services.peers.id and services.peers.address_of(server) is not None
 
 
 @get(
@@ -148,10 +162,13 @@ def _client(request: Request[Any, Any, Any], clients: HttpClients) -> HttpClient
 async def acp_stream(request: Request[Any, Any, Any], services: Services, project: str, state: State) -> Response[Any]:
     """What the server has to say to a client, about one session or about everything else."""
     form_for(request, SSE)
-    client = _client(request, _clients(state, services))
+    client = _client(request, state, services)
     if (wanted := request.headers.get(_SESSION)) is None:
         return EventStream(SessionStream(client, None), None, services)
-    live = await services.sessions.live(project, wanted)
+    try:
+        live = await services.sessions.live(project, wanted)
+    except OwnedElsewhere as left:
+        return EventStream(SessionStream(client, left.fields["session"]), None, services)
     return EventStream(SessionStream(client, live.id), live.tail, services)
 
 
@@ -166,7 +183,7 @@ async def acp_stream(request: Request[Any, Any, Any], services: Services, projec
 )
 async def acp_delete(request: Request[Any, Any, Any], services: Services, state: State) -> Response[bytes]:
     """A client leaves; its sessions go on."""
-    client = _client(request, _clients(state, services))
+    client = _client(request, state, services)
     await _clients(state, services).close(client.connection.id)
     return _accepted()
 
