@@ -11,7 +11,8 @@ import pytest
 
 from ostler.server.sessions.log.feed import Feed
 from ostler.server.sessions.log.happened import Happened
-from ostler.server.sessions.log.state import TERMINAL, TRANSITIONS, SessionState, apply
+from ostler.server.sessions.log.state import SessionState, apply
+from ostler.server.sessions.log.statuses import TERMINAL, TRANSITIONS
 from ostler.server.store.packing import unpack
 from ostler.wire.events import AnyEvent, SessionStatus, UnknownEvent, decode_event
 from tests.server.talk import Talk

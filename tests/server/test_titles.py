@@ -1,8 +1,13 @@
-"""A session that nobody named is called by the first sentence of what was asked."""
+"""A session is called by the first sentence of what was asked, then as its agent says, unless a person named it."""
+
+from pathlib import Path
 
 import pytest
 
+from ostler.client import Client, SyncSession
 from ostler.server.sessions.log.titles import fork_title, title_of
+from ostler.wire.events import SessionInfo
+from tests.serving import running_server
 
 
 @pytest.mark.parametrize(
@@ -41,3 +46,37 @@ def test_forks_differ_from_their_parents() -> None:
         "Fork 2 of Tea",
         "Fork 3 of Tea",
     )
+
+
+TITLED = "mock: title By the agent\nmock: say done"
+
+
+def titles(client: Client, session: SyncSession) -> list[str]:
+    """What those who follow the log would call it, from first to last."""
+    events = client.events.list(session.id).events
+    return [event.data.title for event in events if isinstance(event, SessionInfo) and event.data.title]
+
+
+def test_the_agent_renames_what_nobody_named_and_nothing_that_a_person_did(tmp_path: Path) -> None:
+    with running_server(tmp_path / "state") as server, Client(server.url) as client:
+        free = client.sessions.create("mock", key="free")
+        free.run(TITLED)
+        named = client.sessions.create("mock", key="named", title="By me")
+        named.run(TITLED)
+        renamed = client.sessions.create("mock", key="renamed")
+        renamed.run("mock: title Too early")
+        renamed.update(title="Renamed")
+        renamed.run(TITLED)
+        assert [client.sessions.get(key).title for key in ("free", "named", "renamed")] == [
+            "By the agent",
+            "By me",
+            "Renamed",
+        ]
+        assert titles(client, named) == ["By me"]
+        assert titles(client, renamed) == ["mock: title Too early", "Too early", "Renamed"]
+    with running_server(tmp_path / "state") as server, Client(server.url) as client:
+        for key in ("named", "renamed"):
+            client.sessions.open(key).run(TITLED)
+        assert [client.sessions.get(key).title for key in ("named", "renamed")] == ["By me", "Renamed"]
+        client.sessions.update("named", title="Again by me")
+        assert client.sessions.get("named").title == "Again by me"

@@ -103,3 +103,29 @@ def test_what_cannot_be_restored_is_refused(api: httpx.Client, repository: Path)
     assert events(api, session, "workspace.restored") == []
     for each in (session, other):
         api.delete(f"/sessions/{each}")
+
+
+def _counts(api: httpx.Client, session: str) -> tuple[dict[str, int] | None, dict[str, int]]:
+    """How much has changed: as the list of sessions says, and as the files do."""
+    listed = next(each for each in api.get("/sessions").json()["items"] if each["id"] == session)
+    found = api.get(f"/sessions/{session}/diff").json()
+    counted = {"files": found["filesChanged"], "added": found["added"], "removed": found["removed"]}
+    return listed.get("changes"), {name: count for name, count in counted.items() if count}
+
+
+def test_what_is_listed_as_changed_goes_back_with_the_files(api: httpx.Client, repository: Path) -> None:
+    session = new_session(api, repository)
+    say(api, session, "mock: write one.txt 1")
+    say(api, session, "mock: write two.txt 2", "mock: write three.txt 3")
+    _restored(api, session, _kept(api, session, 1))
+    one = {"files": 1, "added": 1}
+    assert _counts(api, session) == (one, one)
+    say(api, session, "mock: write two.txt 2")
+    two = {"files": 2, "added": 2}
+    assert _counts(api, session) == (two, two)
+    assert api.post(f"/sessions/{session}/rewind", json={"turn": 2}).status_code == 200
+    three = {"files": 3, "added": 3}
+    assert _counts(api, session) == (three, three)
+    assert api.post(f"/sessions/{session}/rewind", json={"turn": 0}).status_code == 200
+    assert _counts(api, session) == (None, {})
+    api.delete(f"/sessions/{session}")

@@ -68,6 +68,8 @@ class SessionInfoData(Wire, frozen=True, kw_only=True):
     """Something about the session became known or changed; absent fields did not change."""
 
     title: str | None = None
+    title_chosen: bool | None = None
+    """Present when a person chose the title; what the agent would call the session is left out from then on."""
     labels: dict[str, str] | None = None
     native_session_id: str | None = None
     agent_version: str | None = None

@@ -114,7 +114,10 @@ class UsageView(Answer, frozen=True, kw_only=True):
 
 
 class SessionChanges(Wire, frozen=True, kw_only=True):
-    """The files that the agent said it changed, and the lines of all its edits; a rewind takes nothing back."""
+    """The files that the agent said it changed, and the lines of all its edits.
+
+    When files are put back, what then differs from the beginning is counted instead, and the next edits come on top.
+    """
 
     files: int = 0
     """Counted up to 200."""

@@ -94,11 +94,23 @@ class SessionRewoundData(Wire, frozen=True, kw_only=True):
     """What the agent's own memory goes on with; absent when it is told the conversation."""
 
 
+class RestoredChanges(Wire, frozen=True, kw_only=True):
+    """How much files that were put back differ from what the workspace began with."""
+
+    files: int
+    """Counted up to 200, as `paths`."""
+    added: int
+    removed: int
+    paths: tuple[str, ...]
+
+
 class WorkspaceRestoredData(Wire, frozen=True, kw_only=True):
     """The files are those of a snapshot again."""
 
     workspace_id: str
     snapshot_id: str
+    changes: RestoredChanges | None = None
+    """Absent if they could not be counted."""
 
 
 class WorkspaceRemovedData(Wire, frozen=True, kw_only=True):

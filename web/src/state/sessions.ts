@@ -22,6 +22,7 @@ const TYPES = [
   "queue.updated",
   "session.handoff",
   "snapshot.created",
+  "workspace.restored",
   "delivery.completed",
   "delivery.updated",
   "error",

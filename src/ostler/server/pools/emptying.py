@@ -5,7 +5,7 @@ from itertools import count
 
 from ostler.server.runners.placement import choose
 from ostler.server.runners.registry import Runners
-from ostler.server.sessions.log.state import TERMINAL
+from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.leaving import must_stay
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import SessionRecord

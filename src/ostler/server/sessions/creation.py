@@ -193,7 +193,7 @@ def first_events(new: NewSession, wanted: CreateSession) -> list[Draft]:
     where = {"cwd": new.spec.cwd} if new.spec.workspace is None else {"repo": new.spec.workspace.repo.mode}
     events = [drafts.started({**metadata, "key": new.key, **where})]
     if wanted.title is not None or wanted.labels:
-        events.append(drafts.info(title=wanted.title, labels=wanted.labels or None))
+        events.append(drafts.info(title=wanted.title, title_chosen=True, labels=wanted.labels or None))
     if new.spec.workspace is None and new.runner is not None:
         return [*events, drafts.status("provisioning"), drafts.status("running")]
     if new.spec.task is not None:  # waits like any other prompt until the workspace is there

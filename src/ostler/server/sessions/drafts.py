@@ -61,12 +61,15 @@ def status(value: SessionStatus, reason: str | None = None) -> Draft:
 def info(
     *,
     title: str | None = None,
+    title_chosen: bool = False,
     labels: dict[str, str] | None = None,
     pinned: bool | None = None,
     archived: bool | None = None,
 ) -> Draft:
     """What people call a session, or where they want to see it, changed."""
-    return _draft("session.info", SessionInfoData(title=title, labels=labels, pinned=pinned, archived=archived))
+    chosen = True if title_chosen and title is not None else None
+    data = SessionInfoData(title=title, title_chosen=chosen, labels=labels, pinned=pinned, archived=archived)
+    return _draft("session.info", data)
 
 
 def native(session: str) -> Draft:

@@ -10,7 +10,7 @@ from ostler.base.errors.turns import TurnUnderWay
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.agent import SessionAgent
-from ostler.server.sessions.log.state import TRANSITIONS
+from ostler.server.sessions.log.statuses import TRANSITIONS
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns
 from ostler.server.sessions.work.chores import Chores

@@ -29,7 +29,8 @@ from ostler.server.sessions.creation import agent_spec, checked_key, first_event
 from ostler.server.sessions.directory import SessionLimits
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.clearing import Clearing
-from ostler.server.sessions.log.state import TERMINAL, SessionState
+from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.by_runner import ByRunner
 from ostler.server.sessions.runners.waiting import Waiting
 from ostler.server.sessions.settings import SessionChange, changes
@@ -239,7 +240,7 @@ class Sessions(ByRunner):
             await self.configure(live, change)
         about = {name: getattr(wanted, name) for name in ("title", "labels", "pinned", "archived")}
         if any(value is not None for value in about.values()):
-            await live.log.append(deed(drafts.info(**about)))
+            await live.log.append(deed(drafts.info(**about, title_chosen=True)))
         return live
 
     async def configure(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str] = _OWN_NAMES) -> None:

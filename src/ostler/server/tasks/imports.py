@@ -38,7 +38,7 @@ async def take_over(
         agent=agent,
         key=_key(agent, wanted.conversation_id),
         cwd=found.folder,
-        title=wanted.title or found.title,
+        title=wanted.title,
         model=wanted.model,
         permission_mode=wanted.permission_mode,
         env=wanted.env,
@@ -48,7 +48,8 @@ async def take_over(
 
     async def earlier(new: NewSession) -> list[Draft]:
         talk = await runner.bring(agent, wanted.conversation_id, new.id)
-        return _events(wanted.conversation_id, talk)
+        known = [drafts.info(title=found.title)] if wanted.title is None else []
+        return [*known, *_events(wanted.conversation_id, talk)]
 
     return await sessions.create(project, order, earlier=earlier)
 

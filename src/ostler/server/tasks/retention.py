@@ -17,7 +17,7 @@ from ostler.base.tasks import Background
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
-from ostler.server.sessions.log.state import TERMINAL
+from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.service import Sessions
 from ostler.wire.workspace_events import WorkspaceRemovedData
 

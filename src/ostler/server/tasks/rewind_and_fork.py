@@ -15,7 +15,8 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.branching import spans_left_behind, turn_before
 from ostler.server.sessions.log.titles import fork_title
 from ostler.server.sessions.service import Sessions
-from ostler.server.sessions.work.pipeline import created, put_back, snapshot_data
+from ostler.server.sessions.work.pipeline import created, snapshot_data
+from ostler.server.sessions.work.restoring import put_back
 from ostler.server.store.records import NewSession, SessionSpec, StoredEvent
 from ostler.server.tasks.states import snapshot_after, snapshot_at, workspace_of
 from ostler.wire.events import (
@@ -36,7 +37,6 @@ from ostler.wire.workspace_events import (
     SessionHandoffData,
     SessionRewoundData,
     SnapshotCreatedData,
-    WorkspaceRestoredData,
 )
 from ostler.wire.workspaces import ForkSession, Snapshot, Workspace
 
@@ -122,8 +122,7 @@ class RewindAndFork:
         _refuse_unless_idle(live, "get files back")
         workspace = workspace_of(live)
         await live.agent.disconnect(force=False)
-        await put_back(self._workspaces(live), workspace, snapshot, session=live.id, with_memory=False)
-        restored = WorkspaceRestoredData(workspace_id=workspace, snapshot_id=snapshot)
+        restored = await put_back(self._workspaces(live), workspace, snapshot, session=live.id, with_memory=False)
         await live.note(deed(drafts.restored(restored)))
         note = f"restored {snapshot}"
         frozen = await self._workspaces(live).snapshot(workspace, note, agent=live.record.agent, session=live.id)
@@ -193,6 +192,7 @@ class RewindAndFork:
             parent_id=live.id, turn=found.turn, snapshot_id=found.snapshot_id, native_session_id=memory
         )
         title = wanted.title or (fork_title(live.state.title) if live.state.title else None)
+        is_chosen = wanted.title is not None or live.state.title_chosen
         return [
             *deed(
                 drafts.started(
@@ -201,7 +201,7 @@ class RewindAndFork:
             ),
             *copied,
             *deed(
-                drafts.info(title=title, labels=live.state.labels or None),
+                drafts.info(title=title, title_chosen=is_chosen, labels=live.state.labels or None),
                 drafts.workspace(created(made)),
                 drafts.snapshot(own),
                 drafts.forked(origin),

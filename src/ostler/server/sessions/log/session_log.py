@@ -14,6 +14,7 @@ from ostler.server.sessions.log.happened import Happened
 from ostler.server.sessions.log.history import with_history
 from ostler.server.sessions.log.state import CHANGES, SessionState, apply, ask_of, turn_of
 from ostler.server.sessions.log.tail import frame
+from ostler.server.sessions.log.titles import left_to_people
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.packing import pack
@@ -243,7 +244,8 @@ class SessionLog:
         asks: list[Ask] = []
         snapshots: list[Snapshot] = []
         marks: list[Mark] = []
-        for draft in drafts:
+        for given in drafts:
+            draft = left_to_people(given) if self.state.title_chosen else given
             self._last += 1
             happened_at = draft.time or time
             if draft.type in _STATEFUL:

@@ -1,4 +1,4 @@
-"""What a session's log adds up to: a pure fold over events, and the table of allowed status changes."""
+"""What a session's log adds up to: a pure fold over events."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ostler.server.sessions.log import limits, totals
 from ostler.server.sessions.log.happened import Happened
+from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.wire.events import (
     ErrorData,
     FileChangedData,
@@ -32,24 +33,8 @@ from ostler.wire.workspace_events import (
     SnapshotCreatedData,
     WorkspaceCreatedData,
     WorkspaceRemovedData,
+    WorkspaceRestoredData,
 )
-
-TERMINAL: frozenset[SessionStatus] = frozenset({"stopped", "completed", "failed", "cancelled"})
-
-_ENDS: frozenset[SessionStatus] = frozenset({"stopping", "failed", "cancelled"})
-TRANSITIONS: dict[SessionStatus, frozenset[SessionStatus]] = {
-    "queued": _ENDS | {"provisioning"},
-    "provisioning": _ENDS | {"running", "paused"},
-    "running": _ENDS | {"pausing", "completed"},
-    "pausing": _ENDS | {"paused"},
-    "paused": _ENDS | {"resuming"},
-    "resuming": _ENDS | {"running"},
-    "stopping": frozenset({"stopped", "failed", "cancelled"}),
-    "stopped": frozenset(),
-    "completed": frozenset(),
-    "failed": frozenset(),
-    "cancelled": frozenset(),
-}
 
 
 class Stand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,6 +58,8 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     always_allowed: tuple[str, ...] = ()
     starts: int = 0
     title: str | None = None
+    title_chosen: bool = False
+    """Whether a person chose it, so that the agent does not change it."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     pinned: bool = False
     archived: bool = False
@@ -184,7 +171,7 @@ def _status(state: SessionState, event: Happened) -> SessionState:
 
 
 _KNOWN = (
-    *("title", "labels", "pinned", "archived", "native_session_id"),
+    *("title", "title_chosen", "labels", "pinned", "archived", "native_session_id"),
     *("model", "mode", "variant", "permission_mode"),
 )
 """What an event may say of a session, and the session then is."""
@@ -294,8 +281,12 @@ def _removed(state: SessionState, event: Happened) -> SessionState:
     return replace(state, removed=data.message, removed_at=event.time)
 
 
-def _restored(state: SessionState, _: Happened) -> SessionState:
-    return replace(state, restoring=None)
+def _restored(state: SessionState, event: Happened) -> SessionState:
+    data: WorkspaceRestoredData = event.data
+    if (found := data.changes) is None:
+        return replace(state, restoring=None)
+    counts = SessionChanges(files=found.files, added=found.added, removed=found.removed)
+    return replace(state, restoring=None, changes=counts if found.files else None, changed_files=found.paths)
 
 
 def _forked(state: SessionState, event: Happened) -> SessionState:

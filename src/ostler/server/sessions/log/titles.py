@@ -1,6 +1,11 @@
-"""What a session is called while nobody has named it: the first sentence of what was asked, without its politeness."""
+"""What a session is called: the first sentence of what was asked, then as the agent says, unless a person chose."""
 
 import re
+
+from msgspec.structs import replace
+
+from ostler.wire.events import SessionInfoData
+from ostler.wire.running import Draft
 
 _LONGEST = 72
 _LOOKED_AT = 10_000
@@ -41,3 +46,10 @@ def fork_title(parent: str) -> str:
     if known is None:
         return f"Fork of {parent}"
     return f"Fork {int(known[1] or 1) + 1} of {parent[known.end() :]}"
+
+
+def left_to_people(draft: Draft) -> Draft:
+    """What an agent tells, without the title that it would give: a person has chosen one."""
+    if draft.source != "agent" or not isinstance(draft.data, SessionInfoData) or draft.data.title is None:
+        return draft
+    return replace(draft, data=replace(draft.data, title=None))

@@ -8,7 +8,7 @@ from ostler.base.errors import OstlerError
 from ostler.base.logs import Log
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.live import Leases, LiveSession
-from ostler.server.sessions.log.state import TERMINAL
+from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.leaving import leave, must_stay
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads

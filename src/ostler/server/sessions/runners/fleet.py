@@ -17,7 +17,7 @@ from ostler.server.runners.placement import Slots, choose, has_room, takes_sessi
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
-from ostler.server.sessions.log.state import TERMINAL
+from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.draining import Draining
 from ostler.server.sessions.runners.lost_runners import LostRunners
 from ostler.server.sessions.runners.recovery import Recovery

@@ -12,7 +12,8 @@ from ostler.base.logs import Log
 from ostler.server.runners.known import KnownRunner
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.live import Leases
-from ostler.server.sessions.log.state import TERMINAL, SessionState
+from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.leaving import leave
 from ostler.server.sessions.runners.recovery import needs_recovery
 from ostler.server.sessions.service import Sessions

@@ -13,7 +13,8 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.history import transcript_of
 from ostler.server.sessions.log.limits import is_waited_for
-from ostler.server.sessions.log.state import TERMINAL, SessionState
+from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.log.transcript import Transcript
 from ostler.server.sessions.runners.by_runner import ByRunner
 from ostler.server.sessions.work.chores import is_due

@@ -4,18 +4,16 @@ What is done is in the session's log; a step that is not there is done again aft
 that no session knows are removed at start, and a delivery that is repeated finds its own branch and pull request.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed, WorkspaceBusy
+from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed
 from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
-from ostler.base.retry import delays
 from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.runners.registry import Runners
@@ -27,19 +25,18 @@ from ostler.server.sessions.work.arrival import bring, made_anew, moved
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order
 from ostler.server.sessions.work.large_files import large_file_notices
 from ostler.server.sessions.work.progress import ProgressLog
+from ostler.server.sessions.work.restoring import put_back
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
 from ostler.wire.provisioning import CreatedWorkspace, FrozenState, SetupOutcome
 from ostler.wire.running import Draft
 from ostler.wire.tasks import TaskSpec
-from ostler.wire.workspace_events import SnapshotCreatedData, WorkspaceCreatedData, WorkspaceRestoredData
+from ostler.wire.workspace_events import SnapshotCreatedData, WorkspaceCreatedData
 from ostler.wire.workspaces import Workspace, WorkspaceOrder
 
 log = Log(__name__)
 _BY_A_PERSON = "interrupted"
 _BEGINNING = "beginning"
 _STOPPED = "stopped"
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 0.5
-_LEAVE_SECONDS = 5.0
 
 
 class Pipeline:
@@ -190,14 +187,13 @@ class Pipeline:
         if wanted is None or made is None:
             return
         with_memory = wanted.native_session_id is not None
-        await put_back(
+        restored = await put_back(
             self._workspaces(session),
             made.workspace_id,
             wanted.snapshot_id,
             session=session.record.id,
             with_memory=with_memory,
         )
-        restored = WorkspaceRestoredData(workspace_id=made.workspace_id, snapshot_id=wanted.snapshot_id)
         await session.note([drafts.restored(restored)])
 
     # After a turn
@@ -285,18 +281,6 @@ class Pipeline:
 def _arrived(session: SessionCore) -> Draft:
     """What a session is when it has arrived: as it was when it left."""
     return drafts.status("paused" if session.state.stays_paused else "running")
-
-
-async def put_back(workspaces: Workspaces, workspace: str, snapshot: str, *, session: str, with_memory: bool) -> None:
-    """Restore, and try again while the last processes of an agent that was ended leave the workspace."""
-    pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE, within=_LEAVE_SECONDS)
-    while True:
-        try:
-            return await workspaces.restore(workspace, snapshot, session=session, with_memory=with_memory)
-        except WorkspaceBusy:
-            if (pause := next(pauses, None)) is None:
-                raise
-            await asyncio.sleep(pause)
 
 
 def created(made: Workspace, setup: SetupOutcome | None = None) -> WorkspaceCreatedData:
