@@ -2,6 +2,7 @@
 
 import re
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,28 @@ output_option = click.option(
 )
 
 
-def put(content: bytes, output: Path | None) -> None:
-    """Write bytes to a file, or as they are to the screen."""
-    if output is None:
-        sys.stdout.buffer.write(content)
-    else:
+def put(content: bytes, output: Path | None, as_json: bool) -> None:
+    """Write bytes to a file, or as they are to the screen; as JSON, as text or else in base64."""
+    if output is not None:
         output.write_bytes(content)
-        click.echo(f"Wrote {len(content)} bytes to {output}.")
+        written = {"output": str(output), "size": len(content)}
+        show(written, as_json, lambda: f"Wrote {len(content)} bytes to {output}.")
+    elif as_json:
+        click.echo(json_text({**_contained(content), "size": len(content)}))
+    else:
+        sys.stdout.buffer.write(content)
+
+
+def _contained(content: bytes) -> dict[str, str]:
+    try:
+        return {"text": content.decode()}
+    except UnicodeDecodeError:
+        return {"base64": b64encode(content).decode()}
+
+
+def removed(name: str, as_json: bool, sentence: str) -> None:
+    """Tell that something is not there any more."""
+    show({"removed": name}, as_json, lambda: sentence)
 
 
 def show(value: Any, as_json: bool, people: Callable[[], str]) -> None:

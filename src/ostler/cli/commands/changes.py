@@ -96,13 +96,21 @@ def _unified(found: Difference) -> str:
 @_new
 @_turn
 @output_option
+@json_option
 @click.pass_obj
 def patch(
-    target: Target, *, session: str, old: str | None, new: str | None, turn: int | None, output: Path | None
+    target: Target,
+    *,
+    session: str,
+    old: str | None,
+    new: str | None,
+    turn: int | None,
+    output: Path | None,
+    as_json: bool,
 ) -> None:
     """Print the changes as a patch for `git apply`."""
     with connect(target) as client:
-        put(client.sessions.patch(session, old=old, new=new, turn=turn), output)
+        put(client.sessions.patch(session, old=old, new=new, turn=turn), output, as_json)
 
 
 @click.command(cls=ApiCommand)

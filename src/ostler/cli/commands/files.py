@@ -6,7 +6,7 @@ from typing import BinaryIO
 import click
 
 from ostler.cli.api import Noun, connect, json_option
-from ostler.cli.output import clean, facts, output_option, put, show, table
+from ostler.cli.output import clean, facts, output_option, put, removed, show, table
 from ostler.cli.root import Target
 from ostler.wire.workspaces import ArchiveForm
 
@@ -46,22 +46,24 @@ def stat(target: Target, session: str, path: str, as_json: bool) -> None:
 @click.argument("session")
 @click.argument("path")
 @output_option
+@json_option
 @click.pass_obj
-def read(target: Target, session: str, path: str, output: Path | None) -> None:
+def read(target: Target, session: str, path: str, output: Path | None, as_json: bool) -> None:
     """Print the content of a file."""
     with connect(target) as client:
-        put(client.files.read(session, path), output)
+        put(client.files.read(session, path), output, as_json)
 
 
 @command.command()
 @click.argument("session")
 @click.argument("path")
 @output_option
+@json_option
 @click.pass_obj
-def image(target: Target, session: str, path: str, output: Path | None) -> None:
+def image(target: Target, session: str, path: str, output: Path | None, as_json: bool) -> None:
     """Take a picture that the session names."""
     with connect(target) as client:
-        put(client.files.image(session, path), output)
+        put(client.files.image(session, path), output, as_json)
 
 
 @command.command()
@@ -81,12 +83,13 @@ def write(target: Target, *, session: str, path: str, source: BinaryIO, executab
 @command.command()
 @click.argument("session")
 @click.argument("path")
+@json_option
 @click.pass_obj
-def remove(target: Target, session: str, path: str) -> None:
+def remove(target: Target, session: str, path: str, as_json: bool) -> None:
     """Remove a file or an empty folder."""
     with connect(target) as client:
         client.files.remove(session, path)
-    click.echo(f"Removed {path}.")
+    removed(path, as_json, f"Removed {path}.")
 
 
 @command.command()
@@ -123,11 +126,12 @@ def paths(target: Target, session: str, limit: int, as_json: bool) -> None:
 @click.argument("session")
 @click.option("--form", type=click.Choice(["tar", "zip"]), default="tar", show_default=True)
 @output_option
+@json_option
 @click.pass_obj
-def archive(target: Target, session: str, form: ArchiveForm, output: Path | None) -> None:
+def archive(target: Target, session: str, form: ArchiveForm, output: Path | None, as_json: bool) -> None:
     """Take the whole workspace as an archive."""
     with connect(target) as client:
-        put(client.files.archive(session, form), output)
+        put(client.files.archive(session, form), output, as_json)
 
 
 @command.command()

@@ -9,7 +9,7 @@ from ostler.cli.api import Noun, connect, json_option, pairs
 from ostler.cli.commands import imports, search
 from ostler.cli.commands.changes import COMMANDS
 from ostler.cli.options import prompt_text, session_arguments, session_options
-from ostler.cli.output import cell, facts, show, table
+from ostler.cli.output import cell, facts, removed, show, table
 from ostler.cli.root import Target
 from ostler.cli.terminal.text import limit_gist
 from ostler.cli.terminal.transcript import transcript
@@ -104,12 +104,13 @@ def update(target: Target, /, session: str, as_json: bool, **given: Any) -> None
 
 @command.command()
 @click.argument("session")
+@json_option
 @click.pass_obj
-def delete(target: Target, session: str) -> None:
+def delete(target: Target, session: str, as_json: bool) -> None:
     """End a session and remove everything of it."""
     with connect(target) as client:
         client.sessions.delete(session)
-    click.echo(f"Deleted {session}.")
+    removed(session, as_json, f"Deleted {session}.")
 
 
 def _add_verb(name: str, about: str) -> None:
@@ -220,22 +221,25 @@ def queue(target: Target, session: str, as_json: bool) -> None:
 @command.command()
 @click.argument("session")
 @click.argument("prompt_id")
+@json_option
 @click.pass_obj
-def unqueue(target: Target, session: str, prompt_id: str) -> None:
+def unqueue(target: Target, session: str, prompt_id: str, as_json: bool) -> None:
     """Take one waiting prompt back."""
     with connect(target) as client:
         client.sessions.unqueue(session, prompt_id)
-    click.echo(f"Removed {prompt_id}.")
+    removed(prompt_id, as_json, f"Removed {prompt_id}.")
 
 
 @command.command()
 @click.argument("session")
+@json_option
 @click.pass_obj
-def clear_queue(target: Target, session: str) -> None:
+def clear_queue(target: Target, session: str, as_json: bool) -> None:
     """Take all waiting prompts back."""
     with connect(target) as client:
         client.sessions.clear_queue(session)
-    click.echo("The queue is empty.")
+        found = client.sessions.queue(session)
+    show(found, as_json, lambda: "The queue is empty.")
 
 
 @command.command()

@@ -3,9 +3,11 @@
 import click
 
 from ostler.cli.api import Noun, connect, json_option
-from ostler.cli.output import facts, json_text, show
+from ostler.cli.output import facts, json_text, put, show
 from ostler.cli.root import Target
 from ostler.wire.system import Ready
+
+_json_anyway = click.option("--json", expose_value=False, is_flag=True, help="It is JSON anyway.")
 
 
 @click.group(cls=Noun)
@@ -46,6 +48,7 @@ def version(target: Target, as_json: bool) -> None:
 
 
 @command.command()
+@_json_anyway
 @click.pass_obj
 def openapi(target: Target) -> None:
     """Print the OpenAPI document."""
@@ -54,15 +57,17 @@ def openapi(target: Target) -> None:
 
 
 @command.command()
+@json_option
 @click.pass_obj
-def metrics(target: Target) -> None:
+def metrics(target: Target, as_json: bool) -> None:
     """Print numbers in Prometheus' text format."""
     with connect(target) as client:
-        click.echo(client.system.metrics(), nl=False)
+        put(client.system.metrics().encode(), None, as_json)
 
 
 @command.command()
 @click.argument("path")
+@_json_anyway
 @click.pass_obj
 def schema(target: Target, path: str) -> None:
     """Print a JSON Schema, such as wire.json or agents/mock.json."""

@@ -86,12 +86,14 @@ def login_cancel(target: Target, agent: str, as_json: bool) -> None:
 
 @click.command(cls=ApiCommand)
 @click.argument("agent")
+@json_option
 @click.pass_obj
-def logout(target: Target, agent: str) -> None:
+def logout(target: Target, agent: str, as_json: bool) -> None:
     """Forget what an agent logs in with; what is on the runner's machine itself stays."""
     with connect(target) as client:
         client.agents.logout(agent)
-    click.echo(f"Logged out {agent}.")
+        found = client.agents.login_state(agent)
+    show(found, as_json, lambda: f"Logged out {agent}.")
 
 
 COMMANDS = (login, login_state, login_answer, login_cancel, logout)

@@ -4,7 +4,8 @@ import asyncio
 
 import click
 
-from ostler.cli.output import table
+from ostler.cli.api import json_option
+from ostler.cli.output import show, table
 
 
 @click.group()
@@ -15,7 +16,8 @@ def command() -> None:
 @command.command()
 @click.argument("source")
 @click.argument("target")
-def copy(source: str, target: str) -> None:
+@json_option
+def copy(source: str, target: str, as_json: bool) -> None:
     """Copy a store, and compare every row.
 
     SOURCE and TARGET are state folders or addresses like postgresql://user:password@host/name. No server may run on
@@ -26,5 +28,6 @@ def copy(source: str, target: str) -> None:
 
     counted: list[tuple[str, str]] = []
     asyncio.run(copy_store(source, target, lambda name, rows: counted.append((name, str(rows)))))
-    click.echo(table(("TABLE", "ROWS"), counted, ""))
-    click.echo("Copied, and the same row by row.")
+    rows = {name: int(count) for name, count in counted}
+    text = f"{table(('TABLE', 'ROWS'), counted, '')}\nCopied, and the same row by row."
+    show({"source": source, "target": target, "rows": rows}, as_json, lambda: text)

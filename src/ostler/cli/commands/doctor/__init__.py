@@ -14,13 +14,14 @@ import click
 from ostler import __version__
 from ostler.base.errors import SettingsError
 from ostler.base.settings import Settings, load_settings
-from ostler.cli.api import ApiCommand, connect
+from ostler.cli.api import ApiCommand, connect, json_option
 from ostler.cli.commands.doctor.cluster import cluster_checks
 from ostler.cli.commands.doctor.engine import engine_checks
 from ostler.cli.commands.doctor.finding import Check
 from ostler.cli.commands.doctor.keepers import keeper_checks
 from ostler.cli.commands.doctor.objects import object_checks
 from ostler.cli.commands.doctor.workspaces import workspace_checks
+from ostler.cli.output import json_text
 from ostler.cli.root import Target
 from ostler.client import Client, ClientError, ServerUnreachable
 from ostler.wire.system import Version
@@ -32,14 +33,19 @@ DATABASE = "ostler.db"
 @click.command(cls=ApiCommand)
 @click.option("--state-dir", metavar="FOLDER", help="Look here instead of the configured folder.")
 @click.option("--cluster", is_flag=True, help="Check what several servers share, every server and every runner.")
+@json_option
 @click.pass_context
-def command(ctx: click.Context, state_dir: str | None, cluster: bool) -> None:
+def command(ctx: click.Context, state_dir: str | None, cluster: bool, as_json: bool) -> None:
     """Check that everything is in place; exit code 1 if something is broken."""
     checks = []
     for check in _checks(ctx.obj, state_dir, cluster):
         checks.append(check)
-        click.echo(_line(check))
-    ctx.exit(1 if any(check.level == "fail" for check in checks) else 0)
+        if not as_json:
+            click.echo(_line(check))
+    is_broken = any(check.level == "fail" for check in checks)
+    if as_json:
+        click.echo(json_text({"ok": not is_broken, "checks": checks}))
+    ctx.exit(1 if is_broken else 0)
 
 
 def _checks(target: Target, state_dir: str | None, cluster: bool) -> Iterator[Check]:

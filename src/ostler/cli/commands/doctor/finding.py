@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class Check(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What was found, and what to do about it."""
 
     level: Literal["ok", "warn", "fail"]

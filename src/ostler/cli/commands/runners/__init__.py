@@ -6,7 +6,7 @@ from itertools import compress
 import click
 
 from ostler.cli.api import Noun, connect, json_option, pairs
-from ostler.cli.output import facts, show, table
+from ostler.cli.output import facts, removed, show, table
 from ostler.cli.root import Target
 from ostler.wire.runners import RunnerInfo
 
@@ -141,9 +141,10 @@ def resume(target: Target, runner: str, as_json: bool) -> None:
 
 @command.command()
 @click.argument("runner")
+@json_option
 @click.pass_obj
-def remove(target: Target, runner: str) -> None:
+def remove(target: Target, runner: str, as_json: bool) -> None:
     """Revoke the key of a runner and end its link."""
     with connect(target) as client:
         client.runners.remove(runner)
-    click.echo(f"{runner} is removed.")
+    removed(runner, as_json, f"{runner} is removed.")
