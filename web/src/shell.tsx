@@ -4,7 +4,7 @@ import { useState, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import type { Session } from "./api/types";
 import { titleOf } from "./pages/sessions";
-import { Dot, needOf } from "./parts/status";
+import { Dot, needOf, waitsForLimit, wordOf } from "./parts/status";
 import { placeOf } from "./state/places";
 import { recent, visited } from "./state/recent";
 import { overview } from "./state/sessions";
@@ -168,7 +168,8 @@ export function switcherOf(
 ): { open: Session[]; others: Session[] } {
   const open = opened.flatMap((id) => sessions.get(id) ?? []);
   const others = [...sessions.values()]
-    .filter((session) => !opened.includes(session.id) && ["waiting", "working"].includes(needOf(session)))
+    .filter((session) => !opened.includes(session.id))
+    .filter((session) => ["waiting", "working"].includes(needOf(session)) || waitsForLimit(session))
     .sort((one, other) => needOf(one).localeCompare(needOf(other)) || other.updatedAt.localeCompare(one.updatedAt));
   return { open, others };
 }
@@ -222,7 +223,11 @@ function SwitcherGroup({
                 <Dot session={session} />
                 <span className="min-w-0 flex-1">
                   <span className="block truncate">{titleOf(session)}</span>
-                  <PlaceName session={session} />
+                  {waitsForLimit(session) ? (
+                    <span className="block truncate text-2xs text-dim">{wordOf(session)}</span>
+                  ) : (
+                    <PlaceName session={session} />
+                  )}
                 </span>
                 <span className="sr-only">{needOf(session)}</span>
               </Link>

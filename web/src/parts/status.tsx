@@ -1,7 +1,8 @@
 // How a session is, in one dot and one word.
 import type { Activity, Session, SessionStatus } from "../api/types";
+import { until } from "./text";
 
-type Shown = Pick<Session, "status" | "activity" | "error">;
+type Shown = Pick<Session, "status" | "activity" | "error" | "limitedUntil" | "waitsForLimit">;
 
 export type Need = "waiting" | "working" | "idle" | "ended";
 
@@ -14,13 +15,21 @@ export function needOf(session: Shown): Need {
 
 const WORDS: Record<Activity, string> = { waiting: "Waiting for you", working: "Working", idle: "Idle" };
 
+/** Whether it goes on by itself when the limit that stopped its agent ends. */
+export function waitsForLimit(session: Shown): boolean {
+  return needOf(session) === "idle" && Boolean(session.waitsForLimit && session.limitedUntil);
+}
+
 /** Whether it waits for a prompt because what it did last went wrong. */
 function hasFailed(session: Shown): boolean {
+  if (waitsForLimit(session)) return false;
   return session.status === "failed" || (needOf(session) === "idle" && Boolean(session.error));
 }
 
 export function wordOf(session: Shown): string {
-  if (hasFailed(session)) return "Failed";
+  if (waitsForLimit(session)) return `Waits for its limit until ${until(session.limitedUntil!)}`;
+  if (hasFailed(session))
+    return session.limitedUntil ? `Failed, limited until ${until(session.limitedUntil)}` : "Failed";
   if (session.status === "running") return WORDS[session.activity];
   return session.status[0]!.toUpperCase() + session.status.slice(1);
 }
@@ -33,7 +42,11 @@ const DOTS: Record<Need, string> = {
 };
 
 export function Dot({ session }: { session: Shown }) {
-  const look = hasFailed(session) ? "bg-bad" : DOTS[needOf(session)];
+  const look = hasFailed(session)
+    ? "bg-bad"
+    : waitsForLimit(session)
+      ? "bg-transparent border border-warn"
+      : DOTS[needOf(session)];
   return <span aria-hidden className={`inline-block size-2 shrink-0 rounded-full ${look}`} />;
 }
 

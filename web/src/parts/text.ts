@@ -16,6 +16,15 @@ export function hourAndMinute(iso: string): string {
   return new Date(iso).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 }
 
+/** The time of day; on another day than today that day as well. */
+export function until(iso: string): string {
+  const then = new Date(iso);
+  const isToday = then.toDateString() === new Date().toDateString();
+  return isToday
+    ? hourAndMinute(iso)
+    : then.toLocaleString([], { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+}
+
 export function moment(iso: string): string {
   return new Date(iso).toLocaleString();
 }

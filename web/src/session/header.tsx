@@ -6,7 +6,7 @@ import { api } from "../api/client";
 import type { Session } from "../api/types";
 import { Confirm } from "../parts/dialog";
 import { Menu } from "../parts/menu";
-import { StatusWord } from "../parts/status";
+import { StatusWord, waitsForLimit } from "../parts/status";
 import { money, short } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
 import { placeOf } from "../state/places";
@@ -19,6 +19,8 @@ import { RestartAgent, RestoreFiles } from "./course";
 import { DeliverButton, PullRequestLink } from "./deliver";
 import { useWorkspace } from "./workspace";
 
+const GO_ON = { message: "Go on where you stopped." };
+
 export function activityOf({ summary }: Head): "idle" | "working" | "waiting" {
   if (summary.asks.length) return "waiting";
   return summary.turn ? "working" : "idle";
@@ -28,7 +30,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
   const session = useHead((head) => head.session);
   const summary = useHead((head) => head.summary);
   const activity = useHead(activityOf);
-  const error = usePlaced()?.error;
+  const placed = usePlaced();
   const [showsInstructions, setShowsInstructions] = useState(false);
   const model = [summary.model ?? session?.model, summary.variant ?? session?.variant].filter(Boolean).join(" ");
   return (
@@ -51,7 +53,8 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
         </button>
       </div>
       <div className="flex w-full flex-wrap items-center gap-x-3 text-2xs text-dim">
-        <StatusWord session={{ status: summary.status, activity, error }} />
+        <StatusWord session={{ ...placed, status: summary.status, activity }} />
+        <Limit />
         <span>{summary.agent ?? session?.agent.type}</span>
         {session && <Files session={session} />}
         <Place />
@@ -93,6 +96,24 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
 function Files({ session }: { session: Session }) {
   const place = placeOf(session);
   return place && <span title={place.key}>{place.name}</span>;
+}
+
+/** What can be done while it waits for the end of a limit. */
+function Limit() {
+  const { id } = useLive();
+  const activity = useHead(activityOf);
+  const placed = usePlaced();
+  if (!placed || !waitsForLimit({ ...placed, activity })) return null;
+  return (
+    <>
+      <button type="button" className="underline hover:text-text" onClick={() => void orSay(api.send(id, GO_ON))}>
+        Go on now
+      </button>
+      <button type="button" className="underline hover:text-text" onClick={() => void orSay(api.interrupt(id))}>
+        Do not wait
+      </button>
+    </>
+  );
 }
 
 /** Which machine it is on, or what it waits for; nothing while there is only one machine. */

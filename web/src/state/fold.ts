@@ -1,6 +1,7 @@
 // The reducer: folds events, in order, into rows and a summary. It reads no clock, no network and no page.
 import type { Event, EventOf, Item, Part } from "../api/types";
 import { countChanges } from "./diff";
+import { limitText } from "./limits";
 import { movedText, placementOf } from "./moves";
 import type { Row, Summary, TerminalChunk, ToolRow, TurnRow } from "./rows";
 
@@ -374,6 +375,11 @@ const HANDLERS: Handlers = {
   "workspace.restored": (fold) => fold.tell({ fileStates: fold.summary.fileStates + 1 }),
   "session.moved": (fold, event) => fold.move(event),
   "session.handoff": (fold, event) => fold.handOver(event),
+  "session.limit": (fold, event) => {
+    const [tone, title] =
+      event.data.status === "over" ? (["info", "Limit over"] as const) : (["warning", "Limit"] as const);
+    fold.note(event, tone, title, limitText(event.data));
+  },
   "session.rewound": (fold, event) => fold.rewind(event),
   "session.forked": (fold, event) => {
     fold.tell({ cost: {} }); // the parent has paid for the turns that were copied

@@ -21,6 +21,7 @@ const TYPES = [
   "question.resolved",
   "queue.updated",
   "session.handoff",
+  "session.limit",
   "snapshot.created",
   "workspace.restored",
   "delivery.completed",
