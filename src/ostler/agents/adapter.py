@@ -5,8 +5,8 @@ then feeds a fresh translator every frame in order and writes whatever the trans
 translator is pure, feeding it the same frames again rebuilds the same state and the same ids.
 """
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -24,11 +24,84 @@ def all_but(*missing: str) -> Capabilities:
     return Capabilities(**{name: name not in missing for name in every})
 
 
+class Send(msgspec.Struct, frozen=True):
+    """Write this frame to the agent (without its line end)."""
+
+    frame: bytes
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person is to see on the way, with an address or a code in it. It may hold secrets."""
+
+    text: str
+    asks: bool = False
+    """Whether the agent waits for something that the person types."""
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to log in that an agent tells."""
+
+    id: str
+    name: str
+    about: str = ""
+    command: tuple[str, ...] = ()
+    """Runs in a terminal, instead of a dialogue; the agent's own command line goes before `arguments`."""
+    arguments: tuple[str, ...] = ()
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it needs a terminal."""
+        return bool(self.command or self.arguments)
+
+
+class Ways(msgspec.Struct, frozen=True, kw_only=True):
+    """All ways that an agent tells."""
+
+    ways: tuple[Way, ...] = ()
+    variables: tuple[str, ...] = ()
+    """Those that hand it a key."""
+
+
+class Over(msgspec.Struct, frozen=True):
+    """The dialogue is over; why it failed, in the agent's words."""
+
+    failure: str | None = None
+
+
+LoginOutput: TypeAlias = Send | Shown | Ways | Over
+
+
+class LoginTalk(Protocol):
+    """A login as a dialogue with the agent's process; pure, and every method returns what should happen, in order."""
+
+    @property
+    def prints_for_people(self) -> bool:
+        """Whether what the agent prints beside the dialogue is meant for the person who logs in."""
+
+    def open(self) -> Sequence[LoginOutput]:
+        """The process has started."""
+
+    def feed(self, frame: bytes) -> Sequence[LoginOutput]:
+        """One line of the agent. Raises Unreadable for one that is no frame."""
+
+    def answer(self, code: str) -> Sequence[LoginOutput]:
+        """What a person has typed."""
+
+    def cancel(self) -> Sequence[LoginOutput]:
+        """The person gives up; the process ends soon."""
+
+
 class Login(msgspec.Struct, frozen=True, kw_only=True):
     """How a person logs in to an agent, and where it stores that."""
 
     files: tuple[str, ...] = ()
-    """Below a home; sessions share them by links, because most services replace what is stored when it is renewed."""
+    """Below a home, files or whole folders; sessions share them by links, because most services replace what is
+    stored when it is renewed. A folder is needed where a program puts a new file in the place of the old one."""
+    talk: Callable[[str | None], LoginTalk] | None = None
+    """A login by a dialogue with the agent's process, in the way that is named."""
+    tells_ways: bool = False
+    """Whether `talk` without a way asks the agent which ways it has."""
     command: tuple[str, ...] = ()
     """After its program: prints an address, maybe a code, maybe asks for one, and ends with 0 when it is logged in."""
     status: tuple[str, ...] = ()
@@ -112,12 +185,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     framing: Literal["lines", "content-length"] = "lines"
     starter_env: dict[str, str] | None = None
     """All variables of a command that starts the agent elsewhere, such as in a container, and gives it its own."""
-
-
-class Send(msgspec.Struct, frozen=True):
-    """Write this frame to the agent (without its line end)."""
-
-    frame: bytes
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,6 +71,7 @@ GEMINI = Profile(
         Credential(name="GOOGLE_API_KEY", env=("GOOGLE_API_KEY",)),
     ),
     login=Login(account="a Google account", files=(".gemini/oauth_creds.json",)),
+    unusable_logins=("vertex-ai",),
     providers=("gemini",),
     configure=_configure,
     permission_modes={"default": "default", "plan": "plan", "bypass": "yolo"},

@@ -2,7 +2,7 @@
 
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.acp.profile import Profile, Setup, toml_text
-from ostler.agents.adapter import Credential, all_but
+from ostler.agents.adapter import Credential, Login, all_but
 from ostler.agents.sources import Npm, OnPath
 from ostler.wire.agents import Mode
 from ostler.wire.providers import Provider
@@ -54,6 +54,7 @@ KIMI = Profile(
     ),
     args=("acp",),
     credentials=(Credential(name="KIMI_API_KEY", env=("KIMI_API_KEY",)),),
+    login=Login(account="a Kimi account", files=(".kimi-code/config.toml", ".kimi-code/credentials")),
     providers=("openai",),
     configure=_configure,
     permission_modes={"default": "default", "plan": "plan", "bypass": "yolo"},

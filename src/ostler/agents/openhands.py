@@ -6,7 +6,7 @@ import msgspec
 
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.acp.profile import Profile, Setup
-from ostler.agents.adapter import Credential, all_but
+from ostler.agents.adapter import Credential, Login, all_but
 from ostler.agents.sources import OnPath, Pypi
 from ostler.wire.agents import Mode
 from ostler.wire.providers import Provider
@@ -74,6 +74,10 @@ OPENHANDS = Profile(
     args=("acp",),
     env=_ENV,
     credentials=(Credential(name="LLM_API_KEY", env=("LLM_API_KEY",)),),
+    login=Login(
+        account="an OpenHands Cloud account",
+        files=(".openhands/cloud/api_key.txt", ".openhands/agent_settings.json"),
+    ),
     providers=("openai", "anthropic"),
     configure=_configure,
     permission_modes={"default": "always-ask", "bypass": "always-approve"},

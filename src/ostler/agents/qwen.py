@@ -51,6 +51,7 @@ QWEN = Profile(
     ),
     args=("--acp",),
     credentials=(Credential(name="OPENAI_API_KEY", env=("OPENAI_API_KEY",)),),
+    unusable_logins=("openai",),
     providers=("openai",),
     configure=_configure,
     permission_modes={"default": "default", "plan": "plan", "bypass": "yolo"},

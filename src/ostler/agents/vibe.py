@@ -2,7 +2,7 @@
 
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.acp.profile import Profile, Setup, toml_text
-from ostler.agents.adapter import MISTRAL_KEY, Credential, all_but
+from ostler.agents.adapter import MISTRAL_KEY, Credential, Login, all_but
 from ostler.agents.sources import OnPath, Pypi
 from ostler.wire.agents import Mode
 from ostler.wire.providers import Provider
@@ -52,6 +52,8 @@ VIBE = Profile(
         Pypi(package="mistral-vibe", version="3.0.2", python="3.13", program="vibe-acp"),
     ),
     credentials=(Credential(name="MISTRAL_API_KEY", env=("MISTRAL_API_KEY",), check=MISTRAL_KEY),),
+    login=Login(account="a Mistral account", files=(".vibe/.env",)),
+    unusable_logins=("vibe-setup",),
     providers=("openai",),
     configure=_configure,
     permission_modes={"default": "ask", "bypass": "auto-approve"},

@@ -109,9 +109,12 @@ def login_state(agent: str) -> Call[AgentLogin]:
     return get(f"/agents/{segment(agent)}/login", _login)
 
 
-def log_in(agent: str, *, method: LoginMethod, key: str | None = None, variable: str | None = None) -> Call[AgentLogin]:
-    """Log an agent in: with a key, with what is on the runner's machine, or by its own login."""
-    return post(f"/agents/{segment(agent)}/login", _login, StartLogin(method=method, key=key, variable=variable))
+def log_in(
+    agent: str, *, method: LoginMethod, key: str | None = None, variable: str | None = None, way: str | None = None
+) -> Call[AgentLogin]:
+    """Log an agent in: with a key, with what is on the runner's machine, or by its own login, in one of its ways."""
+    order = StartLogin(method=method, key=key, variable=variable, way=way)
+    return post(f"/agents/{segment(agent)}/login", _login, order)
 
 
 def answer_login(agent: str, code: str) -> Call[AgentLogin]:

@@ -170,12 +170,16 @@ class LoginOffer(Answer, frozen=True, kw_only=True):
     available: bool
     about: str
     """What it is, or why it cannot be had."""
+    way: str | None = None
+    """Of an agent that tells its ways itself: which of them this is."""
+    name: str | None = None
+    """What the agent calls that way."""
     variables: tuple[str, ...] = ()
     """Of a key: the variables that can hand it over, the usual one first."""
 
 
 class RunningLogin(Answer, frozen=True, kw_only=True):
-    """A login by the agent's own command: under way, or the last one."""
+    """A login by the agent itself: under way, or the last one."""
 
     step: LoginStep
     started_at: str
@@ -211,6 +215,8 @@ class StartLogin(Body, frozen=True, kw_only=True):
     """Of the method `key`; never shown again."""
     variable: str | None = None
     """Which of the agent's variables the key is for; the usual one by default."""
+    way: str | None = None
+    """Of the method `subscription`: one of the ways that the agent tells; the first by default."""
 
 
 class AnswerLogin(Body, frozen=True, kw_only=True):
@@ -227,6 +233,7 @@ class LoginOrder(msgspec.Struct, frozen=True, kw_only=True):
     method: LoginMethod | None = None
     key: str | None = None
     variable: str | None = None
+    way: str | None = None
     code: str | None = None
 
 

@@ -152,24 +152,24 @@ function Running({
 function Offers({ login, busy, act }: { login: AgentLogin; busy: boolean; act: Act }) {
   const { agent, offers = [] } = login;
   const of = (method: string) => offers.find((offer) => offer.method === method);
-  const own = of("subscription");
+  const own = offers.filter((offer) => offer.method === "subscription");
   const machine = of("machine");
   const key = of("key");
   const session = of("session");
   return (
     <div className="space-y-3">
-      {own && (
-        <Way about={own.about}>
+      {own.map((offer) => (
+        <Way key={offer.way ?? ""} about={offer.about}>
           <button
             type="button"
             className="btn btn-main"
-            disabled={busy || !own.available}
-            onClick={() => void act(api.logIn(agent, { method: "subscription" }))}
+            disabled={busy || !offer.available}
+            onClick={() => void act(api.logIn(agent, { method: "subscription", way: offer.way }))}
           >
-            Log in with an account
+            {offer.name ?? "Log in with an account"}
           </button>
         </Way>
-      )}
+      ))}
       {machine && (
         <Way about={machine.about}>
           <button

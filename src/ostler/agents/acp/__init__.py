@@ -5,6 +5,9 @@ A command that nobody has written a profile for runs too: `AcpAdapter.custom` as
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
+from ostler.agents.acp.login import AcpLogin
 from ostler.agents.acp.profile import Profile
 from ostler.agents.acp.translator import AcpTranslator
 from ostler.agents.adapter import Credential, Info, Installation, Launch, Login, all_but
@@ -30,7 +33,7 @@ class AcpAdapter:
             modes=profile.modes,
             models=profile.models,
             unconverted=profile.unconverted,
-            login=profile.login,
+            login=_spoken(profile),
         )
 
     @classmethod
@@ -67,3 +70,14 @@ class AcpAdapter:
     def translator(self, spec: AgentSpec) -> AcpTranslator:
         """A fresh translator for one process."""
         return AcpTranslator(self._profile, spec)
+
+
+def _spoken(profile: Profile) -> Login:
+    """Its login with the ways that the agent itself tells, unless a command was named."""
+    if profile.login.command or not profile.login.is_needed:
+        return profile.login
+
+    def talk(way: str | None) -> AcpLogin:
+        return AcpLogin(way, profile.unusable_logins)
+
+    return msgspec.structs.replace(profile.login, talk=talk, tells_ways=True)

@@ -44,6 +44,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = msgspec.field(default_factory=dict)
     credentials: tuple[Credential, ...] = ()
     login: Login = Login()
+    unusable_logins: tuple[str, ...] = ()
+    """Ways to log in that it tells but that cannot be gone here: they need its own screen, or only want a key."""
     providers: tuple[ProviderType, ...] = ()
     """Which kinds of provider `configure` can set up."""
     configure: Callable[[AgentSpec], Setup] = nothing

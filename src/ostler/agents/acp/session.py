@@ -11,7 +11,7 @@ from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.running import AgentSpec
 
 VERSION = 1
-GREETING = {
+GREETING: dict[str, Any] = {
     "protocolVersion": VERSION,
     # no file system and no terminals of ours: an agent that works in its own workspace needs none
     "clientCapabilities": {

@@ -6,6 +6,7 @@ from typing import Any, assert_never
 import msgspec
 
 from ostler.agents.adapter import OPENAI_KEY, Credential, Info, Installation, Launch, Login, all_but
+from ostler.agents.codex.login import CodexLogin
 from ostler.agents.codex.translator import CodexTranslator
 from ostler.agents.sources import Download, Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
@@ -27,7 +28,7 @@ INFO = Info(
     login=Login(
         account="a ChatGPT account",
         files=(".codex/auth.json",),
-        command=("login", "--device-auth"),
+        talk=CodexLogin,
         status=("login", "status"),
     ),
     capabilities=all_but("shared_process"),

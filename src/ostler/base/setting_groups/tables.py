@@ -29,7 +29,9 @@ class AgentSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     login_status: Annotated[
         tuple[str, ...], _about("What it is called with to tell, by ending with 0, that it is logged in.")
     ] = ()
-    login_files: Annotated[tuple[str, ...], _about("Files below its home that a new agent's login is stored in.")] = ()
+    login_files: Annotated[
+        tuple[str, ...], _about("Files or folders below its home that a new agent's login is stored in.")
+    ] = ()
 
     @property
     def words(self) -> tuple[str, ...]:

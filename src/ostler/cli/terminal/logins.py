@@ -9,7 +9,7 @@ from ostler.cli.api import ApiCommand, connect, json_option
 from ostler.cli.output import clean, facts, show
 from ostler.cli.root import Target
 from ostler.client.sync import Client
-from ostler.wire.agents import AgentLogin, LoginMethod, RunningLogin
+from ostler.wire.agents import AgentLogin, LoginMethod, LoginOffer, RunningLogin
 
 _LOOK_SECONDS = 1.0
 _UNDER_WAY = ("starting", "waiting")
@@ -19,6 +19,7 @@ _UNDER_WAY = ("starting", "waiting")
 @click.argument("agent")
 @click.option("--key", help="Store a key: `-` reads it from standard input, where no list of processes shows it.")
 @click.option("--variable", help="The variable that the key is for; the agent's usual one by default.")
+@click.option("--way", help="One of the ways that `--status` lists, for an agent that has several.")
 @click.option("--machine", is_flag=True, help="Share the login that is on the runner's machine.")
 @click.option("--status", is_flag=True, help="Only tell whether it is logged in.")
 @click.option("--logout", "leave", is_flag=True, help="Forget what it logs in with.")
@@ -29,6 +30,7 @@ def login(
     agent: str,
     key: str | None,
     variable: str | None,
+    way: str | None,
     machine: bool,
     status: bool,
     leave: bool,
@@ -45,7 +47,7 @@ def login(
         elif machine:
             client.agents.login(agent, method="machine")
         elif not status:
-            _log_in(client, agent)
+            _log_in(client, agent, way)
         found = client.agents.login_state(agent)
     show(found, as_json, lambda: _text(found))
 
@@ -110,14 +112,14 @@ def _read_key(given: str) -> str:
     return key
 
 
-def _log_in(client: Client, agent: str) -> None:
+def _log_in(client: Client, agent: str, way: str | None) -> None:
     """Start the agent's own login and lead through it."""
     method: LoginMethod = "subscription"
     offers = {offer.method: offer for offer in client.agents.login_state(agent).offers}
     if method not in offers:
         others = "--machine, or --key -" if "key" in offers else "--machine"
         raise click.ClickException(f"Agent '{agent}' has no login of its own that works here. Use {others}.")
-    found = client.agents.login(agent, method=method)
+    found = client.agents.login(agent, method=method, way=way)
     try:
         _follow(client, agent, found)
     except (KeyboardInterrupt, BrokenPipeError):
@@ -151,7 +153,7 @@ def _words(running: RunningLogin) -> str:
 
 
 def _text(found: AgentLogin) -> str:
-    offers = [(offer.method if offer.available else f"({offer.method})", offer.about) for offer in found.offers]
+    offers = [(_offer_name(offer), offer.about) for offer in found.offers]
     running = found.running
     return facts(
         [
@@ -165,3 +167,8 @@ def _text(found: AgentLogin) -> str:
             *offers,
         ]
     )
+
+
+def _offer_name(offer: LoginOffer) -> str:
+    name = f"{offer.method} {offer.way}" if offer.way is not None else offer.method
+    return name if offer.available else f"({name})"

@@ -54,9 +54,10 @@ class Screen:
     def last_line(self) -> str:
         """The last words, without secrets."""
         lines = [line.strip() for line in self._plain.splitlines() if line.strip()]
-        if not lines:
-            return ""
-        last = lines[-1]
+        return self.without_secrets(lines[-1]) if lines else ""
+
+    def without_secrets(self, words: str) -> str:
+        """Words that may be told."""
         for secret in self._hidden:
-            last = last.replace(secret, "[hidden]")
-        return hidden_text(last)[:_LONGEST_MESSAGE]
+            words = words.replace(secret, "[hidden]")
+        return hidden_text(words)[:_LONGEST_MESSAGE]

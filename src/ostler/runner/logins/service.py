@@ -4,21 +4,21 @@ import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ostler.agents.adapter import Adapter, Credential, Installation, Launch
+from ostler.agents.adapter import Adapter, Credential, Installation, Way
 from ostler.base.clock import SystemClock
 from ostler.base.errors import AgentNotInstalled, Unprocessable
 from ostler.base.logs import never_log
-from ostler.runner.logins.attempt import Attempt
+from ostler.runner.logins.attempt import Attempt, Course
+from ostler.runner.logins.dialogue import Dialogue
 from ostler.runner.logins.offers import offers_of
 from ostler.runner.logins.probes import key_verdict, status_of
 from ostler.runner.logins.sharing import SharedLogins
-from ostler.runner.logins.stored import StoredLogin, StoredLogins
-from ostler.runner.runtimes.home import environment, prepare_home
+from ostler.runner.logins.stored import StoredLogin, StoredLogins, files_in
+from ostler.runner.logins.terminal import Terminal
+from ostler.runner.logins.ways import AskedWays, Reported, prepared, with_browser
 from ostler.wire.agents import AgentLogin, LoginOffer, LoginOrder, LoginState
-from ostler.wire.running import AgentSpec
 
-_BROWSER = {"BROWSER": "true", "NO_BROWSER": "true", "TERM": "xterm-256color"}
-"""No browser is opened on the runner's machine: the person is elsewhere."""
+_MOST_NAMES = 5
 
 
 class Logins:
@@ -37,6 +37,7 @@ class Logins:
         self._environ = environ
         self._find = find
         self.shared = SharedLogins(self._stored, environ, share=share)
+        self._ways = AskedWays(environ)
         self._attempts: dict[str, Attempt] = {}
         self._answers: dict[tuple[object, ...], tuple[LoginState, str]] = {}
 
@@ -62,7 +63,7 @@ class Logins:
 
     async def close(self) -> None:
         """End every login that is under way."""
-        await asyncio.gather(*(self._end(agent) for agent in list(self._attempts)))
+        await asyncio.gather(self._ways.close(), *(self._end(agent) for agent in list(self._attempts)))
 
     async def _end(self, agent: str) -> None:
         if (attempt := self._attempts.pop(agent, None)) is not None:
@@ -78,20 +79,21 @@ class Logins:
         running = self._attempts.get(agent)
         if running is not None and not running.is_over:
             raise Unprocessable(reason=f"A login of '{agent}' is under way. Finish or cancel it first.")
-        offer = next((offer for offer in self._offers(adapter) if offer.method == order.method), None)
-        if offer is None or not offer.available:
-            why = offer.about if offer is not None else "It has no such login."
+        reported = await self._reported(adapter)
+        offers = [offer for offer in self._offers(adapter, reported) if offer.method == order.method]
+        if not any(offer.available for offer in offers):
+            why = offers[0].about if offers else "It has no such login."
             raise Unprocessable(reason=f"method: {why}", errors={"method": [why]})
         match order.method:
             case "key":
-                await self._store_key(adapter, order)
+                await self._store_key(adapter, order, reported)
             case "machine":
                 self._stored.write(agent, StoredLogin(method="machine"))
             case _:
-                await self._begin(adapter)
+                await self._begin(adapter, _chosen(reported, order.way))
 
-    async def _store_key(self, adapter: Adapter, order: LoginOrder) -> None:
-        credential, key = _credential(adapter, order.variable), (order.key or "").strip()
+    async def _store_key(self, adapter: Adapter, order: LoginOrder, reported: Reported) -> None:
+        credential, key = _credential(adapter, order.variable, reported), (order.key or "").strip()
         if not key or not key.isprintable():
             reason = "must be one line of printable characters"
             raise Unprocessable(reason=f"key: {reason}.", errors={"key": [reason]})
@@ -105,39 +107,56 @@ class Logins:
         else:
             self._stored.write(adapter.info.id, login)
 
-    async def _begin(self, adapter: Adapter) -> None:
+    async def _begin(self, adapter: Adapter, chosen: Way | None) -> None:
         """Run the agent's own login in a home of its own; what it leaves there counts only if it succeeds."""
-        agent, login = adapter.info.id, adapter.info.login
+        agent = adapter.info.id
         installation = self._find(adapter)
         if installation is None:
             raise AgentNotInstalled(agent=agent, looked_in="the runner's PATH")
         home = self._stored.new_home(agent)
-        prepare_home(str(home), {})
-        work = home / "tmp"
-        spec = AgentSpec(
-            session_id="", agent=agent, start=1, cwd=str(work), env={}, permission_mode="default", home=str(home)
-        )
-        env = environment(spec, Launch(argv=(), env={**_BROWSER, **login.env}), self._environ)
+        argv, env = prepared(adapter, installation, str(home), self._environ)
+        before = files_in(home)
 
-        async def verify() -> str | None:
-            links: dict[str, str | None] = {file: str(home / file) for file in login.files if (home / file).is_file()}
-            if login.status:
-                state, why = await status_of(login, installation, links=links, env={}, environ=self._environ)
-                if state != "ready":
-                    return why
-            if not self._stored.take_over(agent, login.files):
-                return "The command ended well, but left no login."
-            self._stored.write(agent, StoredLogin(method="subscription", at=SystemClock().now()))
-            return None
+        async def begin() -> Course:
+            talk, work = adapter.info.login.talk, str(home / "tmp")
+            if chosen is not None and chosen.is_command:
+                return await Terminal.start(_words(chosen, argv, installation), {**env, **chosen.env}, work)
+            if talk is None:
+                return await Terminal.start(argv, env, work)
+            return await Dialogue.start(
+                argv, with_browser(env, str(home)), work, talk(None if chosen is None else chosen.id)
+            )
+
+        async def verify(last_words: str) -> str | None:
+            return await self._taken_over(adapter, installation, last_words, files_in(home) - before)
 
         attempt = self._attempts[agent] = Attempt(agent, verify, lambda: self._stored.clear(agent))
-        await attempt.start((*installation.command, *login.command), env, str(work))
+        await attempt.start(begin)
+
+    async def _taken_over(
+        self, adapter: Adapter, installation: Installation, last_words: str, new: set[str]
+    ) -> str | None:
+        """Put what a login has left in its place; why it is none, or None."""
+        agent, login = adapter.info.id, adapter.info.login
+        home = self._stored.new_home_of(agent)
+        links: dict[str, str | None] = {file: str(home / file) for file in login.files if (home / file).exists()}
+        if not login.files and new:
+            return f"It is logged in, but nothing says where. Name that in `login_files` of its settings: {_some(new)}."
+        if not links:
+            return last_words or "It ended well, but left no login."
+        if login.status:
+            state, why = await status_of(login, installation, links=links, env={}, environ=self._environ)
+            if state != "ready":
+                return why
+        self._stored.take_over(agent, tuple(links))
+        self._stored.write(agent, StoredLogin(method="subscription", at=SystemClock().now()))
+        return None
 
     async def _checked(self, adapter: Adapter, order: LoginOrder) -> AgentLogin:
         """Whether a key is good, or, without one, whether sessions get in."""
         if not order.key:
             return await self._shown(adapter)
-        credential = _credential(adapter, order.variable)
+        credential = _credential(adapter, order.variable, Reported())
         good, by = await key_verdict(credential.check, order.key)
         installation = self._find(adapter)
         agent, login = adapter.info.id, adapter.info.login
@@ -159,7 +178,7 @@ class Logins:
             state=state,
             reason=reason,
             method=self.shared.method(agent),
-            offers=tuple(self._offers(adapter)),
+            offers=self._offers(adapter, await self._reported(adapter)),
             running=attempt.shown() if attempt is not None else None,
         )
 
@@ -198,18 +217,50 @@ class Logins:
             )
         return self._answers[asked]
 
-    def _offers(self, adapter: Adapter) -> tuple[LoginOffer, ...]:
-        return offers_of(adapter, self.shared, is_installed=self._find(adapter) is not None)
+    async def _reported(self, adapter: Adapter) -> Reported:
+        installation = self._find(adapter)
+        return Reported() if installation is None else await self._ways.of(adapter, installation)
+
+    def _offers(self, adapter: Adapter, reported: Reported) -> tuple[LoginOffer, ...]:
+        return offers_of(adapter, self.shared, reported, is_installed=self._find(adapter) is not None)
 
 
 def _changes(files: Mapping[str, str]) -> tuple[int, ...]:
     return tuple(Path(file).stat().st_mtime_ns for file in files.values() if Path(file).exists())
 
 
-def _credential(adapter: Adapter, variable: str | None) -> Credential:
-    for credential in adapter.credentials:
-        if variable in {None, credential.name}:
-            return credential
-    possible = ", ".join(credential.name for credential in adapter.credentials) or "none"
+def _credential(adapter: Adapter, variable: str | None, reported: Reported) -> Credential:
+    known = {credential.name: credential for credential in adapter.credentials}
+    for name in reported.ways.variables:
+        known.setdefault(name, Credential(name=name, env=(name,)))
+    if known and variable is None:
+        return next(iter(known.values()))
+    if variable in known:
+        return known[variable]
+    possible = ", ".join(known) or "none"
     reason = f"agent '{adapter.info.id}' does not log in with '{variable}'. Possible: {possible}"
     raise Unprocessable(reason=f"variable: {reason}.", errors={"variable": [reason]})
+
+
+def _chosen(reported: Reported, way: str | None) -> Way | None:
+    """One of the ways that the agent tells, the first unless another is named; None if it tells none."""
+    ways = {each.id: each for each in reported.ways.ways}
+    if way is None:
+        return next(iter(ways.values()), None)
+    if way not in ways:
+        reason = f"'{way}' is none of its ways. Possible: {', '.join(ways) or 'none, leave it out'}"
+        raise Unprocessable(reason=f"way: {reason}.", errors={"way": [reason]})
+    return ways[way]
+
+
+def _words(way: Way, argv: tuple[str, ...], installation: Installation) -> tuple[str, ...]:
+    """The command of a way; the agent's program is run as it always is."""
+    if not way.command:
+        return (*argv, *way.arguments)
+    program, *arguments = way.command
+    return (*installation.command, *arguments) if program in {installation.path, *installation.command} else way.command
+
+
+def _some(names: set[str]) -> str:
+    shown = sorted(names)[:_MOST_NAMES]
+    return ", ".join(shown) + (", ..." if len(names) > _MOST_NAMES else "")

@@ -83,7 +83,7 @@ class SharedLogins:
             home = self.own_home
         if home is None:
             return {}
-        return {file: str(home / file) for file in adapter.info.login.files if (home / file).is_file()}
+        return {file: str(home / file) for file in adapter.info.login.files if (home / file).exists()}
 
     def found(self, adapter: Adapter) -> tuple[Found, ...]:
         """The credentials on this machine."""

@@ -55,21 +55,26 @@ class StoredLogins:
         """Where the files of the agent's own login are."""
         return self._folder / agent / "home"
 
+    def new_home_of(self, agent: str) -> Path:
+        """The home of a login that is under way."""
+        return self._folder / agent / "new"
+
     def new_home(self, agent: str) -> Path:
         """An empty home for a login that begins."""
-        path = self._folder / agent / "new"
+        path = self.new_home_of(agent)
         shutil.rmtree(path, ignore_errors=True)
         make_folder(path)
         return path
 
-    def take_over(self, agent: str, files: tuple[str, ...]) -> bool:
-        """Put the files of a login that has succeeded in their place; False if it has left none."""
-        new, home = self._folder / agent / "new", self.home(agent)
-        found = [file for file in files if (new / file).is_file()]
-        for file in found:
-            make_folder((home / file).parent)
-            replace_file(home / file, (new / file).read_bytes())
-        return bool(found)
+    def take_over(self, agent: str, files: tuple[str, ...]) -> None:
+        """Put the files and folders of a login that has succeeded in their place."""
+        new, home = self.new_home_of(agent), self.home(agent)
+        for name in files:
+            inside = [name] if (new / name).is_file() else [f"{name}/{each}" for each in files_in(new / name)]
+            make_folder((home / name) if (new / name).is_dir() else (home / name).parent)
+            for file in inside:
+                make_folder((home / file).parent)
+                replace_file(home / file, (new / file).read_bytes())
 
     def clear(self, agent: str) -> None:
         """Remove what a login that is over has left; nothing of an agent that was never logged in stays."""
@@ -77,3 +82,9 @@ class StoredLogins:
         folder = self._folder / agent
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
+
+
+def files_in(folder: Path) -> set[str]:
+    """The files below a folder, but for what is only of the moment."""
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return {name for name in found if not name.startswith(("tmp/", ".cache/", ".run/"))}

@@ -11,19 +11,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from ostler.base.undo import undone_by
+from ostler.runner.logins.ending import GRACE_SECONDS, end
 from ostler.runner.logins.screen import Screen
 from ostler.runner.processes.helpers import marked
-from ostler.runner.processes.tree import birth_of, descendants, send_signal
 
 _ROWS, _COLUMNS = 50, 500  # an address must not be broken at the edge
 _CHUNK = 2**16
-_GRACE_SECONDS = 2.0
 _INSIDE = 'exec <"$0" >"$0" 2>&1; exec "$@"'
 """Who leads a session and opens a terminal has it as its controlling one."""
 
 
 class Terminal:
-    """One command; what it prints is on `screen`, and `wait` gives its exit code."""
+    """One command; what it prints is on `screen`, and `outcome` says how it ended."""
 
     def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
         self.screen = Screen()
@@ -61,33 +60,18 @@ class Terminal:
             with suppress(OSError):
                 os.write(self._master, text.encode() + b"\r")
 
-    async def wait(self) -> int:
-        """Its exit code, when it is over and all that it printed is read."""
+    async def outcome(self) -> str | None:
+        """Why it failed, when it is over and all that it printed is read."""
         code = await self._process.wait()
         with suppress(TimeoutError):  # something it started may have the terminal still
-            async with asyncio.timeout(_GRACE_SECONDS):
+            async with asyncio.timeout(GRACE_SECONDS):
                 await self._over.wait()
-        return code
+        return None if code == 0 else (self.screen.last_line() or f"It ended with {code}.")
 
     async def close(self) -> None:
-        """End it with everything below it, gently first; returns when it is gone."""
-        below: dict[int, int] = {}
-        if self._process.returncode is None:
-            below = {pid: birth_of(pid) for pid in descendants(self._process.pid)}
-            self._signal(signal.SIGHUP)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_GRACE_SECONDS):
-                    await self._process.wait()
-        self._signal(signal.SIGKILL)
-        for pid, birth in below.items():  # also what has left the group
-            if birth_of(pid) == birth:
-                send_signal(pid, signal.SIGKILL)
-        await self._process.wait()
+        """End it with everything below it; returns when it is gone."""
+        await end(self._process, signal.SIGHUP)
         self._end()
-
-    def _signal(self, number: int) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
 
     def _read(self) -> None:
         if self._master is None:

@@ -1,6 +1,7 @@
 """The private home and the scrubbed environment an agent starts with."""
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -62,6 +63,13 @@ def _write(root: Path, name: str, content: bytes) -> None:
     fresh.replace(folder / Path(name).name)
 
 
+def _make_room(folder: Path) -> None:
+    """Put a folder aside that an agent has made before it shared one."""
+    aside = folder.with_name(f".{folder.name}.own")
+    shutil.rmtree(aside, ignore_errors=True)
+    folder.rename(aside)
+
+
 def _link(root: Path, name: str, target: str | None) -> None:
     """Let a file stand for one elsewhere; a newer one that an agent has put in the place of the link stays."""
     path = root / name
@@ -72,7 +80,9 @@ def _link(root: Path, name: str, target: str | None) -> None:
     if not path.parent.resolve().is_relative_to(root.resolve()):
         raise PermissionError(13, "lies outside the agent's home", name)
     make_folder(path.parent)
-    if path.is_file() and not path.is_symlink() and path.stat().st_mtime > Path(target).stat().st_mtime:
+    if path.is_dir() and not path.is_symlink():
+        _make_room(path)
+    elif path.is_file() and not path.is_symlink() and path.stat().st_mtime > Path(target).stat().st_mtime:
         return
     fresh = path.with_name(f".{path.name}.link")
     fresh.unlink(missing_ok=True)

@@ -28,7 +28,7 @@ async def log_in(agent: str, services: Services, data: StartLogin) -> Response[A
     if (data.method == "key") != (data.key is not None):
         reason = "is needed by the method 'key', and only by it"
         raise Unprocessable(reason=f"key: {reason}.", errors={"key": [reason]})
-    order = LoginOrder(verb="start", method=data.method, key=data.key, variable=data.variable)
+    order = LoginOrder(verb="start", method=data.method, key=data.key, variable=data.variable, way=data.way)
     return _unrecorded(await services.runners.login(agent, order))
 
 
