@@ -154,6 +154,62 @@ test("the local checkout gets the result on a phone, and nothing of what is ther
   await page.context().close();
 });
 
+/** Presses Tab until this has the focus. */
+async function tabTo(page, target) {
+  await target.waitFor();
+  const isThere = () => target.evaluate((element) => element === document.activeElement);
+  for (let presses = 0; !(await isThere()); presses++) {
+    assert.ok(presses < 60, `Tab leads to ${target}`);
+    await page.keyboard.press("Tab");
+  }
+}
+
+const WAYS_IN = {
+  desk: async (page) => {
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("deliver");
+  },
+  phone: async (page) => {
+    await tabTo(page, page.getByRole("button", { name: "More actions" }));
+    await page.keyboard.press("Enter");
+    const entry = page.getByRole("menuitem", { name: /^Deliver/ });
+    while (!(await entry.evaluate((element) => element === document.activeElement))) await page.keyboard.press("ArrowDown");
+  },
+};
+
+for (const [size, openDialog] of Object.entries(WAYS_IN)) {
+  test(`the result is delivered with the keyboard alone, at the size of a ${size}`, async () => {
+    const place = checkout(`keys-${size}`);
+    const id = await startSession(api, "mock: write cart.txt one\\n\nmock: say Done.", { title: "Keys", repo: { url: place } });
+    const page = await openPage(browser, `${server.url}/sessions/${id}`, size === "phone" ? { viewport: PHONE } : {});
+    await answer(page, "Done.").waitFor();
+    const dialog = page.getByRole("dialog", { name: "Deliver the result" });
+    await openDialog(page);
+    await page.keyboard.press("Enter");
+    await dialog.getByRole("combobox", { name: "As", exact: true }).waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await openDialog(page);
+    await page.keyboard.press("Enter");
+    await tabTo(page, dialog.getByRole("combobox", { name: "As", exact: true }));
+    await page.keyboard.type("A branch");
+    await tabTo(page, dialog.getByRole("textbox", { name: "Branch" }));
+    await page.keyboard.press("Control+a");
+    await page.keyboard.type(`keys/${size}`);
+    await tabTo(page, dialog.getByRole("textbox", { name: "Title" }));
+    const push = dialog.getByRole("button", { name: "Push branch" });
+    await tabTo(page, push);
+    const { y, height } = await push.boundingBox();
+    assert.ok(y >= 0 && y + height <= page.viewportSize().height, "the button with the focus is seen");
+    assert.deepEqual(await seriousFindings(page), []);
+    await page.keyboard.press("Enter");
+    await dialog.waitFor({ state: "detached" });
+    assert.equal(git(place, "show", `keys/${size}:cart.txt`), "one");
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  });
+}
+
 test("the agent is restarted with its memory, and files are restored while the conversation stays", async () => {
   const id = await startSession(api, "mock: write a.txt one\\n\nmock: say First.", { repo: { mode: "none" } });
   const page = await openPage(browser, `${server.url}/sessions/${id}`);

@@ -1,9 +1,13 @@
 // Agents are logged in from the page of agents, and from the error that says that one is not.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 import { apiOf, endServer, openBrowser, openPage, startServer, temporaryFolder } from "./browser.mjs";
 
+const require = createRequire(new URL("../../web/package.json", import.meta.url));
+const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const PYTHON = process.env.OSTLER_TEST_PYTHON ?? fileURLToPath(new URL("../../.venv/bin/python", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("../logins/programs/agent.py", import.meta.url));
 const GUEST = {
@@ -74,3 +78,31 @@ test("a turn that is not let in shows a failed session and a button; with a key 
   await page.getByText("key sk-guest login None").waitFor();
   await page.locator("header").getByText("Idle").waitFor();
 });
+
+for (const [size, viewport] of Object.entries({ desk: { width: 1280, height: 800 }, phone: { width: 375, height: 720 } })) {
+  for (const colorScheme of ["light", "dark"]) {
+    test(`the dialog is open to everybody at the size of a ${size}, ${colorScheme}`, async () => {
+      const page = await openPage(browser, `${server.url}/agents`, { viewport, colorScheme });
+      const findings = async () => {
+        await page.evaluate(AXE);
+        const { violations } = await page.evaluate(() => window.axe.run(document.querySelector("dialog[open]"), { resultTypes: ["violations"] }));
+        return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}`));
+      };
+      await card(page).getByRole("button", { name: "Log in to guest" }).press("Enter");
+      await dialog(page).getByRole("button", { name: "Log in with an account" }).waitFor();
+      assert.deepEqual(await findings(), []);
+      const { x, width } = await dialog(page).boundingBox();
+      assert.ok(x >= 0 && x + width <= viewport.width, "the dialog is as wide as the screen at most");
+      await dialog(page).getByRole("button", { name: "Log in with an account" }).press("Enter");
+      await dialog(page).getByText("GUEST-7777").waitFor();
+      assert.deepEqual(await findings(), []);
+      await dialog(page).getByRole("button", { name: "Cancel" }).press("Enter");
+      await dialog(page).getByText("The login was cancelled.").waitFor();
+      assert.deepEqual(await findings(), []);
+      await page.keyboard.press("Escape");
+      await dialog(page).waitFor({ state: "detached" });
+      assert.deepEqual(page.problems, []);
+      await page.context().close();
+    });
+  }
+}

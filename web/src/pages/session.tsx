@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { Boundary } from "../parts/boundary";
 import { AskCard, isTyping } from "../session/asks";
 import { Composer, QueueList } from "../session/composer";
-import { LiveContext, useHead, useLive, useWish } from "../session/context";
+import { LiveContext, useHead, useLive } from "../session/context";
 import { pressEscape } from "../session/escape";
 import { SessionHeader } from "../session/header";
 import { Panel, type Tab } from "../session/panel";
@@ -64,7 +64,6 @@ function View({ title }: { title: string }) {
   const live = useLive();
   const [tab, setTab] = useTab();
   const [large, setLarge] = useState<Shown>();
-  useWish("changes", () => setTab("changes"));
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (isTyping(event) || document.querySelector("dialog[open]")) return;

@@ -42,7 +42,7 @@ export function actionsOf(session: Session, go: (to: string) => void): Action[] 
   ];
   const withFiles: Action[] = [
     { label: "Fork", hint: "go on in a copy", onSelect: () => void orSay(fork()) },
-    { label: "Hand over files", hint: "patch, branch, pull request", onSelect: () => wish(id, "changes") },
+    { label: "Deliver", hint: "pull request, checkout, branch, patch", onSelect: () => wish(id, "deliver") },
   ];
   return [
     { label: "Rename", onSelect: () => wish(id, "rename") },

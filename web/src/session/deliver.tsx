@@ -8,7 +8,7 @@ import { Counts } from "../parts/diff";
 import { toneOf, wordsOf } from "../parts/pull_request";
 import { say } from "../parts/toasts";
 import { refresh } from "../state/sessions";
-import { useHead, useLive, usePlaced } from "./context";
+import { useHead, useLive, usePlaced, useWish } from "./context";
 
 const WAYS: Record<DeliveryMode, string> = {
   pr: "A pull request",
@@ -41,6 +41,7 @@ export function DeliverButton() {
   const isWorking = useHead((head) => Boolean(head.summary.turn));
   const hasFiles = useHead((head) => Boolean(head.summary.workspaceId ?? head.session?.workspaceId));
   const [open, setOpen] = useState(false);
+  useWish("deliver", () => setOpen(true));
   if (!hasFiles) return null;
   const isNew = Boolean(session?.delivery?.outdated);
   return (
