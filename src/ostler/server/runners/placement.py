@@ -5,10 +5,12 @@ from collections.abc import Set
 
 from msgspec.structs import replace
 
-from ostler.base.errors import Unprocessable
+from ostler.base.errors import Unprocessable, UnsupportedAgent
 from ostler.base.errors.runners import RunnerNotFound
+from ostler.base.errors.servers import OwnedElsewhere
 from ostler.server.runners.known import KnownRunner
 from ostler.server.runners.registry import Runners
+from ostler.wire.agents import Agent
 from ostler.wire.runners import Needs, RunnerAbout
 
 TENANT = "tenant"
@@ -102,6 +104,19 @@ async def server_with_room(runners: Runners, agent: str, needs: Needs, tenant: s
         if fits(known.about, needs, tenant) and (slots is None or used < slots):
             return link.server
     return None
+
+
+async def agent_anywhere(runners: Runners, name: str) -> Agent:
+    """An agent by its id or another name of it; raises OwnedElsewhere if only runners of another server have it."""
+    try:
+        return runners.find(name)
+    except UnsupportedAgent:
+        await runners.refresh()
+        links = [known.elsewhere for known in runners.known if not known.is_lost_elsewhere]
+        server = next((link.server for link in links if link is not None and name in link.load.agents), None)
+        if server is None:
+            raise
+        raise OwnedElsewhere(what=f"the runner with agent '{name}'", owner=server) from None
 
 
 def _free(slots: Slots, known: KnownRunner) -> float:

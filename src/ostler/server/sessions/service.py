@@ -19,7 +19,7 @@ from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
 from ostler.base.undo import async_undone_by
-from ostler.server.runners.placement import checked_needs, choose, server_with_room
+from ostler.server.runners.placement import agent_anywhere, checked_needs, choose, server_with_room
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
@@ -115,7 +115,7 @@ class Sessions(ByRunner):
         )
         await self.admission.check_addresses(new.spec)
         known = await self.store.find_session(project, new.key) if wanted.key else None
-        new = msgspec.structs.replace(new, agent=self._runners.find(new.agent).id)
+        new = msgspec.structs.replace(new, agent=(await agent_anywhere(self._runners, new.agent)).id)
         if known is not None:
             return await self._same_agent(known, new), False
         with ExitStack() as slot:

@@ -7,6 +7,7 @@ from litestar.params import Parameter, QueryParameter
 
 from ostler.server.api.routes.sessions import labels_of, statuses_of, stored_view
 from ostler.server.api.services import Services
+from ostler.server.runners.placement import agent_anywhere
 from ostler.server.store.records import SessionFilter
 from ostler.server.tasks.orders import session_of, spec_of
 from ostler.server.tasks.views import task_created
@@ -19,7 +20,7 @@ _TAGS = ["tasks"]
 @post("/tasks", operation_id="tasks.create", tags=_TAGS, role="operator")
 async def create_task(services: Services, project: str, data: CreateTask) -> Response[TaskCreated]:
     """Order work: a session with a workspace of its own is queued, works on the prompt and delivers the result."""
-    agent = services.runners.find(data.agent.type)
+    agent = await agent_anywhere(services.runners, data.agent.type)
     live, _ = await services.sessions.create(project, session_of(data, agent), spec_of(data))
     view = task_created(live.record, live.state)
     return Response(view, status_code=201, headers={"location": view.links.self})

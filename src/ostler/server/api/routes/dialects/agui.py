@@ -17,6 +17,7 @@ from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.agui.bodies import RunAgentInput, forwarded
 from ostler.server.dialects.agui.runs import RunRefused, RunStream, ShortStream, begin_run
+from ostler.server.runners.placement import agent_anywhere
 
 
 @post(
@@ -53,7 +54,7 @@ async def _agent(services: Services, named: str | None, current: str | None) -> 
     """The agent that the address or `forwardedProps` names, or the thread's, or the server's default one."""
     if named is None and current is not None:
         return current
-    return services.runners.find(named or services.settings.default_agent).id
+    return (await agent_anywhere(services.runners, named or services.settings.default_agent)).id
 
 
 HANDLERS = (run_agent,)

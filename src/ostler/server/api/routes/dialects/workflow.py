@@ -26,6 +26,7 @@ from ostler.server.dialects.workflow.bodies import (
 )
 from ostler.server.dialects.workflow.status import state_word
 from ostler.server.dialects.workflow.stream import WorkflowStream
+from ostler.server.runners.placement import agent_anywhere
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.tail import Follower
@@ -52,7 +53,7 @@ def _view(live: LiveSession) -> Execution:
 async def create_execution(org: str, services: Services, project: str, data: CreateExecution) -> Execution:
     """Start an agent on a task."""
     org = translation.checked_org(org)
-    agent = services.runners.find(data.input.agent or services.settings.default_agent)
+    agent = await agent_anywhere(services.runners, data.input.agent or services.settings.default_agent)
     wanted = translation.create_session(org, data, agent)
     begun = await begin(services.sessions, project, wanted, translation.first_prompt(data))
     if ignored := translation.without_effect(data.input, agent):
