@@ -11,10 +11,12 @@ import pytest
 
 from ostler.server.sessions.log.feed import Feed
 from ostler.server.sessions.log.happened import Happened
+from ostler.server.sessions.log.limits import is_waited_for
 from ostler.server.sessions.log.state import SessionState, apply
 from ostler.server.sessions.log.statuses import TERMINAL, TRANSITIONS
 from ostler.server.store.packing import unpack
-from ostler.wire.events import AnyEvent, SessionStatus, UnknownEvent, decode_event
+from ostler.wire.events import AnyEvent, SessionInfoData, SessionStatus, SessionStatusData, UnknownEvent, decode_event
+from ostler.wire.workspace_events import SessionForkedData, SessionHandoffData, SessionLimitData, SessionRewoundData
 from tests.server.talk import Talk
 from tests.serving import running_server
 
@@ -93,3 +95,27 @@ async def test_a_feed_keeps_nothing_while_nobody_watches_and_little_for_a_slow_c
     assert feed.after(144, 10_000) == [b"z" * 10]
     feed.unwatch()
     assert feed.after(144, 10_000) is None
+
+
+REWOUND = SessionRewoundData(turn=1, sequence=1, snapshot_id="snp_1", workspace_id="wsp_1")
+HANDOFF = SessionHandoffData(status="requested", from_agent="mock", to_agent="codex")
+FORKED = SessionForkedData(parent_id="ses_0", turn=1, snapshot_id="snp_1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "waits"),
+    [
+        ("session.handoff", HANDOFF, False),
+        ("session.rewound", REWOUND, False),
+        ("session.forked", FORKED, False),
+        ("session.status", SessionStatusData(status="stopping"), False),
+        ("session.status", SessionStatusData(status="paused"), True),
+        ("session.info", SessionInfoData(archived=True), False),
+        ("session.info", SessionInfoData(title="Renamed"), True),
+    ],
+)
+def test_what_a_person_decides_ends_the_waiting_for_a_limit(kind: str, data: Any, *, waits: bool) -> None:
+    limit = SessionLimitData(status="reached", until="2030-01-01T00:00:00.000Z", waits=True, attempt=1, acted=False)
+    before = SessionState(status="running", limit=limit)
+    after = apply(before, Happened(session_id="ses_1", agent="mock", sequence=9, time="", type=kind, data=data))
+    assert is_waited_for(after.limit) is waits

@@ -31,6 +31,8 @@ _MOST_ATTEMPTS = 5
 _LOOK_SECONDS = 60.0
 """A machine that was suspended, or whose clock was set, is late by no more than this."""
 _RETRY_SECONDS = 1.0
+_SLACK_SECONDS = 3.0
+"""Clocks differ: who comes a moment too early is refused once more, and then the time is past."""
 
 
 class LimitWait:
@@ -95,7 +97,10 @@ class LimitWait:
         """How long to wait; None if there is nothing to wait for here."""
         session, limit = self._session, self._session.state.limit
         is_over = session.is_leaving or session.is_ending or session.log.is_deleted or session.tail.is_closed
-        return self._seconds_to(limit.until) if limit is not None and self.is_waiting and not is_over else None
+        if limit is None or not self.is_waiting or is_over:
+            return None
+        left = self._seconds_to(limit.until)
+        return None if left is None else left + _SLACK_SECONDS
 
     def _seconds_to(self, time: str) -> float | None:
         """How long it is until then; None if that is no time."""
