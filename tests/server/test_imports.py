@@ -171,3 +171,21 @@ def test_the_sdk_does_it_too(home: Home) -> None:
         names = [each.conversation_id for each in client.sessions.importable().items if each.agent == "codex"]
         assert names == ["x-1"]
         assert client.sessions.bring("codex", "x-1", title="The tests").title == "The tests"
+
+
+def test_programs_whose_folder_was_moved_are_looked_at_there(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    write(tmp_path / "claude/projects/-shop/c-1.jsonl", claude_code(str(shop)))
+    write(tmp_path / "codex/sessions/2026/11/16/rollout-x-1.jsonl", codex(str(shop)))
+    moved = {"CLAUDE_CONFIG_DIR": str(tmp_path / "claude"), "CODEX_HOME": str(tmp_path / "codex")}
+    with (
+        running_server(tmp_path / "state", env=moved) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        listed = {(each["agent"], each["conversationId"]) for each in api.get("/imports").json()["items"]}
+        assert listed == {("claude-code", "c-1"), ("codex", "x-1")}
+        made = api.post("/imports", json={"agent": "codex", "conversationId": "x-1"})
+        assert made.status_code == 201, made.text
+        copied = tmp_path / "state/sessions" / made.json()["id"] / "home/.codex/sessions/2026/11/16/rollout-x-1.jsonl"
+        assert copied.is_file()

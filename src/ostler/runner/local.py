@@ -63,7 +63,7 @@ class LocalRunner(OwnConversations):
 
         Without an installer nothing can be installed. `warm` is how many agents may wait for sessions to come.
         """
-        super().__init__(Path(environ.get("HOME") or folder), SessionFolders(folder))
+        super().__init__(Path(environ.get("HOME") or folder), SessionFolders(folder), environ)
         self._nursery = NurseryHandle(environ)
         self._keepers = KeeperFolders(folder / "keepers", self._nursery.bells)
         self._adapters = {adapter.info.id: adapter for adapter in adapters}

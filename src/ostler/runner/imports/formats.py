@@ -1,5 +1,6 @@
 """How each agent's own program writes its conversations down, and where."""
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
@@ -11,25 +12,34 @@ from ostler.runner.imports.chats import Chat, Line, Reader, text_of
 class Format(msgspec.Struct, frozen=True, kw_only=True):
     """The files of one agent."""
 
+    folder: str
+    """Below a home: where the program has everything."""
     pattern: str
-    """Of the files below a home, one for each conversation."""
+    """Of the files in there, one for each conversation."""
     read: Reader
+    variable: str | None = None
+    """Moves the folder elsewhere."""
     also: tuple[str, ...] = ()
-    """Files of the home that the program needs to find it again; `{0}` is the first part that a `*` stands for."""
+    """Files in there that the program needs to find it again; `{0}` is the first part that a `*` stands for."""
     place: str | None = None
-    """Where it must lie in a session's home, if not where it lies now."""
+    """Where it must lie in the folder of a session, if not where it lies now."""
     whole_folder: bool = False
     """Whether everything beside the file belongs to the conversation."""
+
+    def root(self, home: Path, environ: Mapping[str, str]) -> Path:
+        """The folder of a user."""
+        moved = environ.get(self.variable) if self.variable is not None else None
+        return Path(moved) if moved and Path(moved).is_absolute() else home / self.folder
 
     def companions(self, file: PurePosixPath) -> tuple[str, ...]:
         """What has to come with a file."""
         return tuple(each.format(_starred(self.pattern, file)) for each in self.also)
 
-    def folder_note(self, home: Path, file: PurePosixPath) -> str | None:
+    def folder_note(self, root: Path, file: PurePosixPath) -> str | None:
         """What a file beside the conversation says about the folder, for programs that do not say it inside."""
         for each in self.companions(file):
-            if each.endswith("/.project_root") and (home / each).is_file():
-                return (home / each).read_text(errors="replace").strip() or None
+            if each.endswith("/.project_root") and (root / each).is_file():
+                return (root / each).read_text(errors="replace").strip() or None
         return None
 
 
@@ -148,14 +158,17 @@ def _copilot(chat: Chat, line: Line) -> None:
 
 
 FORMATS = {
-    "claude-code": Format(pattern=".claude/projects/*/*.jsonl", read=_claude_code),
-    "codex": Format(pattern=".codex/sessions/*/*/*/*.jsonl", read=_codex),
-    "copilot": Format(pattern=".copilot/session-state/*/events.jsonl", read=_copilot, whole_folder=True),
-    "gemini": Format(
-        pattern=".gemini/tmp/*/chats/*.jsonl",
-        read=_gemini,
-        also=(".gemini/projects.json", ".gemini/tmp/{0}/.project_root", ".gemini/history/{0}/.project_root"),
+    "claude-code": Format(
+        folder=".claude", variable="CLAUDE_CONFIG_DIR", pattern="projects/*/*.jsonl", read=_claude_code
     ),
-    "pi": Format(pattern=".pi/agent/sessions/*/*.jsonl", read=_pi, place=".pi/ostler/session.jsonl"),
-    "qwen": Format(pattern=".qwen/projects/*/chats/*.jsonl", read=_qwen),
+    "codex": Format(folder=".codex", variable="CODEX_HOME", pattern="sessions/*/*/*/*.jsonl", read=_codex),
+    "copilot": Format(folder=".copilot", pattern="session-state/*/events.jsonl", read=_copilot, whole_folder=True),
+    "gemini": Format(
+        folder=".gemini",
+        pattern="tmp/*/chats/*.jsonl",
+        read=_gemini,
+        also=("projects.json", "tmp/{0}/.project_root", "history/{0}/.project_root"),
+    ),
+    "pi": Format(folder=".pi", pattern="agent/sessions/*/*.jsonl", read=_pi, place="ostler/session.jsonl"),
+    "qwen": Format(folder=".qwen", pattern="projects/*/chats/*.jsonl", read=_qwen),
 }
