@@ -116,3 +116,16 @@ for (const [size, options] of [["desk", {}], ["phone", PHONE]]) {
     await page.context().close();
   });
 }
+
+test("what narrows the list can be read on a phone", async () => {
+  const id = await startSession(api, "mock: say here", { cwd: project });
+  await idle(id);
+  const page = await openPage(browser, server.url, PHONE);
+  await page.getByLabel("Folder or repository").waitFor();
+  for (const name of ["Agent", "State", "Folder or repository", "Group by"]) {
+    const { width } = await page.getByLabel(name, { exact: true }).boundingBox();
+    assert.ok(width >= 150, `${name} is ${width} pixels wide`);
+  }
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});

@@ -85,7 +85,7 @@ export default function SessionsPage() {
           />
         </div>
         <select
-          className="field order-3 w-auto flex-1 sm:order-none sm:flex-none"
+          className="field order-3 w-auto grow basis-2/5 sm:order-none sm:grow-0 sm:basis-auto"
           aria-label="Agent"
           value={agent}
           onChange={(event) => setAgent(event.target.value)}
@@ -96,7 +96,7 @@ export default function SessionsPage() {
           ))}
         </select>
         <select
-          className="field order-3 w-auto flex-1 sm:order-none sm:flex-none"
+          className="field order-3 w-auto grow basis-2/5 sm:order-none sm:grow-0 sm:basis-auto"
           aria-label="State"
           value={need}
           onChange={(event) => setNeed(event.target.value as Show)}
@@ -112,7 +112,7 @@ export default function SessionsPage() {
         {places.length > 0 && (
           <>
             <select
-              className="field order-3 w-auto flex-1 sm:order-none sm:max-w-44 sm:flex-none"
+              className="field order-3 w-auto grow basis-2/5 sm:order-none sm:max-w-44 sm:grow-0 sm:basis-auto"
               aria-label="Folder or repository"
               value={place}
               onChange={(event) => setPlace(event.target.value)}
@@ -125,7 +125,7 @@ export default function SessionsPage() {
               ))}
             </select>
             <select
-              className="field order-3 w-auto flex-1 sm:order-none sm:flex-none"
+              className="field order-3 w-auto grow basis-2/5 sm:order-none sm:grow-0 sm:basis-auto"
               aria-label="Group by"
               value={by}
               onChange={(event) => (setBy(event.target.value as By), localStorage.setItem(BY, event.target.value))}

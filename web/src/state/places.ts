@@ -8,12 +8,12 @@ export interface WorkPlace {
   name: string;
 }
 
-/** Nothing for a session that began with an empty folder of its own. */
+/** Nothing for a session that began with an empty folder of its own, whether that is a workspace or not. */
 export function placeOf(session: Session): WorkPlace | undefined {
-  const { vcs, cwd } = session;
+  const { vcs, cwd, workspaceId } = session;
   if (vcs.repoMode === "git" && vcs.url) return { key: tidy(vcs.url), kind: "git", name: nameOf(vcs.url) };
   if (vcs.repoMode === "folder" && vcs.path) return { key: tidy(vcs.path), kind: "copy", name: nameOf(vcs.path) };
-  if (vcs.repoMode !== "none" || !cwd || cwd.includes(session.id)) return undefined;
+  if (vcs.repoMode !== "none" || !cwd || workspaceId || cwd.includes(session.id)) return undefined;
   return { key: tidy(cwd), kind: "folder", name: nameOf(cwd) };
 }
 
