@@ -68,6 +68,7 @@ def serve() -> None:
         if "id" not in request:
             continue
         if request["method"] == "session/prompt" and status() != 0:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # so that it is still there when the next prompt comes
             tell(id=request["id"], error={"code": -32000, "message": "Authentication required"})
         else:
             tell(id=request["id"], result=answer(request))

@@ -219,6 +219,9 @@ class AgentConnection:
         prompt = await with_images(prompt)
         await write_images(prompt, self._spec.home)
         process = await self._listening()
+        if (stopping := self._turns.stopping) is not None:  # what it heard now would end with it
+            await asyncio.wait({stopping})
+            raise AgentExited(agent=self._spec.agent, exit=str(process.exit))
         if not self._life.opened:  # an earlier server began to start it
             await self._become_ready(process, greet=False)
         if self._dialogue.guard.turn_id is not None:
