@@ -192,4 +192,47 @@ def test_what_is_not_a_checkout_gets_nothing(shop: tuple[httpx.Client, RunningSe
     say(api, session, _WORK)
     assert "only branches" in str(_ways(_plan(api, session))["local"])
     refused = api.post(f"/sessions/{session}/deliver", json={"mode": "local"})
-    assert (refused.status_code, "only branches" in refused.text) == (400, True), refused.text
+    problem = assert_problem(refused, "unprocessable", field="mode")
+    assert "only branches" in problem["errors"]["mode"][0]
+
+
+def test_a_patch_is_left_when_the_repository_is_gone(
+    shop: tuple[httpx.Client, RunningServer, str, State, Path], checkout: Path
+) -> None:
+    api = shop[0]
+    session = new_session(api, checkout)
+    say(api, session, _WORK)
+    checkout.rename(checkout.with_name("moved-away"))
+    plan = _plan(api, session)
+    assert (plan["mode"], _ways(plan)["patch"]) == ("patch", None)
+    assert "there is no such folder" in str(_ways(plan)["local"])
+    assert "there is no such folder" in plan["problem"]
+    refused = api.post(f"/sessions/{session}/deliver", json={"mode": "branch"})
+    assert "there is no such folder" in assert_problem(refused, "repository_refused")["detail"]
+    assert _deliver(api, session)["mode"] == "patch"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "field", "value"),
+    [
+        ({"mode": "branch", "branch": "HEAD"}, "invalid_request", "branch", "HEAD"),
+        (
+            {"mode": "pr", "forge": "gitea", "credential": {"token": "x"}, "apiUrl": "file:///etc/hosts"},
+            "address_refused",
+            "apiUrl",
+            "file://",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_is_named_as_the_client_wrote_it(
+    shop: tuple[httpx.Client, RunningServer, str, State, Path],
+    wanted: dict[str, Any],
+    code: str,
+    field: str,
+    value: str,
+) -> None:
+    api, *_, bare = shop
+    session = new_session(api, bare)
+    say(api, session, _WORK)
+    problem = assert_problem(api.post(f"/sessions/{session}/deliver", json=wanted), code)
+    assert (list(problem["errors"]), f"'{value}'" in problem["detail"]) == ([field], True), problem

@@ -142,6 +142,8 @@ def _literal(host: str) -> Ip | None:
 
 
 def _refused(shown: str, field: str, reason: str) -> AddressRefused:
-    place = shown.partition("://")[2] or shown
-    place = re.split(r"[/?#]", place.rpartition("@")[2], maxsplit=1)[0]  # what is around it may be secret
+    scheme, mark, rest = shown.partition("://")
+    place = re.split(r"[/?#]", (rest or shown).rpartition("@")[2], maxsplit=1)[0]  # what is around it may be secret
+    if mark and not place:
+        place = f"{scheme}://"
     return AddressRefused(address=place[:200], field=field, reason=reason, errors={field: [reason]})

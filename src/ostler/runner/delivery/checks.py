@@ -72,7 +72,7 @@ def forge_kind(address: Address, named: ForgeKind | None, *, field: str = "forge
     return found
 
 
-def check_api_url(api_url: str | None, policy: Policy, *, field: str = "api_url") -> None:
+def check_api_url(api_url: str | None, policy: Policy, *, field: str = "apiUrl") -> None:
     """Raise unless the server may call this address. Blocks."""
     if api_url is None:
         return

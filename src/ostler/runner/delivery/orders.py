@@ -75,7 +75,7 @@ async def _request(library: WorkspaceLibrary, policy: Policy, order: DeliveryOrd
         api_url=order.api_url,
     )
     async with checked_client(
-        policy.addresses, field="api_url", most_bytes=ANSWER_BYTES, seconds=ANSWER_SECONDS
+        policy.addresses, field="apiUrl", most_bytes=ANSWER_BYTES, seconds=ANSWER_SECONDS
     ) as client:
         made, pushed = await deliver_pull_request(library, wanted, client)
     return DeliveryResult(
@@ -95,7 +95,7 @@ async def look_at(policy: Policy, order: LookOrder) -> PullRequestData:
     if order.credential is None:
         raise refused("credential", "a pull request needs a token for the forge", "Give one")
     async with checked_client(
-        policy.addresses, field="api_url", most_bytes=ANSWER_BYTES, seconds=ANSWER_SECONDS
+        policy.addresses, field="apiUrl", most_bytes=ANSWER_BYTES, seconds=ANSWER_SECONDS
     ) as client:
         forge = forge_of(client, address, order.credential.token, kind=order.forge, api_url=order.api_url)
         if order.merge:

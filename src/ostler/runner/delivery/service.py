@@ -88,7 +88,7 @@ async def deliver_pull_request(
     address = await library.threads.run(lambda _: allowed(workspace.url or "", library.storage.policy))
     forge = forge_of(client, address, token, kind=order.forge, api_url=order.api_url)
     target = order.target or workspace.branch or await _default_branch(library, workspace, order.branch.credential)
-    checked_ref(target, field="target_branch")
+    checked_ref(target, field="target")
     pushed = await deliver_branch(library, order.branch)
     return await pull_request(forge, pushed.branch, target, order.text, sleep=sleep), pushed
 

@@ -2,7 +2,7 @@
 
 import re
 
-from ostler.base.errors import OstlerError
+from ostler.base.errors import InvalidRequest, OstlerError, Unprocessable
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
@@ -68,7 +68,7 @@ class DeliveryPlans:
         repo, last = repo_of(self._live), self._last
         mode = wanted.mode or (last.mode if last is not None else await self._best(repo, wanted))
         if mode == "local":
-            await self._check(mode, repo, wanted)
+            await self._check_local(repo, wanted)
         title = wanted.title or await self._title()
         branch = wanted.branch
         if branch is None and mode in {"branch", "pr"}:
@@ -119,11 +119,21 @@ class DeliveryPlans:
         return None
 
     async def _check(self, mode: DeliveryMode, repo: Repo | None, wanted: DeliverSession) -> None:
-        """Raise if the result could not be handed over in this way."""
+        """Raise if the result could not be handed over in this way; a patch needs nothing but the workspace."""
+        if mode == "patch":
+            return
         order = Deliver(mode=mode, credential=wanted.credential, forge=wanted.forge, api_url=wanted.api_url)
         known = access_of(self._live, order)
         asked = Deliver(mode=mode, credential=known.credential, forge=known.forge, api_url=known.api_url)
         await self._workspaces.check(WorkspaceOrder(repo=repo or Repo(mode="none")), asked)
+
+    async def _check_local(self, repo: Repo | None, wanted: DeliverSession) -> None:
+        """Raise if there is no checkout to bring it to: nothing is wrong with the request itself."""
+        try:
+            await self._check("local", repo, wanted)
+        except InvalidRequest as error:
+            reason = _FIELD.sub("", str(error))
+            raise Unprocessable(reason=f"mode: {reason}", errors={"mode": [reason]}) from error
 
     # What it is called
 

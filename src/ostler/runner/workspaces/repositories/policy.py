@@ -20,7 +20,7 @@ _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _SCP = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>[^@/:]+):(?!/?/)(?P<path>[^:].*)")
 _ODD = re.compile(r"[\x00-\x20\x7f\\]")
-_BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)|^[-./]|[/.]$|^@$")
+_BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)|^[-./]|[/.]$|^@$|^HEAD$")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LONGEST = 4096
 _PORTS = {"https": 443, "http": 80, "ssh": 22}
@@ -87,6 +87,10 @@ def allowed_folder(path: str, policy: Policy, *, field: str = "repo.url") -> Pat
     except (OSError, ValueError, RuntimeError):
         real = None
     if not real or not _is_allowed(real, policy) or not real.is_dir():
+        if real is None and _is_missing(path, policy):
+            raise _refused(
+                path[:_LONGEST], "there is no such folder. Make it or bring it back, or name another.", field
+            )
         shown = path if path.startswith("/") else "FOLDER"
         reason = (
             "it is not a folder below one of the allowed local folders. To allow it, start the server with "
@@ -94,6 +98,15 @@ def allowed_folder(path: str, policy: Policy, *, field: str = "repo.url") -> Pat
         )
         raise _refused(path[:_LONGEST], reason, field)
     return real
+
+
+def _is_missing(path: str, policy: Policy) -> bool:
+    """Whether this would be allowed if it were there."""
+    try:
+        place = Path(path).parent.resolve(strict=True) / Path(path).name
+    except (OSError, ValueError, RuntimeError):
+        return False
+    return _is_allowed(place, policy) and not place.is_symlink()
 
 
 def _is_allowed(real: Path, policy: Policy) -> bool:
