@@ -1,6 +1,7 @@
 """Conversations that agents' own programs have in the server's home are found and gone on with."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,6 +147,21 @@ def test_what_cannot_be_gone_on_with_says_why_and_leaves_nothing(
     answer = bring(home, agent, name)
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
     assert home.api.get("/sessions").json()["total"] == before
+
+
+def test_what_is_damaged_or_no_file_hides_nothing_else(tmp_path: Path) -> None:
+    place = tmp_path / "home" / ".claude" / "projects" / "-shop"
+    write(place / "c-1.jsonl", claude_code(str(tmp_path)))
+    good = (place / "c-1.jsonl").read_bytes()
+    (place / "c-1.jsonl").write_bytes(b'{"type":"\xff"}\n' + b'{"type":' + b"[" * 100_000 + b"\n" + good)
+    (place / "folder.jsonl").mkdir()
+    os.mkfifo(place / "pipe.jsonl")
+    with (
+        running_server(tmp_path / "state", env={"HOME": str(tmp_path / "home")}) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        found = api.get("/imports")
+        assert [each["conversationId"] for each in found.json()["items"]] == ["c-1"], found.text
 
 
 def test_fields_that_are_missing_are_named(home: Home) -> None:

@@ -94,11 +94,11 @@ def _copy(root: Path, file: PurePosixPath, form: Format, into: Path) -> None:
 
 
 def _newest(root: Path, form: Format) -> list[PurePosixPath]:
-    """Its files, relative to its folder; links may lead anywhere and are left out."""
+    """Its files, relative to its folder; links may lead anywhere and pipes may never end, so they are left out."""
     dated: list[tuple[float, Path]] = []
     for file in root.glob(form.pattern):
         with suppress(OSError):
-            if not file.is_symlink() and file.resolve().is_relative_to(root.resolve()):
+            if not file.is_symlink() and file.is_file() and file.resolve().is_relative_to(root.resolve()):
                 dated.append((file.stat().st_mtime, file))
     dated.sort(reverse=True)
     return [PurePosixPath(file.relative_to(root)) for _, file in dated[:_MOST_FILES]]
@@ -128,10 +128,10 @@ def _read(form: Format, chat: Chat, line: Line) -> None:
 
 
 def _lines(file: Path) -> Iterator[Line]:
-    """The lines that are JSON objects; a program may be writing the last one."""
+    """The lines that are JSON objects; a program may be writing the last one, and any may be damaged."""
     with file.open("rb") as opened:
         while text := opened.readline(_LONGEST_LINE):
-            with suppress(msgspec.DecodeError):
+            with suppress(ValueError, RecursionError):
                 found = msgspec.json.decode(text)
                 if isinstance(found, dict):
                     yield found
