@@ -1,6 +1,7 @@
 """The result of a session is handed over: a branch, one pull request, and never a secret."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ import httpx
 import pytest
 
 from tests.server.http_helpers import assert_problem
-from tests.serving import RunningServer
+from tests.serving import RunningServer, wait_until
 from tests.tasks.ordering import done, events, finished, new_session, order, say, task, task_server
 from tests.workspaces.forge import TOKEN, State, running_forge
 from tests.workspaces.places import git, make_forged, tree_hash
@@ -178,3 +179,21 @@ def test_a_delivery_waits_for_no_turn(api: httpx.Client, repository: Path) -> No
     api.post(f"/sessions/{session}/messages", json={"message": "mock: wait 60"})
     assert_problem(api.post(f"/sessions/{session}/deliver", json={"mode": "patch"}), "session_busy")
     api.delete(f"/sessions/{session}")
+
+
+@pytest.mark.parametrize(("method", "path"), [("DELETE", ""), ("POST", "/cancel")])
+def test_a_delivery_that_ends_with_its_session_says_so(shop: Shop, tmp_path: Path, method: str, path: str) -> None:
+    started = tmp_path / "push-has-begun"
+    hook = shop.bare / "hooks" / "pre-receive"
+    hook.write_text(f"#!/bin/sh\ntouch '{started}'\nwhile [ -e '{started}' ]; do sleep 0.1; done\n")
+    hook.chmod(0o755)
+    session = new_session(shop.api, shop.bare)
+    say(shop.api, session, _WORK)
+    with ThreadPoolExecutor() as threads:
+        delivery = threads.submit(shop.api.post, f"/sessions/{session}/deliver", json={"mode": "branch"})
+        wait_until(started.exists, what="the push has begun")
+        shop.api.request(method, f"/sessions/{session}{path}").raise_for_status()
+        problem = assert_problem(delivery.result(), "invalid_transition")
+    started.unlink()
+    assert "being ended" in problem["detail"]
+    assert "Traceback" not in shop.server.stderr.read_text()

@@ -45,7 +45,12 @@ class WorkspaceThreads:
 
         Only the end of the workspace or of the server breaks it off.
         """
-        return await asyncio.shield(self._begin(workspace, work, is_last=False))
+        task = self._begin(workspace, work, is_last=False)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_unheard)
+            raise
 
     def begin(self, workspace: str, work: Callable[[], None]) -> None:
         """The same for work that nobody waits for."""
@@ -119,6 +124,6 @@ def _noted(task: "asyncio.Task[None]") -> None:
 
 
 def _unheard(future: "asyncio.Future[_Result]") -> None:
-    """Nobody waits for it any more: that it was stopped is no news."""
-    if not future.cancelled() and not isinstance(error := future.exception(), Stopped | None):
+    """Nobody waits for it any more: that it was stopped, or its workspace removed, is no news."""
+    if not future.cancelled() and not isinstance(error := future.exception(), Stopped | WorkspaceNotFound | None):
         log.warning("workspace.work_failed", reason=str(error))

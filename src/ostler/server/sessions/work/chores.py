@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from ostler.base.errors import InvalidTransition
 from ostler.base.logs import Log
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.log.state import SessionState
@@ -64,7 +65,19 @@ class Chores:
     async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something else while no turn can begin; it is done to its end even if the caller gives up."""
         async with self._lock:
-            return await self._watched(work)
+            try:
+                return await self._watched(work)
+            except asyncio.CancelledError as error:
+                if not self._is_ended_by_others():
+                    raise
+                verb = "finish what was asked for; look at what is there, and ask again if it is still wanted"
+                raise InvalidTransition(session=self._session.record.id, status="being ended", verb=verb) from error
+
+    def _is_ended_by_others(self) -> bool:
+        """Whether the work was broken off with the session, while its caller still waits for an answer."""
+        caller = asyncio.current_task()
+        is_wanted = caller is not None and not caller.cancelling()
+        return is_wanted and self._is_over and not self._session.is_leaving
 
     async def finish_rewind(self) -> None:
         """The second half of a rewind; for work that is alone already."""
