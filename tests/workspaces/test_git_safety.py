@@ -1,6 +1,8 @@
 """Traps that an agent can lay for whoever runs git in its tree: plain git falls into each, Ostler into none."""
 
 import io
+import os
+import socket
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from ostler.base.errors import InvalidRequest, RepositoryRefused
+from ostler.runner.workspaces.git import Git, GitFailed, Remote
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import GitSource, Order
 from ostler.runner.workspaces.repositories.policy import Policy, allowed
@@ -207,3 +210,12 @@ def test_only_hosts_and_protocols_on_the_list_are_allowed(url: str, is_allowed: 
     policy = Policy(hosts=("*.example.com",))
     with nullcontext() if is_allowed else pytest.raises(RepositoryRefused):
         allowed(url, policy)
+
+
+def test_a_remote_that_never_answers_is_given_up_with_the_time_it_had(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/team/project.git"
+        with pytest.raises(GitFailed, match="ls-remote was not done after 1 seconds"):
+            Git({"PATH": os.environ["PATH"]}, tmp_path).run(
+                "ls-remote", "--", url, remote=Remote(protocols=("http",)), seconds=1
+            )

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from threading import Thread, Timer
+from threading import Event, Thread, Timer
 from typing import IO, Concatenate, ParamSpec
 
 import msgspec
@@ -153,7 +153,7 @@ class Git:
             )
         seconds = seconds or (REMOTE_SECONDS if progress else LOCAL_SECONDS)
         tame(child.pid, cpu_seconds=seconds, file_bytes=file_bytes)
-        with child, (stop or current_stop()).watching(child), _deadline(child, seconds):
+        with child, (stop or current_stop()).watching(child), _deadline(child, seconds) as is_late:
             listener = _Listener(_pipe(child.stderr), progress)
             try:
                 with undone_by(lambda: kill_group(child)):
@@ -162,6 +162,8 @@ class Git:
                 words = listener.finish()
             if child.wait() not in accept:
                 check_wanted()
+                if is_late.is_set():
+                    raise GitFailed(f"git {arguments[0]} was not done after {seconds:.0f} seconds")
                 raise GitFailed(remote.hidden(words) or f"git {arguments[0]} ended with code {child.returncode}")
 
     run = _whole(started)
@@ -191,12 +193,19 @@ def _input(given: bytes) -> Iterator[IO[bytes] | int]:
 
 
 @contextmanager
-def _deadline(child: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
-    timer = Timer(seconds, kill_group, [child])
+def _deadline(child: subprocess.Popen[bytes], seconds: float) -> Iterator[Event]:
+    """End the command after a time; the event says that this was done."""
+    is_late = Event()
+
+    def end() -> None:
+        is_late.set()
+        kill_group(child)
+
+    timer = Timer(seconds, end)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield is_late
     finally:
         timer.cancel()
 
