@@ -132,5 +132,14 @@ def test_folders_are_listed_a_level_at_a_time_and_no_others(
     assert inside["repository"] is True
     assert api.get("/folders", params={"path": str(top), "limit": 1}).json()["truncated"] is True
     assert api.get("/folders").json()["path"] or api.get("/folders").json()["folders"]
-    for path in ("/etc", str(top / "out"), str(top / "none"), "~", "relative", "/\0"):
+    for path in (
+        "/etc",
+        str(top / "out"),
+        str(top / "none"),
+        "~",
+        "relative",
+        "/\0",
+        "0" * 500,
+        str(top / ("n" * 500)),
+    ):
         assert_problem(api.get("/folders", params={"path": path}), "repository_refused")

@@ -104,9 +104,9 @@ def _is_missing(path: str, policy: Policy) -> bool:
     """Whether this would be allowed if it were there."""
     try:
         place = Path(path).parent.resolve(strict=True) / Path(path).name
-    except (OSError, ValueError, RuntimeError):
+        return _is_allowed(place, policy) and not place.is_symlink()
+    except (OSError, ValueError, RuntimeError):  # a name may be too long for the disk, among others
         return False
-    return _is_allowed(place, policy) and not place.is_symlink()
 
 
 def _is_allowed(real: Path, policy: Policy) -> bool:
