@@ -1,6 +1,7 @@
 """Logins of the real programs, as far as they go without their services."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,17 +128,19 @@ def test_gemini_shows_an_address_and_another_one_after_a_wrong_code(api: httpx.C
     assert door.look()["state"] == "needs_login"
 
 
-@pytest.mark.parametrize(
-    ("name", "way", "words"),
-    [("vibe", "browser-auth", "browser sign-in"), ("openhands", "oauth", "Authentication failed")],
-)
-def test_an_agent_that_cannot_reach_its_service_says_so(api: httpx.Client, name: str, way: str, words: str) -> None:
-    door = Door(api, name)
-    wait_for_way(door, way)
-    door.post(method="subscription")
-    ended = door.ended()
-    assert (ended["step"], words in ended["message"]) == ("failed", True), ended
-    assert door.look()["state"] == "needs_login"
+if os.environ.get("OSTLER_LARGE_AGENTS"):  # they need a newer Python than the tests do, and take minutes to install
+
+    @pytest.mark.parametrize(
+        ("name", "way", "words"),
+        [("vibe", "browser-auth", "browser sign-in"), ("openhands", "oauth", "Authentication failed")],
+    )
+    def test_an_agent_that_cannot_reach_its_service_says_so(api: httpx.Client, name: str, way: str, words: str) -> None:
+        door = Door(api, name)
+        wait_for_way(door, way)
+        door.post(method="subscription")
+        ended = door.ended()
+        assert (ended["step"], words in ended["message"]) == ("failed", True), ended
+        assert door.look()["state"] == "needs_login"
 
 
 @pytest.mark.parametrize("name", ["qwen"])
