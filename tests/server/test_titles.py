@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ostler.client import Client, SyncSession
-from ostler.server.sessions.log.titles import fork_title, title_of
+from ostler.server.sessions.log.titles import fork_title, in_one_line, title_of
 from ostler.wire.events import SessionInfo
 from tests.serving import running_server
 
@@ -48,6 +48,12 @@ def test_forks_differ_from_their_parents() -> None:
     )
 
 
+def test_a_title_that_somebody_chose_is_one_line_that_can_be_read() -> None:
+    assert in_one_line("Fix\x00 the\n\tbug \u202e now") == "Fix the bug now"
+    assert in_one_line("family \N{WOMAN}\u200d\N{GIRL}") == "family \N{WOMAN}\u200d\N{GIRL}"
+    assert (len(in_one_line("x" * 100_000)), in_one_line("")) == (200, "")
+
+
 TITLED = "mock: title By the agent\nmock: say done"
 
 
@@ -61,7 +67,7 @@ def test_the_agent_renames_what_nobody_named_and_nothing_that_a_person_did(tmp_p
     with running_server(tmp_path / "state") as server, Client(server.url) as client:
         free = client.sessions.create("mock", key="free")
         free.run(TITLED)
-        named = client.sessions.create("mock", key="named", title="By me")
+        named = client.sessions.create("mock", key="named", title=" By\nme")
         named.run(TITLED)
         renamed = client.sessions.create("mock", key="renamed")
         renamed.run("mock: title Too early")

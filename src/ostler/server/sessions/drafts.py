@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from ostler.base.errors import OstlerError
+from ostler.server.sessions.log.titles import in_one_line
 from ostler.server.sessions.settings import SessionChange
 from ostler.wire.events import (
     ErrorData,
@@ -68,6 +69,7 @@ def info(
 ) -> Draft:
     """What people call a session, or where they want to see it, changed."""
     chosen = True if title_chosen and title is not None else None
+    title = in_one_line(title) if title is not None else None
     data = SessionInfoData(title=title, title_chosen=chosen, labels=labels, pinned=pinned, archived=archived)
     return _draft("session.info", data)
 

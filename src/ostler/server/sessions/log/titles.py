@@ -8,6 +8,9 @@ from ostler.wire.events import SessionInfoData
 from ostler.wire.running import Draft
 
 _LONGEST = 72
+_LONGEST_CHOSEN = 200
+_JOINERS = frozenset("\u200c\u200d")
+"""They print nothing, but letters and pictures are made of them."""
 _LOOKED_AT = 10_000
 _FENCED = re.compile(r"```.*?(```|\Z)", re.DOTALL)
 _MARK = re.compile(r"^(#{1,6}|[-*+>]|\d{1,3}[.)])\s+")
@@ -38,6 +41,13 @@ def _cut(title: str) -> str:
         return title
     head = title[:_LONGEST]
     return f"{(head.rpartition(' ')[0] if ' ' in head[_LONGEST // 2 :] else head[:-1]).rstrip(',;:- ')}…"
+
+
+def in_one_line(title: str) -> str:
+    """A title that somebody chose, as it can be shown anywhere: one line, nothing invisible, and not without end."""
+    shown = (letter if letter.isprintable() or letter in _JOINERS else " " for letter in title[:_LOOKED_AT])
+    line = " ".join("".join(shown).split())
+    return line if len(line) <= _LONGEST_CHOSEN else f"{line[: _LONGEST_CHOSEN - 1].rstrip()}…"
 
 
 def fork_title(parent: str) -> str:
