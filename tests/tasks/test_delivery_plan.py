@@ -218,10 +218,13 @@ def test_a_patch_is_left_when_the_repository_is_gone(
         ({"mode": "branch", "branch": "HEAD"}, "invalid_request", "branch", "HEAD"),
         (
             {"mode": "pr", "forge": "gitea", "credential": {"token": "x"}, "apiUrl": "file:///etc/hosts"},
-            "address_refused",
+            "invalid_request",
             "apiUrl",
             "file://",
         ),
+        ({"mode": "branch", "apiUrl": "gopher"}, "invalid_request", "apiUrl", "gopher"),
+        ({"mode": "branch", "target": "--upload-pack=x"}, "invalid_request", "target", "--upload-pack=x"),
+        ({"mode": "patch", "branch": "x" * 500}, "invalid_request", "branch", "x" * 80),
     ],
 )
 def test_a_value_that_cannot_be_is_named_as_the_client_wrote_it(

@@ -4,7 +4,7 @@ import msgspec
 
 from ostler.wire.struct import Answer, Body
 from ostler.wire.tasks import Delivered
-from ostler.wire.texts import Branch
+from ostler.wire.texts import Branch, WebAddress
 from ostler.wire.workspaces import DeliveryMode, ForgeKind, RepoCredential
 
 
@@ -28,7 +28,7 @@ class DeliverSession(Body, frozen=True, kw_only=True):
     """Kept with the session for the next time; without it, the one of the last time or of the repository."""
     forge: ForgeKind | None = None
     """Needed where the repository's host does not tell; kept with the session."""
-    api_url: str | None = None
+    api_url: WebAddress | None = None
     """The forge's interface, if it is not at its usual place; kept with the session."""
 
 

@@ -12,9 +12,9 @@ VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,254}$"
 CHOICE = r"^[A-Za-z0-9_@~][A-Za-z0-9_@~.:/+,=()\[\] -]{0,254}$"
 SERVER = r"^[A-Za-z0-9_@][A-Za-z0-9_@.:/+ -]{0,127}$"
 _NOT_BLANK = r"\S"
-_WEB = r"^https?://"
+WEB = r"^https?://"
 _COMMIT = r"^[0-9A-Fa-f]{7,64}$"
-_BRANCH = r"^(?![-./])(?!@$)(?!HEAD$)(?!.*(\.\.|@\{|//|/\.|\.lock(/|$)))(?!.*[/.]$)[^\x00-\x20\x7f~^:?*\[\\]{1,250}$"
+BRANCH = r"^(?![-./])(?!@$)(?!HEAD$)(?!.*(\.\.|@\{|//|/\.|\.lock(/|$)))(?!.*[/.]$)[^\x00-\x20\x7f~^:?*\[\\]{1,250}$"
 _QUAD, _THREE, _TWO = "[A-Za-z0-9+/]{4}", "[A-Za-z0-9+/]{3}=", "[A-Za-z0-9+/]{2}=="
 _SECRET = rf"^whsec_(({_QUAD}){{8,20}}({_QUAD}|{_THREE}|{_TWO})?|({_QUAD}){{21}}{_TWO})$"
 
@@ -28,9 +28,9 @@ Key = Annotated[str, _fitting(KEY)]
 Choice = Annotated[str, _fitting(CHOICE)]
 """The name of a model, a variant or a mode."""
 Prompt = Annotated[str, _fitting(_NOT_BLANK)]
-WebAddress = Annotated[str, _fitting(_WEB)]
+WebAddress = Annotated[str, _fitting(WEB)]
 AbsolutePath = Annotated[str, _fitting("^/")]
-Branch = Annotated[str, _fitting(_BRANCH)]
+Branch = Annotated[str, _fitting(BRANCH)]
 Commit = Annotated[str, _fitting(_COMMIT)]
 Base64 = Annotated[str, _fitting(rf"^({_QUAD})*({_THREE}|{_TWO})?$")]
 WebhookSecret = Annotated[str, _fitting(_SECRET)]

@@ -1,6 +1,7 @@
 """What a delivery would be if nothing else is said: shown before it is done, and done if nothing else is said."""
 
 import re
+from typing import NoReturn
 
 from ostler.base.errors import InvalidRequest, OstlerError, Unprocessable
 from ostler.link.workspaces import Workspaces
@@ -13,6 +14,7 @@ from ostler.wire.delivery import DeliverSession, DeliveryPlan, DeliveryWay
 from ostler.wire.items import Item
 from ostler.wire.parts import TextPart
 from ostler.wire.sessions import Message
+from ostler.wire.texts import BRANCH, WEB
 from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import Deliver, DeliveryMode, GitRefs, Repo, WorkspaceOrder
 
@@ -22,6 +24,7 @@ _TITLE_LENGTH = 72
 _BODY_LENGTH = 20_000
 _FIRST_MESSAGES = 20
 _MOST_BRANCHES = 500
+_SHOWN = 80
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 _FIELD = re.compile(r"^[\w.]+: ")
 
@@ -65,12 +68,13 @@ class DeliveryPlans:
 
     async def filled(self, wanted: DeliverSession) -> Deliver:
         """An order of a client with what it leaves open."""
+        _check_names(wanted)
         repo, last = repo_of(self._live), self._last
         mode = wanted.mode or (last.mode if last is not None else await self._best(repo, wanted))
         if mode == "local":
             await self._check_local(repo, wanted)
         title = wanted.title or await self._title()
-        branch = wanted.branch
+        branch = wanted.branch or None
         if branch is None and mode in {"branch", "pr"}:
             refs, _ = await self._refs(repo)
             branch = self._branch(title, refs)
@@ -169,6 +173,21 @@ class DeliveryPlans:
             texts = _texts(await self._sessions.messages_since(self._live.id, turn.first_sequence - 1), "assistant")
         text = texts[-1] if texts else await self._first_prompt()
         return "\n\n".join(part for part in (text[:_BODY_LENGTH].strip(), made_by(self._live)) if part)
+
+
+def _check_names(wanted: DeliverSession) -> None:
+    """Raise for what could be used in no way; it may be remembered for a later one."""
+    for field, name in (("branch", wanted.branch), ("target", wanted.target)):
+        if name and not re.search(BRANCH, name):
+            _refuse(field, name[:_SHOWN], "cannot be the name of a branch")
+    if wanted.api_url is not None and not re.search(WEB, wanted.api_url):
+        scheme, mark, _ = wanted.api_url.partition("://")  # the rest may be secret
+        _refuse("apiUrl", f"{scheme[:_SHOWN]}{mark}", "begins neither with http:// nor with https://")
+
+
+def _refuse(field: str, value: str, why: str) -> NoReturn:
+    reason = f"'{value}' {why}"
+    raise InvalidRequest(reason=f"{field}: {reason}.", errors={field: [reason]})
 
 
 def _numbered(name: str) -> list[str]:

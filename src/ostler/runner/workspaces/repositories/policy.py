@@ -184,7 +184,9 @@ def _without_user(url: str) -> str:
 def checked_ref(name: str, *, field: str = "branch") -> str:
     """The name of a branch or tag; raises InvalidRequest for what git would not take, or take for an option."""
     if not name or len(name) > 250 or _BAD_REF.search(name):
-        raise InvalidRequest(reason=f"{field}: '{name}' cannot be the name of a branch.", errors={field: [name]})
+        raise InvalidRequest(
+            reason=f"{field}: '{name[:80]}' cannot be the name of a branch.", errors={field: [name[:80]]}
+        )
     return name
 
 
