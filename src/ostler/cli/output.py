@@ -36,6 +36,11 @@ def _contained(content: bytes) -> dict[str, str]:
         return {"base64": b64encode(content).decode()}
 
 
+def lines_changed(added: int, gone: int) -> str:
+    """How many lines came and went."""
+    return f"{added} {'line' if added == 1 else 'lines'} added, {gone} removed"
+
+
 def removed(name: str, as_json: bool, sentence: str) -> None:
     """Tell that something is not there any more."""
     show({"removed": name}, as_json, lambda: sentence)

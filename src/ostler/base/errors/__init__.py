@@ -182,7 +182,7 @@ class NoWorkspace(OstlerError):
     """The session works in a folder as it is, or its workspace is not there yet."""
 
     code, status, title = "no_workspace", 409, "No workspace"
-    template = "Session '{session}' has no workspace{why}. Create a session with `repo` to get one."
+    template = "Session '{session}' has no workspace{why}"
 
 
 class SetupFailed(OstlerError):

@@ -9,7 +9,7 @@ from ostler.cli.api import Noun, connect, json_option, pairs
 from ostler.cli.commands import imports, search
 from ostler.cli.commands.changes import COMMANDS
 from ostler.cli.options import prompt_text, session_arguments, session_options
-from ostler.cli.output import cell, facts, removed, show, table
+from ostler.cli.output import cell, facts, lines_changed, removed, show, table
 from ostler.cli.root import Target
 from ostler.cli.terminal.text import limit_gist
 from ostler.cli.terminal.transcript import transcript
@@ -299,4 +299,4 @@ def _changes_text(changes: SessionChanges | None) -> str | None:
     if changes is None:
         return None
     files = "1 file" if changes.files == 1 else f"{changes.files} files"
-    return f"{files}, {changes.added} lines added, {changes.removed} removed"
+    return f"{files}, {lines_changed(changes.added, changes.removed)}"

@@ -129,7 +129,7 @@ class Ways:
         for agent in agents:
             if name in {agent.id, *agent.aliases}:
                 return agent
-        raise UnsupportedAgent(agent=name, known=", ".join(agent.id for agent in agents))
+        raise UnsupportedAgent(agent=name[:80], known=", ".join(agent.id for agent in agents))
 
     def full_name(self, name: str | None) -> str | None:
         """The id of the agent that a filter names; a name that no agent has any more stays as it is."""

@@ -71,8 +71,9 @@ class Lifecycle:
         self._session.refuse_if_over("restarts")
         self._agent.refuse_if_away()
         if self._session.state.status != "running":
-            verb = "restart its agent; resume it first"
-            raise InvalidTransition(session=self._session.id, status=self._session.state.status, verb=verb)
+            status = self._session.state.status
+            hint = "resume it first" if status in {"pausing", "paused"} else "try again when it runs"
+            raise InvalidTransition(session=self._session.id, status=status, verb=f"restart its agent; {hint}")
         self._refuse_restart(force)
         await self._chores.alone(lambda: self._restart(force=force))
         await self._turns.go_on()

@@ -16,7 +16,8 @@ def workspace_of(live: LiveSession) -> str:
         raise WorkspaceRemoved(session=live.id, when=state.removed_at, why=state.removed)
     made = state.workspace
     if made is None:
-        why = " yet" if live.record.order is not None else ""
+        is_coming = live.record.order is not None
+        why = " yet. Try again when it is made." if is_coming else ". Create a session with `repo` to get one."
         raise NoWorkspace(session=live.id, why=why)
     return made.workspace_id
 

@@ -3,7 +3,7 @@
 import click
 
 from ostler.cli.api import ApiCommand, connect, json_option
-from ostler.cli.output import facts, show
+from ostler.cli.output import facts, lines_changed, show
 from ostler.cli.root import Target
 from ostler.wire.delivery import DeliveryPlan
 from ostler.wire.tasks import Delivered, PullRequestView
@@ -27,7 +27,7 @@ def delivery(target: Target, session: str, as_json: bool) -> None:
 def _plan_text(plan: DeliveryPlan) -> str:
     files = "1 file" if plan.files_changed == 1 else f"{plan.files_changed} files"
     rows = [
-        ("changed", f"{files}, {plan.added} lines added, {plan.removed} removed"),
+        ("changed", f"{files}, {lines_changed(plan.added, plan.removed)}"),
         ("delivered", delivery_text(plan.delivery) if plan.delivery is not None else "not yet"),
         ("pull request", _request_text(plan.delivery.pull_request) if plan.delivery is not None else None),
         ("new since", "yes" if plan.has_news else "no"),
