@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import httpx
 import pytest
 
 from tests.server.http_helpers import assert_problem
-from tests.serving import RunningServer
+from tests.serving import RunningServer, wait_until
 from tests.tasks.ordering import events, new_session, say, task_server
 from tests.workspaces.forge import TOKEN, State, running_forge
 from tests.workspaces.places import git, make_forged
@@ -239,3 +240,27 @@ def test_a_value_that_cannot_be_is_named_as_the_client_wrote_it(
     say(api, session, _WORK)
     problem = assert_problem(api.post(f"/sessions/{session}/deliver", json=wanted), code)
     assert (list(problem["errors"]), f"'{value}'" in problem["detail"]) == ([field], True), problem
+
+
+def test_whoever_asks_while_a_push_hangs_is_not_left_waiting(
+    shop: tuple[httpx.Client, RunningServer, str, State, Path],
+) -> None:
+    api, *_, bare = shop
+    session = new_session(api, bare)
+    say(api, session, _WORK)
+    hook, hangs = bare / "hooks" / "pre-receive", bare / "hangs"
+    hook.write_text(f"#!/bin/sh\ntouch {hangs}\nwhile [ -e {hangs} ]; do sleep 0.2; done\n")
+    hook.chmod(0o755)
+    with ThreadPoolExecutor(1) as pool:
+        pushed = pool.submit(api.post, f"/sessions/{session}/deliver", json={"mode": "branch"}, timeout=120)
+        try:
+            wait_until(hangs.exists, what="the push hangs")
+            problem = assert_problem(
+                api.patch(f"/sessions/{session}", json={"model": "mock-small"}), "invalid_transition"
+            )
+            assert "Try again later" in problem["detail"]
+        finally:
+            hook.unlink()
+            hangs.unlink()
+        assert pushed.result().status_code == 200
+    assert api.patch(f"/sessions/{session}", json={"model": "mock-small"}).status_code == 200

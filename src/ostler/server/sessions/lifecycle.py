@@ -13,7 +13,7 @@ from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.log.statuses import TRANSITIONS
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns
-from ostler.server.sessions.work.chores import Chores
+from ostler.server.sessions.work.chores import REQUEST_SECONDS, Chores
 from ostler.server.sessions.work.limit_wait import LimitWait
 from ostler.wire.events import SessionStatus
 from ostler.wire.running import Draft
@@ -75,7 +75,7 @@ class Lifecycle:
             hint = "resume it first" if status in {"pausing", "paused"} else "try again when it runs"
             raise InvalidTransition(session=self._session.id, status=status, verb=f"restart its agent; {hint}")
         self._refuse_restart(force)
-        await self._chores.alone(lambda: self._restart(force=force))
+        await self._chores.alone(lambda: self._restart(force=force), patience=REQUEST_SECONDS)
         await self._turns.go_on()
 
     def _refuse_restart(self, force: bool) -> None:

@@ -34,6 +34,7 @@ from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.by_runner import ByRunner
 from ostler.server.sessions.runners.waiting import Waiting
 from ostler.server.sessions.settings import SessionChange, changes
+from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.claims import next_claim
 from ostler.server.store.errors import ClaimTaken, KeyTaken
@@ -256,7 +257,7 @@ class Sessions(ByRunner):
         if self._open_changes(live, wanted, names) or live.changes_under_way:  # what they make of it counts then
             live.changes_under_way += 1
             try:
-                await live.chores.alone(lambda: self._configure(live, wanted, names))
+                await live.chores.alone(lambda: self._configure(live, wanted, names), patience=REQUEST_SECONDS)
             finally:
                 live.changes_under_way -= 1
 

@@ -6,6 +6,7 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order, remember_access
 from ostler.server.sessions.work.pipeline import snapshot_data
 from ostler.server.tasks.delivery_plan import DeliveryPlans
@@ -24,8 +25,8 @@ async def deliver_now(
     workspace_of(live)
     _refuse_if_busy(live)
     order = await DeliveryPlans(sessions, workspaces, live).filled(wanted)
-    await live.chores.do()
-    result = await live.chores.alone(lambda: _deliver(workspaces, live, order))
+    await live.chores.do(patience=REQUEST_SECONDS)
+    result = await live.chores.alone(lambda: _deliver(workspaces, live, order), patience=REQUEST_SECONDS)
     await remember_access(sessions.store, live, order)
     await live.turns.go_on()
     return result

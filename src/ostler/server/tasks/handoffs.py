@@ -9,6 +9,7 @@ from ostler.server.sessions.creation import checked_provider
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange
+from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.store.claims import next_claim
 from ostler.server.tasks.rewind_and_fork import RewindAndFork, Successor
 from ostler.wire.sessions import SendMessage
@@ -31,7 +32,8 @@ async def _in_place(sessions: Sessions, runners: Runners, live: LiveSession, wan
     live.refuse_if_over("handoffs")
     live.agent.refuse_if_away()
     agent = await _checked(sessions, runners, live, wanted)
-    await live.chores.alone(lambda: handoff.request(live, live.agent, wanted, agent, claim))
+    request = handoff.request
+    await live.chores.alone(lambda: request(live, live.agent, wanted, agent, claim), patience=REQUEST_SECONDS)
     await live.turns.go_on()
 
 

@@ -15,6 +15,7 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.branching import spans_left_behind, turn_before
 from ostler.server.sessions.log.titles import fork_title
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.pipeline import created, snapshot_data
 from ostler.server.sessions.work.restoring import put_back
 from ostler.server.store.records import NewSession, SessionSpec, StoredEvent
@@ -88,8 +89,8 @@ class RewindAndFork:
         """Make the session what it was at the end of a turn; later turns stay in the log but no longer count."""
         live.refuse_if_over("rewinds")
         workspace_of(live)
-        await live.chores.do()
-        await live.chores.alone(lambda: self._rewind(live, turn))
+        await live.chores.do(patience=REQUEST_SECONDS)
+        await live.chores.alone(lambda: self._rewind(live, turn), patience=REQUEST_SECONDS)
         await live.turns.go_on()
 
     async def _rewind(self, live: LiveSession, turn: int) -> None:
@@ -114,8 +115,8 @@ class RewindAndFork:
         live.refuse_if_over("restored files")
         if all(snapshot != known.snapshot_id for known in await self._snapshots(live)):
             raise SnapshotNotFound(snapshot=snapshot[:80])
-        await live.chores.do()
-        await live.chores.alone(lambda: self._restore(live, snapshot))
+        await live.chores.do(patience=REQUEST_SECONDS)
+        await live.chores.alone(lambda: self._restore(live, snapshot), patience=REQUEST_SECONDS)
         await live.turns.go_on()
 
     async def _restore(self, live: LiveSession, snapshot: str) -> None:

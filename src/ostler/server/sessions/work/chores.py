@@ -1,7 +1,8 @@
 """What a session's workspace needs around its turns, and who sees to it: one thing at a time, and no turn meanwhile."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from ostler.base.errors import InvalidTransition
@@ -13,6 +14,8 @@ from ostler.server.sessions.work.pipeline import Pipeline
 
 log = Log(__name__)
 _FINISH_SECONDS = 120.0
+REQUEST_SECONDS = 20.0
+"""How long somebody who asks for an answer waits for work that is not theirs."""
 _PREPARED = frozenset({"queued", "provisioning"})
 T = TypeVar("T")
 
@@ -56,15 +59,18 @@ class Chores:
         if not self._is_over:
             self._work.keep(self._session)
 
-    async def do(self) -> None:
-        """Do what is due; whoever comes meanwhile waits for it."""
-        async with self._lock:
+    async def do(self, *, patience: float | None = None) -> None:
+        """Do what is due; whoever comes meanwhile waits for it, for so many seconds."""
+        async with self._turn_of(patience):
             if self.are_due:
                 await self._watched(self._due)
 
-    async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something else while no turn can begin; it is done to its end even if the caller gives up."""
-        async with self._lock:
+    async def alone(self, work: Callable[[], Awaitable[T]], *, patience: float | None = None) -> T:
+        """Do something else while no turn can begin; it is done to its end even if the caller gives up.
+
+        What is being done now is waited for, for so many seconds: it may wait for a remote that never answers.
+        """
+        async with self._turn_of(patience):
             try:
                 return await self._watched(work)
             except asyncio.CancelledError as error:
@@ -72,6 +78,20 @@ class Chores:
                     raise
                 verb = "finish what was asked for; look at what is there, and ask again if it is still wanted"
                 raise InvalidTransition(session=self._session.record.id, status="being ended", verb=verb) from error
+
+    @asynccontextmanager
+    async def _turn_of(self, patience: float | None) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(patience):
+                await self._lock.acquire()
+        except TimeoutError as error:
+            verb = "do this until that is done. Try again later, or cancel the session"
+            status = "at work on its files"
+            raise InvalidTransition(session=self._session.record.id, status=status, verb=verb) from error
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _is_ended_by_others(self) -> bool:
         """Whether the work was broken off with the session, while its caller still waits for an answer."""
