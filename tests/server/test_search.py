@@ -72,6 +72,11 @@ def test_what_cannot_be_looked_for_names_the_field(api: httpx.Client, params: di
     assert_problem(api.get("/search", params=params), "invalid_request", field=field)
 
 
+def test_an_empty_question_is_said_to_be_empty(api: httpx.Client) -> None:
+    problem = assert_problem(api.get("/search", params={"q": ""}), "invalid_request", field="q")
+    assert problem["errors"]["q"] == ["must not be empty"]
+
+
 def test_a_session_that_is_not_there_is_said_to_be_so(api: httpx.Client) -> None:
     assert_problem(api.get("/search", params={"q": "word", "session": "nobody"}), "session_not_found")
 

@@ -18,6 +18,7 @@ Fault = tuple[str, str]
 _GIVEN = frozenset({"services", "project", "openapi", "request", "socket", "data", "scope", "headers", "state"})
 """Parameters of handlers that do not come from the query."""
 _AT = " - at `$"
+_PLAINLY = {"Expected `str` of length >= 1": "must not be empty"}
 _QUERY_NAMES = "ostler.query_names"
 ANY_QUERY = "any_query"
 """The option of a handler whose clients may add to the query what they like."""
@@ -128,7 +129,7 @@ def _wrong(value: Any, kind: Any, path: str) -> Iterator[Fault]:
         msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(_AT)
-        yield (path + place.rstrip("`")).lstrip(".") or "body", message
+        yield (path + place.rstrip("`")).lstrip(".") or "body", _PLAINLY.get(message, message)
 
 
 def _below(path: str, name: str) -> str:
