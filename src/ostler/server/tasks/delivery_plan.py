@@ -1,5 +1,6 @@
 """What a delivery would be if nothing else is said: shown before it is done, and done if nothing else is said."""
 
+import asyncio
 import re
 from typing import NoReturn
 
@@ -7,6 +8,7 @@ from ostler.base.errors import InvalidRequest, OstlerError, Unprocessable
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.work.chores import REQUEST_SECONDS, files_in_use
 from ostler.server.sessions.work.delivery import access_of, branch_words, folder_of, made_by, repo_of
 from ostler.server.tasks.states import BASE, NOW, workspace_of
 from ostler.server.tasks.views import delivery_view
@@ -16,7 +18,7 @@ from ostler.wire.parts import TextPart
 from ostler.wire.sessions import Message
 from ostler.wire.texts import BRANCH, WEB
 from ostler.wire.workspace_events import DeliveryCompletedData
-from ostler.wire.workspaces import Deliver, DeliveryMode, GitRefs, Repo, WorkspaceOrder
+from ostler.wire.workspaces import Deliver, DeliveryMode, Difference, GitRefs, Repo, WorkspaceOrder
 
 _MODES: tuple[DeliveryMode, ...] = ("pr", "local", "branch", "patch")
 """Best first."""
@@ -40,7 +42,7 @@ class DeliveryPlans:
     async def plan(self) -> DeliveryPlan:
         """Everything that a person would want to see before it is done."""
         live, repo = self._live, repo_of(self._live)
-        found = await self._workspaces.files.diff(workspace_of(live), old=BASE, new=NOW, context=0, text=False)
+        found = await self._changes()
         refs, problem = await self._refs(repo)
         ways = await self._ways(repo)
         title, last = await self._title(), self._last
@@ -65,6 +67,15 @@ class DeliveryPlans:
             problem=problem,
             delivery=delivery_view(live.state),
         )
+
+    async def _changes(self) -> Difference:
+        """What was changed; a push that hangs has the files to itself."""
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                workspace = workspace_of(self._live)
+                return await self._workspaces.files.diff(workspace, old=BASE, new=NOW, context=0, text=False)
+        except TimeoutError as error:
+            raise files_in_use(self._live.id) from error
 
     async def filled(self, wanted: DeliverSession) -> Deliver:
         """An order of a client with what it leaves open."""

@@ -14,7 +14,7 @@ from ostler.server.sessions.work.pipeline import Pipeline
 
 log = Log(__name__)
 _FINISH_SECONDS = 120.0
-REQUEST_SECONDS = 20.0
+REQUEST_SECONDS = 30.0
 """How long somebody who asks for an answer waits for work that is not theirs."""
 _PREPARED = frozenset({"queued", "provisioning"})
 T = TypeVar("T")
@@ -26,6 +26,12 @@ def is_due(state: SessionState) -> bool:
         return state.status in _PREPARED
     waits = state.restoring is not None or state.settled < state.turn_count
     return state.turn is None and state.status in {"running", "paused"} and waits
+
+
+def files_in_use(session_id: str) -> InvalidTransition:
+    """That other work on a session's files takes longer than a request waits."""
+    verb = "do this until that is done. Try again later, or cancel the session"
+    return InvalidTransition(session=session_id, status="at work on its files", verb=verb)
 
 
 class Chores:
@@ -85,9 +91,7 @@ class Chores:
             async with asyncio.timeout(patience):
                 await self._lock.acquire()
         except TimeoutError as error:
-            verb = "do this until that is done. Try again later, or cancel the session"
-            status = "at work on its files"
-            raise InvalidTransition(session=self._session.record.id, status=status, verb=verb) from error
+            raise files_in_use(self._session.id) from error
         try:
             yield
         finally:
