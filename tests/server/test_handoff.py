@@ -11,6 +11,7 @@ import httpx
 import pytest
 from mcp.client import Client
 
+from tests.server.finding import find
 from tests.server.http_helpers import assert_problem
 from tests.server.talk import Talk, said
 from tests.serving import running_server, wait_until
@@ -89,6 +90,19 @@ def test_a_turn_under_way_is_not_disturbed_and_what_waits_goes_to_the_new_agent(
     assert first[1] == "Look at this first."
     assert second == ["The one that waits."]
     assert talk.get()["agent"]["type"] == "echo"
+
+
+def test_a_search_names_the_agent_that_said_it(api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.send("mock: permission go on\nmock: say A tapir.")
+    ask = talk.until_type("permission.requested")["data"]["permission_id"]
+    handed(talk, agent="echo", message="And a wombat.")
+    talk.api.post(f"/sessions/{talk.id}/permissions/{ask}/reply", json={"reply": "once"})
+    for _ in range(2):
+        talk.until_type("turn.ended")
+    speaker: dict[str, str] = {"from": "agent", "session": talk.id}
+    assert [hit["agent"] for hit in find(api, '"A tapir"', agent="mock", **speaker)] == ["mock"]
+    assert [hit["agent"] for hit in find(api, "wombat", **speaker)] == ["echo"]
 
 
 def test_the_last_word_counts_and_it_can_be_taken_back(api: httpx.Client) -> None:

@@ -1,6 +1,9 @@
 """What of an item people look for."""
 
+import functools
 import re
+
+import msgspec
 
 from ostler.server.store.search import CompletedItem, Entry
 from ostler.wire.events import ItemCompleted, decode_event
@@ -10,6 +13,15 @@ from ostler.wire.parts import ContentPart, FileRefPart, ReasoningPart, TextPart,
 _MOST = 20_000
 _MOST_OF_RESULT = 4_000
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
+
+
+class _Past(msgspec.Struct):
+    """The part of a session's state that says who had it before."""
+
+    earlier_agents: tuple[tuple[str, int], ...] = ()
+
+
+_past = msgspec.json.Decoder(_Past)
 _ROLES = {"message": "assistant", "tool_call": "tool", "tool_result": "tool"}
 
 
@@ -22,7 +34,18 @@ def entry_of(item: CompletedItem) -> Entry | None:
     text = _CONTROL.sub(" ", text[:_MOST]).strip()
     if not text:
         return None
-    return Entry(item.project, item.session, item.agent, item.first, _role(event.data.item), event.time, text)
+    return Entry(item.project, item.session, _agent_of(item), item.first, _role(event.data.item), event.time, text)
+
+
+def _agent_of(item: CompletedItem) -> str:
+    """Whoever had the session when the item began: it may have been handed over since."""
+    earlier = _earlier_agents(item.state)
+    return next((agent for agent, until in earlier if item.first < until), item.agent)
+
+
+@functools.lru_cache(maxsize=256)
+def _earlier_agents(state: bytes) -> tuple[tuple[str, int], ...]:
+    return _past.decode(state).earlier_agents
 
 
 def _role(item: Item) -> str:

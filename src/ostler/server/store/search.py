@@ -12,6 +12,9 @@ class CompletedItem(NamedTuple):
     project: str
     session: str
     agent: str
+    """The one that the session has now."""
+    state: bytes
+    """What the session's log adds up to."""
     first: int
     body: bytes
     """The event that completed it."""

@@ -102,6 +102,8 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """When the limit ends that the agent told of in the turn under way."""
     agent_since: int = 0
     """The event since which its agent has it; what another one remembers is of no use to this one."""
+    earlier_agents: tuple[tuple[str, int], ...] = ()
+    """Those that had it before, each with the event at which the next one got it."""
     moved_at: int = 0
     """The event since which it is on the runner that it is on; snapshots from before are on another."""
     stays_paused: bool = False
@@ -314,6 +316,7 @@ def _handoff(state: SessionState, event: Happened) -> SessionState:
         state,
         handoff=None,
         agent_since=event.sequence,
+        earlier_agents=(*state.earlier_agents, (data.from_agent, event.sequence)),
         native_session_id=None,
         model=None,
         mode=None,

@@ -187,17 +187,22 @@ def completed_after(dialect: Dialect, position: int, limit: int) -> Query[Comple
     positions = yield from values_of(next_chunks, position, limit)
     upto = positions[-1] if positions else position
     rows = yield from rows_of(
-        "SELECT project, items.session, agent, items.first, items.last, items.body FROM chunks "
+        "SELECT items.session, items.first, items.last, items.body FROM chunks "
         "JOIN items ON items.session = chunks.session AND items.last BETWEEN chunks.first AND chunks.last "
-        "JOIN sessions ON sessions.id = chunks.session "
         "WHERE position > ? AND position <= ? AND NOT is_open ORDER BY position, items.last",
         position,
         upto,
     )
+    about = {}
+    for session in dict.fromkeys(row[0] for row in rows):
+        about[session] = yield from row_of("SELECT project, agent, state FROM sessions WHERE id = ?", session)
     items: list[CompletedItem] = []
-    for project, session, agent, first, last, body in rows:
+    for session, first, last, body in rows:
+        if (known := about[session]) is None:
+            continue  # it was deleted
         if whole := body or (yield from _event(session, last)):
-            items.append(CompletedItem(project, session, agent, first, whole))
+            project, agent, state = known
+            items.append(CompletedItem(project, session, agent, state, first, whole))
     more = yield from row_of("SELECT 1 FROM chunks WHERE position > ? LIMIT 1", upto)
     return CompletedItems(items, upto, more is not None)
 
