@@ -81,6 +81,7 @@ SQL: tuple[str, ...] = (
     "ostler.server.store.postgres.",
     "ostler.cli.commands.doctor",  # looks at a database that no server may have open
     "ostler.runner.runtimes.home_copy",  # copies the databases of agents
+    "ostler.runner.imports.opencode",  # reads the database of an agent
 )
 """Where the drivers of databases are known."""
 

@@ -26,6 +26,7 @@ KEYS = {
     "gemini": "GEMINI_API_KEY",
     "amp": "AMP_API_KEY",
 }
+IMPORTED = ["claude-code", "codex", "copilot", "gemini", "kimi", "opencode", "pi", "qwen"]
 
 
 class Place(NamedTuple):
@@ -45,7 +46,7 @@ class Place(NamedTuple):
 
 @pytest.fixture(scope="module")
 def place(search: Search, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    found = {name: search.installer.current(name) for name in KEYS}
+    found = {name: search.installer.current(name) for name in {*KEYS, *IMPORTED}}
     named = {name: {"command": list(current.command)} for name, current in found.items() if current is not None}
     folder = tmp_path_factory.mktemp("sessions")
     allowed = ("--repository-folder", str(tmp_path_factory.getbasetemp()))
@@ -145,7 +146,7 @@ def test_yes_on_the_command_line_does_not_write_a_plan(place: Place, name: str, 
     assert list(work.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex", "pi", "gemini"])
+@pytest.mark.parametrize("name", IMPORTED)
 def test_a_conversation_of_the_agent_s_own_program_is_gone_on_with_by_its_own_memory(
     place: Place, search: Search, name: str, tmp_path: Path
 ) -> None:

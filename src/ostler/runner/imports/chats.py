@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeAlias
 
 from ostler.wire.agents import EarlierTalk, EarlierTurn
 from ostler.wire.items import Item, ItemStatus
@@ -13,6 +14,7 @@ Reader: TypeAlias = Callable[["Chat", Line], None]
 
 _LONGEST = 64 * 1024
 _MOST_ITEMS = 4000
+_MOST_TEXT = 8 * 2**20
 _OURS = (
     "<system-reminder>",
     "<environment_context>",
@@ -24,28 +26,45 @@ _OURS = (
 """How texts begin that stand for the user, but that the agent's program wrote."""
 
 
+class _Turn(NamedTuple):
+    """A prompt and what followed."""
+
+    time: str
+    prompt: str
+    items: list[Item]
+
+
 class Chat:
-    """What is known of a conversation so far."""
+    """What is known of a conversation so far; of a long one only the end."""
 
     def __init__(self) -> None:
         self.id: str | None = None
         self.folder: str | None = None
-        self._turns: list[tuple[str, str, list[Item]]] = []
+        self.name: str | None = None
+        """What the agent's program calls it, if it does."""
+        self._first: str | None = None
+        self._turns: list[_Turn] = []
+        self._omitted = 0
+        self._made = 0
+        self._items = 0
+        self._text = 0
 
     @property
     def title(self) -> str | None:
-        """What was asked first."""
-        return self._turns[0][1] if self._turns else None
+        """What it is called, or what was asked first."""
+        return self.name or self._first
 
     def is_known(self) -> bool:
         """Whether it can be listed."""
-        return isinstance(self.id, str) and isinstance(self.folder, str) and self.title is not None
+        return isinstance(self.id, str) and isinstance(self.folder, str) and self._first is not None
 
     def asked(self, time: object, text: str) -> None:
         """The user said something, which begins a turn."""
-        words = text.strip()
-        if words and not words.startswith(_OURS) and isinstance(time, str):
-            self._turns.append((time, words[:_LONGEST], []))
+        words, at = text.strip(), _time(time)
+        if words and not words.startswith(_OURS) and at is not None:
+            self._first = self._first or words[:_LONGEST]
+            self._turns.append(_Turn(at, words[:_LONGEST], []))
+            self._count(len(self._turns[-1].prompt))
 
     def spoke(self, text: object) -> None:
         """The agent said something."""
@@ -70,12 +89,12 @@ class Chat:
     def _add(self, kind: Any, part: ContentPart, call: str | None = None, *, status: ItemStatus = "completed") -> None:
         if not self._turns:
             return
-        items = self._turns[-1][2]
-        number = f"itm_earlier_{len(self._turns)}_{len(items) + 1}"
+        items = self._turns[-1].items
+        self._made += 1
         parent = next((item.item_id for item in reversed(items) if call and item.native_item_id == call), None)
         role: Any = "tool" if kind == "tool_result" else "assistant"
         made = Item(
-            item_id=number,
+            item_id=f"itm_earlier_{self._omitted + len(self._turns)}_{self._made}",
             kind=kind,
             role=role,
             status=status,
@@ -84,20 +103,51 @@ class Chat:
             parent_id=parent if kind == "tool_result" else None,
         )
         items.append(made)
+        self._count(_length(made))
+
+    def _count(self, length: int) -> None:
+        """One more; the oldest turns make room for it, but never the last."""
+        self._items += 1
+        self._text += length
+        while len(self._turns) > 1 and (self._items > _MOST_ITEMS or self._text > _MOST_TEXT):
+            gone = self._turns.pop(0)
+            self._omitted += 1
+            self._items -= 1 + len(gone.items)
+            self._text -= len(gone.prompt) + sum(_length(item) for item in gone.items)
+        if self._items > _MOST_ITEMS or self._text > _MOST_TEXT:
+            first = self._turns[0].items.pop(0)
+            self._items -= 1
+            self._text -= _length(first)
 
     def whole(self) -> EarlierTalk:
         """The end of it, as much as a session takes over."""
-        left, taken = _MOST_ITEMS, 0
-        for _, _, items in reversed(self._turns):
-            left -= len(items) + 1
-            if left < 0 and taken:
-                break
-            taken += 1
-        turns = self._turns[len(self._turns) - taken :]
-        return EarlierTalk(
-            turns=tuple(EarlierTurn(time=time, prompt=prompt, items=tuple(items)) for time, prompt, items in turns),
-            omitted=len(self._turns) - taken,
-        )
+        turns = (EarlierTurn(time=each.time, prompt=each.prompt, items=tuple(each.items)) for each in self._turns)
+        return EarlierTalk(turns=tuple(turns), omitted=self._omitted)
+
+
+def _time(given: object) -> str | None:
+    """A time as programs write it: a text, or milliseconds since 1970."""
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        try:
+            return moment(given / 1000)
+        except (OverflowError, OSError, ValueError):
+            return None
+    return given if isinstance(given, str) else None
+
+
+def moment(seconds: float) -> str:
+    """Seconds since 1970 as the log writes them."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _length(item: Item) -> int:
+    match item.content[0]:
+        case TextPart(text=text) | ReasoningPart(text=text):
+            return len(text)
+        case ToolCallPart(arguments=text) | ToolResultPart(output=text):
+            return len(text)
+        case _:
+            return 0
 
 
 def text_of(content: object) -> str:

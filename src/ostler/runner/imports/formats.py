@@ -1,11 +1,12 @@
 """How each agent's own program writes its conversations down, and where."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from ostler.base.private import replace_file
 from ostler.runner.imports.chats import Chat, Line, Reader, text_of
 
 
@@ -23,8 +24,12 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     """Files in there that the program needs to find it again; `{0}` is the first part that a `*` stands for."""
     place: str | None = None
     """Where it must lie in the folder of a session, if not where it lies now."""
-    whole_folder: bool = False
-    """Whether everything beside the file belongs to the conversation."""
+    levels: int = 0
+    """How many of the folders above the file belong to the conversation, with everything in them."""
+    prepare: Callable[[Chat, Path], None] | None = None
+    """Reads what a program says about a conversation outside of its file."""
+    adapt: Callable[[Path, Path], None] | None = None
+    """Called with the file and its copy: mends what would lead back to where it came from."""
 
     def root(self, home: Path, environ: Mapping[str, str]) -> Path:
         """The folder of a user."""
@@ -35,12 +40,16 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         """What has to come with a file."""
         return tuple(each.format(_starred(self.pattern, file)) for each in self.also)
 
-    def folder_note(self, root: Path, file: PurePosixPath) -> str | None:
-        """What a file beside the conversation says about the folder, for programs that do not say it inside."""
+    def begin(self, root: Path, file: PurePosixPath) -> Chat:
+        """A conversation, with what is known before its file is read."""
+        chat = Chat()
         for each in self.companions(file):
             if each.endswith("/.project_root") and (root / each).is_file():
-                return (root / each).read_text(errors="replace").strip() or None
-        return None
+                chat.folder = (root / each).read_text(errors="replace").strip() or None
+                break
+        if self.prepare is not None:
+            self.prepare(chat, root / file)
+        return chat
 
 
 def _starred(pattern: str, file: PurePosixPath) -> str:
@@ -157,17 +166,64 @@ def _copilot(chat: Chat, line: Line) -> None:
             chat.answered(call, output, failed=data.get("success") is False)
 
 
+def _kimi(chat: Chat, line: Line) -> None:
+    match line:
+        case {"type": "turn.prompt", "input": list(parts), "origin": {"kind": "user"}}:
+            chat.asked(line.get("time"), text_of(parts))
+        case {"type": "context.append_loop_event", "event": event}:
+            match event:
+                case {"type": "content.part", "part": {"type": "text", "text": text}}:
+                    chat.spoke(text)
+                case {"type": "content.part", "part": {"type": "think", "think": text}}:
+                    chat.thought(text)
+                case {"type": "tool.call", "toolCallId": call, "name": name}:
+                    chat.called(call, name, event.get("args"))
+                case {"type": "tool.result", "toolCallId": call, "result": dict(result)}:
+                    chat.answered(call, result.get("output"), failed=bool(result.get("isError")))
+
+
+def _kimi_state(chat: Chat, file: Path) -> None:
+    """Id, folder and name, which are in a file of their own."""
+    state = msgspec.json.decode((file.parents[2] / "state.json").read_bytes(), type=dict[str, object])
+    if not state.get("archived"):
+        chat.id, chat.folder = file.parents[2].name, _text(state.get("cwd"))
+        chat.name = _text(state.get("title")) if state.get("isCustomTitle") else None
+
+
+def _kimi_moved(file: Path, copy: Path) -> None:
+    """Kimi writes where the state says, and finds a conversation by its index."""
+    place, index = copy.parents[2], copy.parents[5] / "session_index.jsonl"
+    state = msgspec.json.decode((place / "state.json").read_bytes(), type=dict[str, object])
+    text = msgspec.json.encode(state).replace(msgspec.json.encode(str(file.parents[2]))[1:-1], str(place).encode())
+    replace_file(place / "state.json", text)
+    entry = {"sessionId": place.name, "sessionDir": str(place), "workDir": state.get("cwd")}
+    replace_file(index, msgspec.json.encode(entry) + b"\n")
+
+
+def _text(found: object) -> str | None:
+    return found if isinstance(found, str) and found else None
+
+
 FORMATS = {
     "claude-code": Format(
         folder=".claude", variable="CLAUDE_CONFIG_DIR", pattern="projects/*/*.jsonl", read=_claude_code
     ),
     "codex": Format(folder=".codex", variable="CODEX_HOME", pattern="sessions/*/*/*/*.jsonl", read=_codex),
-    "copilot": Format(folder=".copilot", pattern="session-state/*/events.jsonl", read=_copilot, whole_folder=True),
+    "copilot": Format(folder=".copilot", pattern="session-state/*/events.jsonl", read=_copilot, levels=1),
     "gemini": Format(
         folder=".gemini",
         pattern="tmp/*/chats/*.jsonl",
         read=_gemini,
         also=("projects.json", "tmp/{0}/.project_root", "history/{0}/.project_root"),
+    ),
+    "kimi": Format(
+        folder=".kimi-code",
+        variable="KIMI_CODE_HOME",
+        pattern="sessions/*/*/agents/main/wire.jsonl",
+        read=_kimi,
+        levels=3,
+        prepare=_kimi_state,
+        adapt=_kimi_moved,
     ),
     "pi": Format(folder=".pi", pattern="agent/sessions/*/*.jsonl", read=_pi, place="ostler/session.jsonl"),
     "qwen": Format(folder=".qwen", pattern="projects/*/chats/*.jsonl", read=_qwen),
