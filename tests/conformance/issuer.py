@@ -17,6 +17,7 @@ _FACTS: dict[str, dict[str, Any]] = {
     "/api/keys/llm/byor": {"key": "sk-model"},
     "/api/v1/settings": {"agent_settings": {"llm": {"model": "openai/model"}}},
     "/api/v1/users/me": {"id": "guest"},
+    "/copilot_internal/user": {"login": "guest"},
 }
 
 
@@ -26,6 +27,8 @@ class Issuer:
     def __init__(self, url: str) -> None:
         self.url = url
         self.approved = threading.Event()
+        self.refused = threading.Event()
+        """Whether GitHub gives no code."""
 
 
 def _token() -> str:
@@ -49,7 +52,11 @@ def _answer(path: str, issuer: Issuer) -> tuple[int, dict[str, Any]]:
     if path.endswith("/deviceauth/token"):
         grant = {"authorization_code": "code", "code_challenge": "challenge", "code_verifier": "verifier"}
         return (200, grant) if is_in else (403, {})
-    if path.endswith(("/device_authorization", "/device/authorize")):
+    if path.endswith("/login/oauth/access_token") and not is_in:
+        return 200, {"error": "authorization_pending"}
+    if path.endswith("/login/device/code") and issuer.refused.is_set():
+        return 403, {"message": "Device flow is not allowed"}
+    if path.endswith(("/device_authorization", "/device/authorize", "/login/device/code")):
         return 200, _device(issuer.url)
     if path.endswith(("/api/oauth/token", "/device/token")) and not is_in:
         return 400, {"error": "authorization_pending"}

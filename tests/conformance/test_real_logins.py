@@ -14,13 +14,15 @@ from tests.server.talk import Talk
 from tests.serving import running_server, wait_until
 from tools.agent_cache import Search
 
-_AGENTS = ("codex", "claude-code", "gemini", "kimi", "openhands", "qwen", "vibe")
-_SHARED = {"codex": ".codex/auth.json", "kimi": ".kimi-code/credentials"}
+_AGENTS = ("codex", "claude-code", "copilot", "gemini", "kimi", "openhands", "qwen", "vibe")
+_SHARED = {"codex": ".codex/auth.json", "copilot": ".copilot/config.json", "kimi": ".kimi-code/credentials"}
 """What a session shares with the login."""
 _TO_STUB = """#!/bin/sh
 export CODEX_APP_SERVER_LOGIN_ISSUER={issuer}
 export KIMI_CODE_OAUTH_HOST={issuer} KIMI_CODE_BASE_URL={issuer}/v1
+export COPILOT_PKG_CACHE_HOME={unpacked}
 export HTTPS_PROXY=http://127.0.0.1:9 https_proxy=http://127.0.0.1:9 NO_PROXY=127.0.0.1 no_proxy=127.0.0.1
+case " $* " in *" login --device-code ") set -- "$@" --host {issuer} ;; esac
 exec "$@"
 """
 
@@ -35,7 +37,7 @@ def issuer() -> Iterator[Issuer]:
 def api(search: Search, issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder = tmp_path_factory.mktemp("logins")
     program = folder / "to-stub"
-    program.write_text(_TO_STUB.format(issuer=issuer.url))
+    program.write_text(_TO_STUB.format(issuer=issuer.url, unpacked=folder / "unpacked"))
     program.chmod(0o755)
     found = {name: search.installer.current(name) for name in _AGENTS}
     more = {"codex": ["-c", f'chatgpt_base_url="{issuer.url}/backend-api"']}
@@ -60,7 +62,7 @@ def wait_for_way(door: Door, way: str) -> None:
     wait_until(lambda: ways() == [way], what=f"the agent tells of '{way}'", seconds=180)
 
 
-@pytest.mark.parametrize("name", ["codex", "kimi"])
+@pytest.mark.parametrize("name", ["codex", "copilot", "kimi"])
 def test_an_agent_is_logged_in_by_a_device_code(api: httpx.Client, issuer: Issuer, name: str) -> None:
     issuer.approved.clear()
     door = Door(api, name)
@@ -98,6 +100,25 @@ def test_codex_says_itself_that_it_is_logged_in_and_gives_up_when_told(
     found = door.look()
     assert (found["state"], "login status" in found["reason"]) == ("ready", True)
     door.leave()
+
+
+@pytest.mark.parametrize("name", ["copilot"])
+def test_copilot_is_not_logged_in_by_a_login_that_was_cancelled_or_refused(
+    api: httpx.Client, issuer: Issuer, name: str
+) -> None:
+    issuer.approved.clear()
+    door = Door(api, name)
+    for _ in range(2):  # nothing of the first is in the way of the second
+        assert door.post(method="subscription").status_code == 200
+        wait_until(lambda: door.running().get("code") == CODE, what="Copilot shows a code")
+        assert door.post("/cancel").json()["running"]["step"] == "cancelled"
+        assert door.look()["state"] == "needs_login"
+    issuer.refused.set()
+    assert door.post(method="subscription").status_code == 200
+    ended = door.ended()
+    issuer.refused.clear()
+    assert (ended["step"], "Login failed" in ended["message"]) == ("failed", True), ended
+    assert door.look()["state"] == "needs_login"
 
 
 @pytest.mark.parametrize("name", ["claude-code"])

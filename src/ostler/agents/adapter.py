@@ -104,6 +104,8 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `talk` without a way asks the agent which ways it has."""
     command: tuple[str, ...] = ()
     """After its program: prints an address, maybe a code, maybe asks for one, and ends with 0 when it is logged in."""
+    confirms: str = ""
+    """What `command` asks before it stores a login in a file; it is answered with yes, the file is closed to others."""
     status: tuple[str, ...] = ()
     """After its program: ends with 0 if it is logged in."""
     expires: str | None = None
@@ -111,6 +113,8 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     account: str = ""
     """What one logs in with, such as a subscription."""
     env: dict[str, str] = msgspec.field(default_factory=dict)
+    env_of: Callable[[str], dict[str, str]] | None = None
+    """More variables, which depend on where its program is."""
     is_needed: bool = True
 
 

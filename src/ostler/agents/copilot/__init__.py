@@ -3,7 +3,7 @@
 from pathlib import PurePath
 from typing import Any, assert_never
 
-from ostler.agents.adapter import Credential, Info, Installation, Launch, all_but
+from ostler.agents.adapter import Credential, Info, Installation, Launch, Login, all_but
 from ostler.agents.copilot.translator import CopilotTranslator
 from ostler.agents.sources import Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
@@ -14,9 +14,27 @@ from ostler.wire.running import AgentSpec
 VERSION = "1.0.102"
 VARIANTS = ("low", "medium", "high", "xhigh", "max")
 PROVIDERS = ("openai", "anthropic")
+
+
+def _unpacked(path: str) -> dict[str, str]:
+    """Where the program unpacks itself (235 MB): once beside a package that we installed, not into every home."""
+    folder = PurePath(path).parent
+    if folder.parent.parts[-2:] != ("node_modules", "@github"):
+        return {}
+    return {"COPILOT_PKG_CACHE_HOME": str(folder / "unpacked")}
+
+
 INFO = Info(
     id="copilot",
     name="GitHub Copilot CLI",
+    login=Login(
+        account="a GitHub account that has Copilot",
+        files=(".copilot/config.json",),
+        command=("login", "--device-code"),
+        confirms="Store token in plaintext config file?",
+        env={"COPILOT_AUTO_UPDATE": "false"},
+        env_of=_unpacked,
+    ),
     capabilities=all_but("shared_process"),
     unconverted={
         "shared_process": "one process can serve many sessions; Ostler gives each session its own",
@@ -72,14 +90,6 @@ class CopilotAdapter:
         """A fresh translator for one process."""
         mode = "plan" if spec.permission_mode == "plan" else spec.mode
         return CopilotTranslator(spec, opening(spec), mode)
-
-
-def _unpacked(path: str) -> dict[str, str]:
-    """Where the program unpacks itself (235 MB): once beside a package that we installed, not into every home."""
-    folder = PurePath(path).parent
-    if folder.parent.parts[-2:] != ("node_modules", "@github"):
-        return {}
-    return {"COPILOT_PKG_CACHE_HOME": str(folder / "unpacked")}
 
 
 def opening(spec: AgentSpec) -> dict[str, Any]:

@@ -51,6 +51,10 @@ class Screen:
         """Whether it stands behind a question: a line that is not ended."""
         return bool(self._plain.rpartition("\n")[2].strip())
 
+    def has(self, words: str) -> bool:
+        """Whether these words were printed."""
+        return words in self._plain
+
     def last_line(self) -> str:
         """The last words, without secrets."""
         lines = [line.strip() for line in self._plain.splitlines() if line.strip()]

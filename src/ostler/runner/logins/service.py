@@ -122,7 +122,7 @@ class Logins:
             if chosen is not None and chosen.is_command:
                 return await Terminal.start(_words(chosen, argv, installation), {**env, **chosen.env}, work)
             if talk is None:
-                return await Terminal.start(argv, env, work)
+                return await Terminal.start(argv, env, work, adapter.info.login.confirms)
             return await Dialogue.start(
                 argv, with_browser(env, str(home)), work, talk(None if chosen is None else chosen.id)
             )

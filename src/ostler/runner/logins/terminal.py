@@ -24,19 +24,20 @@ _INSIDE = 'exec <"$0" >"$0" 2>&1; exec "$@"'
 class Terminal:
     """One command; what it prints is on `screen`, and `outcome` says how it ended."""
 
-    def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, master: int, confirms: str = "") -> None:
         self.screen = Screen()
         self.changed = asyncio.Event()
         """Set when more was printed."""
         self._process = process
         self._master: int | None = master
+        self._confirms = confirms
         self._over = asyncio.Event()
         os.set_blocking(master, False)
         asyncio.get_running_loop().add_reader(master, self._read)
 
     @classmethod
-    async def start(cls, argv: Sequence[str], env: Mapping[str, str], folder: str) -> "Terminal":
-        """Start a command in a folder; raises OSError if that cannot be."""
+    async def start(cls, argv: Sequence[str], env: Mapping[str, str], folder: str, confirms: str = "") -> "Terminal":
+        """Start a command in a folder, and say yes when it asks this; raises OSError if that cannot be."""
         master, slave = os.openpty()
         try:
             with undone_by(lambda: os.close(master)):
@@ -52,7 +53,7 @@ class Terminal:
                 )
         finally:
             os.close(slave)
-        return cls(process, master)
+        return cls(process, master, confirms)
 
     def type(self, text: str) -> None:
         """Type a line."""
@@ -89,6 +90,9 @@ class Terminal:
             self._end()
             return
         self.screen.feed(chunk)
+        if self._confirms and self.screen.has(self._confirms):
+            self._confirms = ""
+            self.type("y")
         self.changed.set()
 
     def _end(self) -> None:

@@ -98,7 +98,8 @@ def prepared(
     bare = Launch(argv=(*installation.command, *login.command))
     launch = bare if login.talk is None else adapter.prepare(spec, installation)
     prepare_home(home, launch.files)
-    started = msgspec.structs.replace(launch, env={**_SCREEN, **launch.env, **login.env})
+    found = login.env_of(installation.path) if login.env_of is not None else {}
+    started = msgspec.structs.replace(launch, env={**_SCREEN, **launch.env, **login.env, **found})
     return launch.argv, environment(spec, started, environ)
 
 
