@@ -14,6 +14,10 @@ from ostler.wire.agents import Conversation, ConversationList
 from ostler.wire.events import PermissionMode
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
+_OTHERS = (
+    "Looked for: Claude Code, Codex, Copilot, Gemini, Kimi, OpenCode, Pi, Qwen. Not possible: Amp, whose conversations "
+    "are with its service; OpenHands, Vibe and agents of your own, whose files Ostler does not read."
+)
 _MOST = 30
 """Conversations that are shown to people."""
 
@@ -106,4 +110,5 @@ def _text(found: ConversationList) -> str:
     empty = "No conversations were found. Agents must be installed, and have been used on the server's machine."
     text = table(("CHANGED", "AGENT", "CONVERSATION", "FOLDER", "TITLE"), rows, empty)
     more = len(found.items) - _MOST
-    return f"{text}\n{more} more; narrow them by --agent or --folder." if more > 0 else text
+    rest = (f"{more} more; narrow them by --agent or --folder.",) if more > 0 else ()
+    return "\n".join((text, *rest, _OTHERS))
