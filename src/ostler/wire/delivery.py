@@ -4,7 +4,7 @@ import msgspec
 
 from ostler.wire.struct import Answer, Body
 from ostler.wire.tasks import Delivered
-from ostler.wire.texts import Branch, WebAddress
+from ostler.wire.texts import Branch, Line, Paragraphs, WebAddress
 from ostler.wire.workspaces import DeliveryMode, ForgeKind, RepoCredential
 
 
@@ -17,11 +17,11 @@ class DeliverSession(Body, frozen=True, kw_only=True):
     """The branch that a pull request goes to; by default that of the remote."""
     branch: Branch | None = None
     """The branch that is pushed; by default the one that was pushed before, or one named after the session."""
-    title: str | None = None
+    title: Line | None = None
     """Of the pull request and the commit."""
-    body: str | None = None
+    body: Paragraphs | None = None
     """Of the pull request and the commit; by default what the agent said last."""
-    message: str | None = None
+    message: Paragraphs | None = None
     """Of the commit, if that is another one."""
     draft: bool = False
     credential: RepoCredential | None = None

@@ -20,7 +20,7 @@ from ostler.wire.tasks import (
     TaskVcs,
     TaskWorkspaceView,
 )
-from ostler.wire.texts import AbsolutePath, Choice, Key, Prompt, Variables
+from ostler.wire.texts import AbsolutePath, Choice, Key, Labels, Prompt, Variables
 from ostler.wire.workspaces import Repo, WorkspaceWish
 
 Activity = Literal["idle", "working", "waiting"]
@@ -59,7 +59,7 @@ class CreateSession(Body, frozen=True, kw_only=True):
     """How the workspace should be made; needs `repo`."""
     setup: str | None = None
     """A shell command that is run in the new workspace before the agent is; needs `repo`."""
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    labels: Labels = msgspec.field(default_factory=dict)
     provider: TaskProvider | None = None
     """The model provider to use instead of the agent's own."""
     mcp_servers: McpServers = msgspec.field(default_factory=dict)
@@ -76,7 +76,7 @@ class UpdateSession(Body, frozen=True, kw_only=True):
     mode: Choice | None = None
     permission_mode: PermissionMode | None = None
     title: str | None = None
-    labels: dict[str, str] | None = None
+    labels: Labels | None = None
     pinned: bool | None = None
     archived: bool | None = None
     """Out of the way in lists of people; the next turn brings it back."""

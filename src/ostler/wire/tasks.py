@@ -7,7 +7,7 @@ import msgspec
 from ostler.wire.events import PermissionMode, SessionStatus
 from ostler.wire.providers import McpServers, ProviderType
 from ostler.wire.struct import Answer, Body
-from ostler.wire.texts import Branch, Choice, Prompt, Variables, WebAddress, WebhookSecret
+from ostler.wire.texts import Branch, Choice, Labels, Line, Paragraphs, Prompt, Variables, WebAddress, WebhookSecret
 from ostler.wire.workspaces import (
     CheckStatus,
     Deliver,
@@ -92,9 +92,9 @@ class TaskDelivery(Body, frozen=True, kw_only=True):
     mode: DeliveryMode
     target_branch: Branch | None = None
     branch: Branch | None = None
-    title: str | None = None
-    body: str | None = None
-    message: str | None = None
+    title: Line | None = None
+    body: Paragraphs | None = None
+    message: Paragraphs | None = None
     draft: bool = False
     credential: RepoCredential | None = None
     forge: ForgeKind | None = None
@@ -122,7 +122,7 @@ class CreateTask(Body, frozen=True, kw_only=True):
     runtime: TaskRuntime = msgspec.field(default_factory=TaskRuntime)
     workspace: TaskWorkspace = TaskWorkspace()
     delivery: TaskDelivery | None = None
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    labels: Labels = msgspec.field(default_factory=dict)
     webhooks: tuple[TaskWebhook, ...] = ()
     tenant_id: str | None = None
     project_id: str | None = None

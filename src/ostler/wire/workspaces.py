@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from ostler.wire.struct import Answer, Body, Request, Wire
-from ostler.wire.texts import Branch, Commit, Key
+from ostler.wire.texts import Branch, Commit, Key, Line, Token
 
 SnapshotProvider = Literal["zfs", "btrfs", "overlay", "overlay-root", "reflink", "git", "copy", "in-place"]
 RepoMode = Literal["git", "upload", "folder", "none"]
@@ -24,8 +24,8 @@ Ide = Literal["vscode", "cursor", "windsurf"]
 class RepoCredential(Request, frozen=True, kw_only=True):
     """What the repository and its forge are entered with; never shown again."""
 
-    token: str
-    user: str = "x-access-token"
+    token: Token
+    user: Line = "x-access-token"
 
     def __repr__(self) -> str:
         return "RepoCredential(***)"

@@ -13,11 +13,23 @@ from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionSpec
 from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.sessions import CreateSession
-from ostler.wire.texts import CHOICE, SERVER, VARIABLE
+from ostler.wire.texts import (
+    CHOICE,
+    LINE,
+    LONGEST_LABEL,
+    LONGEST_LABEL_VALUE,
+    MOST_LABELS,
+    SERVER,
+    TOKEN,
+    VARIABLE,
+)
+from ostler.wire.workspaces import RepoCredential
 
 _VARIABLE = re.compile(VARIABLE)
 _CHOICE = re.compile(CHOICE)
 _SERVER = re.compile(SERVER)
+_LINE = re.compile(LINE)
+_TOKEN = re.compile(TOKEN)
 _CHOICES = ("model", "variant", "mode")
 _REFUSED = (
     *("PATH", "HOME", "SHELL", "IFS", "ENV", "TMPDIR", "USER", "LOGNAME", "EDITOR", "VISUAL", "PAGER", "BROWSER"),
@@ -92,6 +104,32 @@ def check_choices(wanted: CreateSession | SessionChange, names: Mapping[str, str
         value: str | None = getattr(wanted, name)
         if value is not None and not _CHOICE.fullmatch(value):
             _refuse_name((names or {}).get(name, name), value)
+
+
+def check_labels(labels: Mapping[str, str] | None) -> None:
+    """Raise for more labels than a session can have, and for those that no list could show."""
+    if labels is not None and len(labels) > MOST_LABELS:
+        reason = f"are {len(labels)}, and a session has {MOST_LABELS} at most; leave some out"
+        raise InvalidRequest(reason=f"labels {reason}.", errors={"labels": [reason]})
+    for name, value in (labels or {}).items():
+        if not 0 < len(name) <= LONGEST_LABEL or not _LINE.fullmatch(name):
+            reason = f"the name {name[:80]!r} must be of 1 to {LONGEST_LABEL} characters on one line"
+            raise InvalidRequest(reason=f"labels: {reason}.", errors={"labels": [reason]})
+        if len(value) > LONGEST_LABEL_VALUE or not _LINE.fullmatch(value):
+            reason = f"{value[:80]!r} must be of {LONGEST_LABEL_VALUE} characters at most, on one line"
+            raise InvalidRequest(reason=f"labels.{name}: {reason}.", errors={f"labels.{name}": [reason]})
+
+
+def check_credential(field: str, credential: RepoCredential | None) -> None:
+    """Raise for a token or a user that no request could carry; never shows the token."""
+    if credential is None:
+        return
+    if not _TOKEN.fullmatch(credential.token):
+        reason = "must be of 1 to 16384 letters, digits and signs, without spaces, line ends and control characters"
+        raise InvalidRequest(reason=f"{field}.token {reason}.", errors={f"{field}.token": [reason]})
+    if not _LINE.fullmatch(credential.user):
+        reason = f"{credential.user[:80]!r} must be without control characters"
+        raise InvalidRequest(reason=f"{field}.user: {reason}.", errors={f"{field}.user": [reason]})
 
 
 def check_servers(servers: Mapping[str, McpServer] | None, field: str = "mcpServers") -> None:

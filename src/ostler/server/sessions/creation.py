@@ -9,7 +9,7 @@ from ostler.base.ids import is_key, new_id
 from ostler.server.runners.placement import waiting_for
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting
-from ostler.server.sessions.admission import Admission, check_choices, check_servers
+from ostler.server.sessions.admission import Admission, check_choices, check_credential, check_labels, check_servers
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.store.records import NewSession, SessionSpec
 from ostler.server.store.traces import current_trace
@@ -38,6 +38,8 @@ def new_session(
     admission.check_env(wanted.env)
     check_choices(wanted)
     check_servers(wanted.mcp_servers)
+    check_labels(wanted.labels)
+    check_credential("repo.credential", wanted.repo.credential if wanted.repo is not None else None)
     if wanted.instructions is None:
         wanted = msgspec.structs.replace(wanted, instructions=default_instructions)
     spec = _spec_of(project, wanted, task)

@@ -23,7 +23,7 @@ from ostler.server.runners.placement import agent_anywhere, checked_needs, choos
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
-from ostler.server.sessions.admission import Admission, check_choices, check_servers
+from ostler.server.sessions.admission import Admission, check_choices, check_labels, check_servers
 from ostler.server.sessions.attachments import Attachments, missing_files, named_files, prompt_parts
 from ostler.server.sessions.creation import agent_spec, checked_key, first_events, new_session
 from ostler.server.sessions.directory import SessionLimits
@@ -233,6 +233,7 @@ class Sessions(ByRunner):
 
     async def update(self, project: str, id_or_key: str, wanted: UpdateSession) -> LiveSession:
         """Change how the agent works, or what people call the session and where they want to see it."""
+        check_labels(wanted.labels)
         live = await self.live(project, id_or_key)
         change = SessionChange(
             model=wanted.model, variant=wanted.variant, mode=wanted.mode, permission_mode=wanted.permission_mode

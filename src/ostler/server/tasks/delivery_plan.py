@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from ostler.base.errors import InvalidRequest, OstlerError, Unprocessable
 from ostler.link.workspaces import Workspaces
+from ostler.server.sessions.admission import check_credential
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.chores import REQUEST_SECONDS, files_in_use
@@ -16,7 +17,8 @@ from ostler.wire.delivery import DeliverSession, DeliveryPlan, DeliveryWay
 from ostler.wire.items import Item
 from ostler.wire.parts import TextPart
 from ostler.wire.sessions import Message
-from ostler.wire.texts import BRANCH, WEB
+from ostler.wire.tasks import TaskDelivery
+from ostler.wire.texts import BRANCH, LINE, PARAGRAPHS, WEB
 from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import Deliver, DeliveryMode, Difference, GitRefs, Repo, WorkspaceOrder
 
@@ -186,8 +188,19 @@ class DeliveryPlans:
         return "\n\n".join(part for part in (text[:_BODY_LENGTH].strip(), made_by(self._live)) if part)
 
 
+def check_words(wanted: DeliverSession | TaskDelivery, field: str = "") -> None:
+    """Raise for texts and credentials that neither git nor a forge can take; `field` is what they are below."""
+    for name, pattern in (("title", LINE), ("body", PARAGRAPHS), ("message", PARAGRAPHS)):
+        text: str | None = getattr(wanted, name)
+        if text is not None and not re.fullmatch(pattern, text):
+            shown, kind = ascii(text[:_SHOWN])[1:-1], "must be one line" if pattern == LINE else "must be text"
+            _refuse(f"{field}{name}", shown, f"{kind} without control characters; leave them out")
+    check_credential(f"{field}credential", wanted.credential)
+
+
 def _check_names(wanted: DeliverSession) -> None:
     """Raise for what could be used in no way; it may be remembered for a later one."""
+    check_words(wanted)
     for field, name in (("branch", wanted.branch), ("target", wanted.target)):
         if name and not re.search(BRANCH, name):
             _refuse(field, name[:_SHOWN], "cannot be the name of a branch")

@@ -4,6 +4,7 @@ import msgspec
 
 from ostler.base import signing
 from ostler.base.errors import InvalidRequest, VersionNotOffered
+from ostler.server.tasks.delivery_plan import check_words
 from ostler.wire.agents import Agent
 from ostler.wire.sessions import CreateSession
 from ostler.wire.tasks import CreateTask, TaskSpec
@@ -57,6 +58,7 @@ def spec_of(task: CreateTask) -> TaskSpec:
 def _delivery(task: CreateTask) -> Deliver | None:
     if task.delivery is None:
         return None
+    check_words(task.delivery, "delivery.")
     if task.delivery.mode != "patch" and task.repo.mode != "git":
         reason = f"'{task.delivery.mode}' needs repo.mode=git; 'patch' works for all"
         raise InvalidRequest(reason=f"delivery.mode: {reason}.", errors={"delivery.mode": [reason]})

@@ -15,6 +15,8 @@ from ostler.server.api.problems import error_body
 
 _WRITE_BUFFER_BYTES = 16 * 1024
 _LINGER_SECONDS = 2.0
+_LONGEST_ADDRESS = 65_535
+"""What the parser takes."""
 _OVERHEAD = 16
 """Bytes around each byte of a body that come in the smallest of chunks."""
 
@@ -95,6 +97,13 @@ class _LimitedHttp(HttpToolsProtocol):
         self._in_head = self._began_now = True
         self._received = self._body = self._header_bytes = 0
         self._await_head()
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the address came."""
+        super().on_url(url)
+        if len(self.url) > _LONGEST_ADDRESS:
+            reason = f"The address of the request has more than {_LONGEST_ADDRESS} bytes. Shorten what follows the `?`."
+            self._fail(InvalidRequest(reason=reason))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header came, or a trailer."""
