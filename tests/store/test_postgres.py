@@ -14,7 +14,7 @@ from ostler.server.store.peers import Bell, Member, RunnerLoad
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.store import PostgresStore
 from ostler.server.store.postgres.tables import PostgresTables
-from ostler.server.store.records import NewSession, StoredResponse
+from ostler.server.store.records import NewSession, Placed, StoredResponse
 from ostler.wire.runners import RunnerAbout
 from tests.databases import Cluster, running_cluster
 from tests.patience import stretched
@@ -223,6 +223,37 @@ async def test_only_the_server_that_a_runner_is_linked_to_gets_the_sessions_on_i
     assert await second.links.claim("run_1", ())
     found = [await one.find_session("default", each) for each in ("ses_a", "ses_b", "ses_c")]
     assert [each and (each.owner, each.runner) for each in found] == [("two", "run_1"), ("one", None), None]
+    for line, store in ((first, one), (second, two)):
+        await line.close()
+        await store.close()
+
+
+async def test_a_session_is_not_placed_on_a_runner_that_went_to_another_server(
+    own_cluster: Cluster, tmp_path: Path
+) -> None:
+    url = own_cluster.new_database()
+    one, two = [await opened_in(tmp_path / name, url) for name in ("one", "two")]
+    first, second = await one.owners.join(member("one")), await two.owners.join(member("two"))
+    assert first is not None
+    assert second is not None
+    about, load = RunnerAbout(id="run_1", name="far"), RunnerLoad(at_work={}, agents=())
+    epoch = await one.owners.claim("one")
+    early, late = Writing(one, "ses_early", epoch), Writing(one, "ses_late", epoch)
+    for waiting in (early, late):
+        await waiting.create(owner="one", runner=None)
+        await waiting.append(notice("it waits"))
+    await first.links.take(about, load, NOW)
+    await early.append(notice("placed"), placed=Placed("run_1", SPEC, arrives=True))
+    await second.links.take(about, load, NOW)
+    with pytest.raises(RunnerUnavailable):
+        await late.append(notice("placed"), placed=Placed("run_1", SPEC, arrives=True))
+    await early.append(notice("of another agent"), placed=Placed("run_1", SPEC))  # where it was before
+    assert await second.links.claim("run_1", ())
+    found = [await one.find_session("default", each) for each in ("ses_early", "ses_late")]
+    assert [each and (each.owner, each.runner, each.last_sequence) for each in found] == [
+        ("two", "run_1", 4),
+        ("one", None, 2),
+    ]
     for line, store in ((first, one), (second, two)):
         await line.close()
         await store.close()

@@ -199,7 +199,7 @@ class Sessions(ByRunner):
 
     async def place(self, live: LiveSession, about: RunnerAbout, spec: SessionSpec) -> None:
         """Put a session that waited on a runner, and go on with it."""
-        await live.log.append([drafts.placed(about.name)], placed=Placed(about.id, spec))
+        await live.log.append([drafts.placed(about.name)], placed=Placed(about.id, spec, arrives=True))
         live.record = msgspec.structs.replace(live.record, spec=spec, runner=about.id)
         if self._runners.is_linked(about.id):  # else it is gone on with when the runner is back
             live.agent.regain_runner()

@@ -159,6 +159,8 @@ class Placed(NamedTuple):
     runner: str | None
     spec: SessionSpec
     agent: str | None = None
+    arrives: bool = False
+    """Whether it was on no runner before: then its server must still be the one that the runner is linked to."""
 
 
 class Append(msgspec.Struct, frozen=True, kw_only=True):

@@ -241,6 +241,8 @@ class Fleet:
         except StaleOwner:  # another server took it meanwhile
             self._sessions.waiting.remove(live.id)
             return False
+        except RunnerUnavailable:  # it went to another server meanwhile; the session waits on
+            return False
         self._sessions.waiting.placed(live.id)
         return True
 

@@ -240,7 +240,7 @@ def gather(appends: Sequence[Append | None], known: Lasts) -> Gathered | None:
     """Bursts that follow the logs as they are known; None if one does not, or needs more than to be written."""
     gathered, place = Gathered(Bursts(), {}, []), 0
     for append in appends:
-        if append is None or any(mark.type == "session.rewound" for mark in append.marks):
+        if append is None or _is_special(append):
             return None
         session = append.session_id
         if gathered.lasts.get(session, known.get(session)) != (append.epoch, append.first - 1):
@@ -253,6 +253,12 @@ def gather(appends: Sequence[Append | None], known: Lasts) -> Gathered | None:
             gathered.bursts.mark(session, mark)
         gathered.placed.append((place, len(body)))
     return gathered
+
+
+def _is_special(append: Append) -> bool:
+    """Whether something has to be looked at, or changed, that no statement for many does."""
+    arrives = append.placed is not None and append.placed.arrives
+    return arrives or any(mark.type == "session.rewound" for mark in append.marks)
 
 
 def labels_of(labels: Mapping[str, str]) -> str:

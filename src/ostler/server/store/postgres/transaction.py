@@ -1,11 +1,12 @@
 """One transaction of the writer: the bursts of many sessions become a few statements when it ends."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import asyncpg
 
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
+from ostler.base.errors.runners import RunnerUnavailable
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.packing import pack
 from ostler.server.store.postgres.bursts import Bursts, Lasts
@@ -22,6 +23,13 @@ _NEWEST_ARTIFACTS = """
 UPDATE artifacts SET is_newest = TRUE WHERE session = $1 AND NOT is_newest
 AND sequence = (SELECT max(sequence) FROM artifacts AS same WHERE same.session = $1 AND same.path = artifacts.path)
 """
+_MANY_PLACE = """
+SELECT pg_advisory_xact_lock_shared(hashtextextended(runner, 0)) FROM unnest($1::text[]) AS runner ORDER BY runner
+"""
+_LINKED_ELSEWHERE = """
+SELECT session FROM unnest($1::text[], $2::text[]) AS new (session, runner)
+JOIN owners USING (session) JOIN runner_links AS link USING (runner) WHERE link.server <> owner
+"""
 _CLAIM = "INSERT INTO idempotency VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING TRUE"
 
 
@@ -35,12 +43,21 @@ class Transaction:
         self._lasts = lasts
         self._base = self._position = 0
         self._appends: list[tuple[Append, int, bytes]] = []
+        self._misplaced: frozenset[str] = frozenset()
+        """The sessions whose runner was linked to another server since it was chosen."""
 
-    async def begin(self, session_ids: Iterable[str]) -> None:
-        """Take a number, and hold off whoever would take one of these sessions until the transaction ends."""
+    async def begin(self, appends: Sequence[Append]) -> None:
+        """Take a number, and hold off whoever would take one of these sessions, or a runner that one is placed on,
+        until the transaction ends."""
+        arriving = {each.session_id: each.placed.runner for each in appends if each.placed and each.placed.arrives}
+        if arriving:  # before the sessions: whoever has the runner's link takes these behind it
+            await self.connection.execute(_MANY_PLACE, sorted({runner for runner in arriving.values() if runner}))
         number = FIRST_OF_TRANSACTION.format("pg_current_xact_id()")
         self._base = self._position = await self.connection.fetchval(f"SELECT {number}")
-        await self.look_at(session_ids)
+        await self.look_at(append.session_id for append in appends)
+        if arriving:
+            rows = await self.connection.fetch(_LINKED_ELSEWHERE, list(arriving), list(arriving.values()))
+            self._misplaced = frozenset(session for (session,) in rows)
 
     async def look_at(self, session_ids: Iterable[str]) -> None:
         """Learn who has these sessions, and how far their logs are."""
@@ -73,6 +90,8 @@ class Transaction:
             return AppendResult(await self._found(append, body), len(body))
         if append.first != last + 1:  # an earlier burst of this session failed; this one must not leave a gap
             raise _gap(append, last)
+        if append.placed is not None and append.placed.arrives and session in self._misplaced:
+            raise RunnerUnavailable(runner=append.placed.runner)
         self._lasts[session] = (append.epoch, append.last)
         self._position += len(append.events)
         self._appends.append((append, self._position, body))

@@ -170,7 +170,7 @@ class Writer:
         whole = connection.transaction()
         await whole.start()
         transaction = Transaction(connection, self._lasts)
-        await transaction.begin(job.append.session_id for job in group if job.append is not None)
+        await transaction.begin([job.append for job in group if job.append is not None])
         outcomes = [await _outcome(job, transaction) for job in group]
         await transaction.flush()
         failpoint("commit.before", asyncpg.PostgresConnectionError)
