@@ -18,6 +18,8 @@ import pytest
 from tests.patience import stretched
 
 NAMESPACE = "default"
+_ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+"""Whoever is killed ends nothing in order, and a server that nobody knows of would stay."""
 
 
 class TemporalServer:
@@ -42,7 +44,7 @@ class TemporalServer:
         pragmas = ["--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [_program(), "server", "start-dev", *options, *pragmas, "--log-level", "error"],
+                [*_ENDS_WITH_US, _program(), "server", "start-dev", *options, *pragmas, "--log-level", "error"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
