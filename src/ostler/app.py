@@ -39,6 +39,7 @@ from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
 from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine
+from ostler.server.objects.counting import CountedObjects, ObjectNumbers
 from ostler.server.objects.opening import open_objects
 from ostler.server.objects.snapshots import SnapshotObjects
 from ostler.server.pools.opening import running_pools
@@ -162,7 +163,7 @@ async def _assemble(
     retention: Retention,
 ) -> Services:
     clock = SystemClock()
-    objects = await asyncio.to_thread(open_objects, settings)
+    objects = CountedObjects(await asyncio.to_thread(open_objects, settings), numbers := ObjectNumbers())
     uploads = Uploads(objects)
     addresses = AddressRules.reading(settings.allowed_addresses)
     snapshot_uploads = SnapshotUploads(runners, SnapshotObjects(objects), settings.keep_snapshots)
@@ -210,7 +211,7 @@ async def _assemble(
         uploads=uploads,
         search=Search(store),
         clock=clock,
-        counters=Counters(streams=OpenStreams(settings.max_streams_per_client)),
+        counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
         background=Background(log, "request.task_failed"),
     )
 

@@ -1,5 +1,7 @@
 """What a Prometheus server reads."""
 
+import base64
+
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -14,6 +16,10 @@ NAMES = {
     "ostler_open_streams": "gauge",
     "ostler_events": "counter",
     "ostler_store_read_bytes": "counter",
+    "ostler_object_store_seconds": "histogram",
+    "ostler_object_store_errors": "counter",
+    "ostler_object_store_read_bytes": "counter",
+    "ostler_object_store_written_bytes": "counter",
     "ostler_sessions": "gauge",
     "ostler_waiting_sessions": "gauge",
     "ostler_waiting_oldest_seconds": "gauge",
@@ -44,3 +50,14 @@ def test_numbers_say_what_happened(api: httpx.Client) -> None:
     assert after["ostler_sessions{running}"] >= 1
     assert after["ostler_runner_processes"] >= 1
     assert after["ostler_runner_frames_total{mock}"] > before.get("ostler_runner_frames_total{mock}", 0)
+
+
+def test_what_is_stored_as_a_file_is_counted(api: httpx.Client) -> None:
+    before = metrics(api)
+    image = {"type": "image", "data": base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(64)).decode(), "mime": "image/png"}
+    Talk(api).post("/messages", parts=[{"type": "text", "text": "mock: say seen"}, image])
+    after = metrics(api)
+    calls, written = "ostler_object_store_seconds_count{put}", "ostler_object_store_written_bytes_total"
+    assert after[calls] > before.get(calls, 0)
+    assert after[written] - before[written] >= 72
+    assert after["ostler_object_store_errors_total{put}"] == before.get("ostler_object_store_errors_total{put}", 0)

@@ -1,12 +1,13 @@
 """A server's numbers as Prometheus reads them: kept where they arise, collected when somebody asks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from ostler.base.clock import Histogram
 from ostler.server.api.services import Services
+from ostler.server.objects.counting import ObjectNumbers
 
 
 class _Collected:
@@ -38,6 +39,7 @@ async def exposition(services: Services) -> str:
         GaugeMetricFamily("ostler_open_streams", "Event streams and sockets that are open.", counters.streams.total),
         CounterMetricFamily("ostler_events", "Events in all logs.", await store.logs.last_position()),
         CounterMetricFamily("ostler_store_read_bytes", "Bytes read from the store since the start.", store.bytes_read),
+        *_of_objects(counters.objects),
         sessions,
         GaugeMetricFamily("ostler_waiting_sessions", "Sessions of this server that wait for a runner.", waiting.own),
         GaugeMetricFamily("ostler_waiting_oldest_seconds", "How long the first of them waits.", waiting.oldest_seconds),
@@ -48,6 +50,21 @@ async def exposition(services: Services) -> str:
         _by_agent("ostler_runner_unparsed_frames", "Frames not understood, by agent.", runner.unparsed_frames),
     )
     return generate_latest(_Collected(families)).decode()
+
+
+def _of_objects(numbers: ObjectNumbers) -> Iterator[Metric]:
+    times = HistogramMetricFamily(
+        "ostler_object_store_seconds", "How long calls to the object store take, by operation.", labels=["operation"]
+    )
+    failed = CounterMetricFamily(
+        "ostler_object_store_errors", "Calls to the object store that failed.", labels=["operation"]
+    )
+    for verb, taken in sorted(numbers.times.items()):
+        times.add_metric([verb], buckets=taken.cumulative(), sum_value=taken.total)
+        failed.add_metric([verb], numbers.failed[verb])
+    yield from (times, failed)
+    yield CounterMetricFamily("ostler_object_store_read_bytes", "Read from the object store.", numbers.read_bytes)
+    yield CounterMetricFamily("ostler_object_store_written_bytes", "Written to it.", numbers.written_bytes)
 
 
 def _times(name: str, documentation: str, times: Histogram) -> Metric:

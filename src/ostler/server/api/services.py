@@ -6,6 +6,7 @@ from ostler.base.clock import Clock, Histogram
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
+from ostler.server.objects.counting import ObjectNumbers
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
 from ostler.server.search.service import Search
@@ -44,4 +45,5 @@ class Counters(msgspec.Struct, kw_only=True):
     relay_times: Histogram = msgspec.field(default_factory=lambda: Histogram(_CLASSES))
     """Until the answer of the other server begins."""
     streams: OpenStreams
+    objects: ObjectNumbers
     stopping: bool = False
