@@ -82,6 +82,18 @@ def test_a_runner_s_files_may_be_named_by_a_variable(
         runner.wait_linked()
 
 
+@pytest.mark.parametrize("is_registered", [False, True])
+def test_a_runner_that_is_told_http_where_https_is_spoken_says_so(
+    server: RunningServer, tmp_path: Path, is_registered: bool
+) -> None:
+    folder, plain = tmp_path / "runner", server.url.replace("https://", "http://")
+    folder.mkdir()
+    if is_registered:
+        (folder / "runner.json").write_text('{"key": "rnk_1", "id": "run_1"}')
+    with started_runner(folder, "--server", plain, token="rtk_1") as runner:
+        wait_said(runner, f"{plain} ended the connection without an answer. If it speaks TLS, begin the address with")
+
+
 def test_one_without_a_certificate_is_sent_away(server: RunningServer, authority: Authority, tmp_path: Path) -> None:
     args = ("--server", server.url, *authority.trusted)
     with started_runner(tmp_path / "runner", *args, token=token_of(server, authority)) as runner:

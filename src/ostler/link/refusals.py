@@ -21,6 +21,9 @@ def lost(server: str, error: BaseException, trust: Trust | None, *, broke: bool)
     if broke and trust is not None and trust.shown is not None:  # the server's words do not reach us
         usual = f"as it does with a certificate that has expired or is of an authority not known there: {trust.shown}"
         return LinkLost(reason=f"{server} ended the connection without a word, {usual}")
+    if broke and trust is None:
+        hint = "If it speaks TLS, begin the address with https://"
+        return LinkLost(reason=f"{server} ended the connection without an answer. {hint}")
     return LinkLost(reason=str(error) or type(error).__name__)
 
 
