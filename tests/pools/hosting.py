@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,11 +92,12 @@ def pool_server(
 class Api:
     """What a client of a server asks."""
 
-    def __init__(self, server: RunningServer) -> None:
+    def __init__(self, server: RunningServer, authority: Path | None = None) -> None:
         self._url = f"{server.url}/api/v1"
+        self._verify = ssl.create_default_context(cafile=str(authority)) if authority is not None else True
 
     def _ask(self, method: str, path: str, **more: Any) -> Any:
-        answer = httpx.request(method, f"{self._url}{path}", timeout=60, **more)
+        answer = httpx.request(method, f"{self._url}{path}", timeout=60, verify=self._verify, **more)
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.certificates import Authority
 from tests.pools.hosting import Api, Podman, installed_podman, pool, pool_server
 from tests.serving import wait_until
 from tests.tasks.real_engine import BARE
@@ -160,3 +161,20 @@ def test_what_nobody_knows_is_removed_and_what_others_made_is_not(engine: Podman
             )
         wait_until(lambda: engine.hosts() == ["ostler-other"], what="the stray is removed", seconds=120)
     engine.call("rm", "ostler-other")
+
+
+def test_runners_of_a_pool_trust_the_authority_of_the_server(engine: Podman, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    served = authority.pair("server", ["127.0.0.1"]).served
+    with pool_server(tmp_path / "state", engine, *served, *authority.trusted, small=pool()) as server:
+        api = Api(server, authority.file)
+        task = api.order()
+        api.until(task, "completed")
+        (name,) = api.until_managed(1)
+        api.delete(f"/runners/{name}")
+        _gone(engine)
+    unread = pool(ca_file=str(tmp_path / "none.pem"))
+    with pool_server(tmp_path / "state", engine, *served, *authority.trusted, small=unread) as server:
+        api = Api(server, authority.file)
+        api.until_told(api.order(), r"none\.pem cannot be read \(No such file or directory\)")
+    assert "Traceback" not in server.stderr.read_text()

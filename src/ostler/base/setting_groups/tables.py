@@ -54,6 +54,10 @@ class PoolSetting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         tuple[str, ...], _about("Addresses that its runners dial; by default the one that the server advertises.")
     ] = ()
     insecure: Annotated[bool, _about("Allow http to another machine, where others can read along.")] = False
+    ca_file: Annotated[
+        str | None,
+        _about("File with the authorities that its runners trust at servers; by default `ca_file` of the server."),
+    ] = None
     network: Annotated[str | None, _about("Network of its containers, such as `host`; podman's own by default.")] = None
     volumes: Annotated[
         tuple[str, ...], _about("Folders of the server's machine that its containers may read, at the same path.")

@@ -4,9 +4,11 @@ A host has a row before anything of it is made, and until nothing of it is there
 look compares rows with hosts and mends the difference.
 """
 
+import asyncio
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -29,6 +31,7 @@ log = Log(__name__)
 LINK_SECONDS = 120.0
 """So long a host may take from its start until its runner is linked; its token is good for no longer."""
 _TOKEN_FILE = "/etc/ostler/runner-token"  # noqa: S105  where it is, not what
+_AUTHORITY_FILE = "/etc/ostler/authority.pem"
 _STATE_DIR = "/var/lib/ostler-runner"
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 
@@ -47,8 +50,12 @@ class Hosts:
         address: str,
         peers: Peers | None,
         clock: Clock,
+        ca_file: str | None = None,
     ) -> None:
-        """`server` is what this one is called, `address` where runners reach it."""
+        """`server` is what this one is called, `address` where runners reach it.
+
+        `ca_file` has the authorities that a runner trusts there, unless its pool names others.
+        """
         self._provisioner = provisioner
         self._rows = store.managed_runners
         self._keys = store.runner_keys
@@ -58,6 +65,7 @@ class Hosts:
         self._address = address
         self._peers = peers
         self._clock = clock
+        self._ca_file = ca_file
         self._starts: dict[str, tuple[int, float]] = {}
         """How often a host was started again without being linked since, and when it may be again."""
 
@@ -69,6 +77,7 @@ class Hosts:
 
     async def make(self, row: ManagedRunner, pool: PoolSetting) -> None:
         """Make the host of a row; raises NotMade, and then something of it may be there."""
+        authority = await asyncio.to_thread(_authority, pool.ca_file or self._ca_file)
         token = new_token(pool.labels, uses=1, seconds=LINK_SECONDS, now=self._clock.now())
         await self._keys.add_token(token.stored)
         new = NewHost(
@@ -76,8 +85,8 @@ class Hosts:
             server=self._server,
             pool=row.pool,
             image=pool.image,
-            command=tuple(_command(row.id, pool, pool.servers or (self._address,))),
-            files={_TOKEN_FILE: token.secret.encode()},
+            command=tuple(_command(row.id, pool, pool.servers or (self._address,), has_authority=bool(authority))),
+            files={_TOKEN_FILE: token.secret.encode(), **authority},
             network=pool.network,
             volumes=pool.volumes,
         )
@@ -188,10 +197,20 @@ class Hosts:
         return {key.name: key.runner for key in await self._keys.all()}
 
 
-def _command(name: str, pool: PoolSetting, servers: Collection[str]) -> Iterator[str]:
+def _authority(file: str | None) -> dict[str, bytes]:
+    """What a host gets to check servers with."""
+    try:
+        return {_AUTHORITY_FILE: Path(file).read_bytes()} if file is not None else {}
+    except OSError as error:
+        raise NotMade(f"{file} cannot be read ({error.strerror or error})") from error
+
+
+def _command(name: str, pool: PoolSetting, servers: Collection[str], *, has_authority: bool) -> Iterator[str]:
     yield from (*pool.command, "runner")
     for server in servers:
         yield from ("--server", server)
     yield from ("--token-file", _TOKEN_FILE, "--name", name, "--slots", str(pool.slots), "--state-dir", _STATE_DIR)
+    if has_authority:
+        yield from ("--ca-file", _AUTHORITY_FILE)
     if pool.insecure:
         yield "--insecure"

@@ -37,7 +37,17 @@ async def running_pools(
 
     address = advertised(settings, port) if any(not pool.servers for pool in pools.values()) else ""
     made = provisioner(settings)
-    hosts = Hosts(made, store, links, lost_runners, server=runners.home, address=address, peers=peers, clock=clock)
+    hosts = Hosts(
+        made,
+        store,
+        links,
+        lost_runners,
+        server=runners.home,
+        address=address,
+        peers=peers,
+        clock=clock,
+        ca_file=settings.ca_file,
+    )
     opened = Pools(pools, hosts, sessions, runners)
     opened.start()
     try:
