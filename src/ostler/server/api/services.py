@@ -45,5 +45,5 @@ class Counters(msgspec.Struct, kw_only=True):
     relay_times: Histogram = msgspec.field(default_factory=lambda: Histogram(_CLASSES))
     """Until the answer of the other server begins."""
     streams: OpenStreams
-    objects: ObjectNumbers
+    objects: ObjectNumbers = msgspec.field(default_factory=ObjectNumbers)
     stopping: bool = False
