@@ -17,7 +17,7 @@ import uvloop
 from ostler import __version__
 from ostler.base import failpoints
 from ostler.base.addresses import AddressRules
-from ostler.base.clock import SystemClock
+from ostler.base.clock import ObjectNumbers, SystemClock
 from ostler.base.errors import OstlerError, SettingsError
 from ostler.base.ids import new_id
 from ostler.base.logs import Log, configure_logs, never_log
@@ -39,7 +39,7 @@ from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
 from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine
-from ostler.server.objects.counting import CountedObjects, ObjectNumbers
+from ostler.server.objects.counting import CountedObjects
 from ostler.server.objects.opening import open_objects
 from ostler.server.objects.snapshots import SnapshotObjects
 from ostler.server.pools.opening import running_pools

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from ostler.base.clock import ObjectNumbers
 from ostler.base.errors import StoreUnavailable
-from ostler.server.objects.counting import CountedObjects, ObjectNumbers
+from ostler.server.objects.counting import CountedObjects
 from ostler.server.objects.local import LocalObjects
 
 

@@ -1,9 +1,12 @@
 """What time it is, and how long something took."""
 
 import functools
+import threading
 import time
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -71,6 +74,40 @@ class Histogram:
         for bound, count in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
             found.append((bound, count + (found[-1][1] if found else 0)))
         return found
+
+
+_CALL_CLASSES = (0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 30.0)
+
+
+class ObjectNumbers:
+    """What an object store was asked for since the start; calls come from many threads."""
+
+    def __init__(self) -> None:
+        self.times: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(_CALL_CLASSES))
+        """How long calls took, by verb; also those that failed."""
+        self.failed: Counter[str] = Counter()
+        """Calls that failed, by verb."""
+        self.read_bytes = 0
+        self.written_bytes = 0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def timed(self, verb: str) -> Iterator[None]:
+        """Count a call as long as the block runs."""
+        began, failed = time.monotonic(), 1
+        try:
+            yield
+            failed = 0
+        finally:
+            with self._lock:
+                self.times[verb].observe(time.monotonic() - began)
+                self.failed[verb] += failed
+
+    def moved(self, *, read: int = 0, written: int = 0) -> None:
+        """So many bytes went to it, or came from it."""
+        with self._lock:
+            self.read_bytes += read
+            self.written_bytes += written
 
 
 def later(at: str, seconds: float) -> str:

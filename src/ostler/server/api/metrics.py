@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from ostler.base.clock import Histogram
+from ostler.base.clock import Histogram, ObjectNumbers
 from ostler.server.api.services import Services
-from ostler.server.objects.counting import ObjectNumbers
 
 
 class _Collected:

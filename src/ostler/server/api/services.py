@@ -2,11 +2,10 @@
 
 import msgspec
 
-from ostler.base.clock import Clock, Histogram
+from ostler.base.clock import Clock, Histogram, ObjectNumbers
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
-from ostler.server.objects.counting import ObjectNumbers
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
 from ostler.server.search.service import Search

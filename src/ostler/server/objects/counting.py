@@ -1,46 +1,7 @@
 """What the place where files are kept is asked for, in numbers."""
 
-import threading
-import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from ostler.base.clock import Histogram
+from ostler.base.clock import ObjectNumbers
 from ostler.server.objects.protocol import Entry, Objects
-
-_CLASSES = (0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 30.0)
-
-
-class ObjectNumbers:
-    """Of one server, since its start; calls come from many threads."""
-
-    def __init__(self) -> None:
-        self.times: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(_CLASSES))
-        """How long calls took, by verb; also those that failed."""
-        self.failed: Counter[str] = Counter()
-        """Calls that failed, by verb."""
-        self.read_bytes = 0
-        self.written_bytes = 0
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def timed(self, verb: str) -> Iterator[None]:
-        """Count a call as long as the block runs."""
-        began, failed = time.monotonic(), 1
-        try:
-            yield
-            failed = 0
-        finally:
-            with self._lock:
-                self.times[verb].observe(time.monotonic() - began)
-                self.failed[verb] += failed
-
-    def moved(self, *, read: int = 0, written: int = 0) -> None:
-        """So many bytes went to it, or came from it."""
-        with self._lock:
-            self.read_bytes += read
-            self.written_bytes += written
 
 
 class CountedObjects:
