@@ -43,6 +43,8 @@ from ostler.server.objects.counting import CountedObjects
 from ostler.server.objects.opening import open_objects
 from ostler.server.objects.snapshots import SnapshotObjects
 from ostler.server.pools.opening import running_pools
+from ostler.server.runners.cut_off import CutOff
+from ostler.server.runners.home_drain import HomeDrain
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
 from ostler.server.search.service import Search
@@ -113,6 +115,7 @@ async def _serve(settings: Settings) -> None:
         peers = await join_servers(store, settings, about.id, listener.getsockname()[1])
         services = await _assemble(settings, store, peers, runners, engine, retention)
         await services.sessions.start()
+        await services.links.recall(about)
         await runners.linked(about, runner, workspaces)
         await services.links.start()
         await services.lost_runners.start()
@@ -206,6 +209,8 @@ async def _assemble(
             peers,
             freeze_after=freeze_after,
             drain_seconds=settings.drain_deadline_seconds,
+            cut_off=CutOff(peers, settings.ca_file) if peers is not None else None,
+            home_drain=HomeDrain(settings.state_dir),
         ),
         lost_runners=lost_runners,
         uploads=uploads,

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ostler.base.clock import Clock, later
-from ostler.base.errors import NotSupported, OstlerError
+from ostler.base.errors import NotSupported, OstlerError, StoreUnavailable
 from ostler.base.errors.runners import RunnerRefused, RunnerUnavailable
 from ostler.base.logs import Log
 from ostler.base.tasks import Background
 from ostler.link.channel import LINK_VERSION, Goodbye, Hello, Socket, Welcome, decode, encode
 from ostler.link.keys import hashed
+from ostler.server.runners.cut_off import CutOff
+from ostler.server.runners.home_drain import HomeDrain
 from ostler.server.runners.placement import TENANT
 from ostler.server.runners.registry import Runners
 from ostler.server.runners.shared import SharedLinks
@@ -31,6 +33,7 @@ _DROP_SECONDS = 2.0
 _LOOK_BEATS = 2
 _REVOKED = Goodbye(reason="Its key was revoked.", final=True)
 _REPLACED = Goodbye(reason="Another runner with the same key took its place.", final=True)
+_CUT_OFF = Goodbye(reason="This server cannot reach the database, and another one can.")
 _ELSEWHERE = Goodbye(reason="It is linked to another server since, or a runner with the same key is.")
 _OTHER = (
     "Another machine is linked as the runner '{}' (host {}), with the same key. A key is for one machine: register "
@@ -71,12 +74,17 @@ class RunnerLinks:
         *,
         freeze_after: float = 0.0,
         drain_seconds: float = 0.0,
+        cut_off: CutOff | None = None,
+        home_drain: HomeDrain | None = None,
     ) -> None:
         """`beat` is how often both ends of a link show that they are there, in seconds.
 
         Agents on a runner without a link stand still `freeze_after` seconds after it was lost; 0 for never. Turns on
-        one that drains may go on for `drain_seconds` where nobody says anything else.
+        one that drains may go on for `drain_seconds` where nobody says anything else. `home_drain` remembers whether
+        the runner of this process drains.
         """
+        self._cut_off = cut_off
+        self._home_drain = home_drain
         self._shared = SharedLinks(runners, keys, managed, clock, peers)
         self._background = Background(log, "runner.task_failed")
         if peers is not None:
@@ -91,6 +99,12 @@ class RunnerLinks:
         self._drain_seconds = drain_seconds
         self._live: dict[str, _Live] = {}
 
+    async def recall(self, about: RunnerAbout) -> None:
+        """Know whether the runner of this process drains, before it gets anything."""
+        self._runners.remember(about)
+        if self._home_drain is not None and (until := await asyncio.to_thread(self._home_drain.read)) is not None:
+            self._runners.drain(about.id, until)
+
     async def start(self) -> None:
         """Know every runner that may dial in, so that sessions wait for it and everybody sees that it is not there."""
         for key in await self._keys.all():
@@ -99,6 +113,14 @@ class RunnerLinks:
             await self._shared.take(home.about)
             self._background.spawn(self._shared.learn(home.about.id))
         await self._shared.refresh()
+        if self._cut_off is not None:
+            self._background.spawn(self._cut_off.watch(self._let_go))
+
+    def _let_go(self) -> None:
+        """Have every runner look for a server that can write down what its agents do."""
+        for live in self._live.values():
+            if not live.running.done():
+                self._background.spawn(live.close(_CUT_OFF))
 
     def _remember(self, key: RunnerKey, about: RunnerAbout) -> None:
         self._runners.remember(about)
@@ -106,6 +128,8 @@ class RunnerLinks:
 
     async def recognised(self, key: str) -> RunnerKey:
         """The runner that has a key; raises RunnerRefused if there is none, or none any more."""
+        if self._cut_off is not None and self._cut_off.is_cut_off:
+            raise StoreUnavailable(reason=_CUT_OFF.reason.rstrip("."))
         found = await self._keys.find(hashed(key))
         if found is None:
             raise RunnerRefused(reason="This server does not know the runner's key. Register the runner anew.")
@@ -242,6 +266,8 @@ class RunnerLinks:
         if runner_id != self._runners.home and runner_id not in {key.runner for key in await self._keys.all()}:
             raise RunnerUnavailable(runner=runner_id)  # part of a server that is not there
         await self._keys.set_draining(runner_id, until)
+        if self._home_drain is not None and runner_id == self._runners.home:  # it has no key
+            await asyncio.to_thread(self._home_drain.write, until)
         self._runners.drain(runner_id, until)
 
     async def close(self) -> None:

@@ -160,6 +160,14 @@ class Peers(Protocol):
         """Whether a server has left, or shows no sign of life."""
         ...
 
+    def is_cut_off(self) -> bool:
+        """Whether this server could not see the store for so long that others take it for lost."""
+        ...
+
+    def others(self) -> tuple[str, ...]:
+        """Where the other servers are reached that were there when the store was seen last."""
+        ...
+
     def for_runners(self) -> tuple[str, ...]:
         """Where runners reach the servers that show life, as far as that was said."""
         ...

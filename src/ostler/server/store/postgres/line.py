@@ -96,6 +96,14 @@ class Line:
         found = self._seen.get(server)
         return found is None or not found.is_here or self._looked_at - found.since >= self._member.timeout
 
+    def is_cut_off(self) -> bool:
+        """Whether the database was not seen for as long as a server may be silent."""
+        return time.monotonic() - self._looked_at >= self._member.timeout
+
+    def others(self) -> tuple[str, ...]:
+        """Where the other servers are reached that were there when the database was seen last."""
+        return tuple(seen.address for server, seen in self._seen.items() if seen.is_here and server != self.id)
+
     def for_runners(self) -> tuple[str, ...]:
         """Where runners reach the servers that show life, as far as that was said."""
         there = [(server, seen.for_runners) for server, seen in self._seen.items() if not self.is_lost(server)]
