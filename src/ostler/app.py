@@ -200,24 +200,28 @@ async def _assemble(
         sessions=sessions,
         peers=peers,
         runners=runners,
-        links=RunnerLinks(
-            runners,
-            store.runner_keys,
-            store.managed_runners,
-            clock,
-            settings.runner_beat_seconds,
-            peers,
-            freeze_after=freeze_after,
-            drain_seconds=settings.drain_deadline_seconds,
-            cut_off=CutOff(peers, settings.ca_file) if peers is not None else None,
-            home_drain=HomeDrain(settings.state_dir),
-        ),
+        links=_links(settings, store, runners, peers, freeze_after),
         lost_runners=lost_runners,
         uploads=uploads,
         search=Search(store),
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
         background=Background(log, "request.task_failed"),
+    )
+
+
+def _links(settings: Settings, store: Store, runners: Runners, peers: Peers | None, freeze_after: float) -> RunnerLinks:
+    return RunnerLinks(
+        runners,
+        store.runner_keys,
+        store.managed_runners,
+        SystemClock(),
+        settings.runner_beat_seconds,
+        peers,
+        freeze_after=freeze_after,
+        drain_seconds=settings.drain_deadline_seconds,
+        cut_off=CutOff(peers, settings.ca_file) if peers is not None else None,
+        home_drain=HomeDrain(settings.state_dir),
     )
 
 
