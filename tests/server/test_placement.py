@@ -94,6 +94,25 @@ async def test_a_runner_that_is_drained_gets_none_until_it_is_not(fleet: Fleet) 
     await finished(fleet, task)
 
 
+async def test_a_runner_is_drained_when_also_what_sleeps_there_has_left(fleet: Fleet) -> None:
+    host = await fleet.host("one")
+    talk = await fleet.post("/sessions", agent="mock")
+    await fleet.until(talk["id"], lambda found: found["status"] == "running", "it is there")
+    await host.cut()
+    fleet.runners.drain(host.about.id, "2026-01-01T00:00:00.000Z")
+    assert await _state(fleet, "one") == (0, 1)
+    await host.link()
+    async with asyncio.timeout(stretched(60)):
+        while await _state(fleet, "one") != (0, 0):
+            await asyncio.sleep(0.02)
+    assert (await fleet.session(talk["id"]))["placement"]["state"] == "queued"
+
+
+async def _state(fleet: Fleet, name: str) -> tuple[int, int]:
+    found = (await fleet.api.get(f"/runners/{name}")).json()
+    return found["used"], found["leaving"]
+
+
 def waiting_record(session: str, project: str) -> SessionRecord:
     new = NewSession(id=session, project=project, key=session, agent="mock", created_at=NOW, spec=SPEC, runner=None)
     first = Writing(cast("Any", None), session, 1).burst(notice("created"), change=change("queued"))

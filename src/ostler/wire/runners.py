@@ -45,7 +45,7 @@ class Placement(Answer, frozen=True, kw_only=True):
 
     state: Literal["placed", "queued"]
     reason: str | None = None
-    """What a queued one waits for."""
+    """What a queued one waits for; also of one on the machine of a server that is lost."""
 
 
 class Managed(Answer, frozen=True, kw_only=True):
@@ -77,6 +77,8 @@ class RunnerInfo(Answer, frozen=True, kw_only=True):
     """Whether no more sessions are placed there."""
     drain_until: str | None
     """When turns still under way on one that drains are interrupted."""
+    leaving: int
+    """How many sessions have still to leave one that drains, also those that sleep; counted up to a thousand."""
     server: str | None
     """The address of the server that it is linked to; null for none, and where there is only one server."""
     snapshot_capabilities: tuple[SnapshotProvider, ...]

@@ -46,12 +46,15 @@ type Tone = "ok" | "warn" | "bad" | "dim";
 
 /** How a runner is, in a few words; `since` is when that began, where it is known. */
 export function healthOf(runner: Runner): { text: string; tone: Tone; since?: string } {
-  const { health, draining, drainUntil, used, lastBeat } = runner;
+  const { health, draining, drainUntil, used, leaving, lastBeat } = runner;
   if (health === "lost") {
     return lastBeat ? { text: "Lost since", tone: "bad", since: lastBeat } : { text: "Not linked yet", tone: "warn" };
   }
   if (health !== "ok") return { text: String(health), tone: "warn" }; // of a newer server
   if (!draining) return { text: "Linked", tone: "ok" };
+  if (used === 0 && leaving) {
+    return { text: `Draining, ${leaving} ${leaving === 1 ? "session has" : "sessions have"} to leave`, tone: "warn" };
+  }
   if (used === 0) return { text: "Drained", tone: "dim" };
   const until = drainUntil ? ` until ${hourAndMinute(drainUntil)}` : "";
   return { text: `Draining${until}, ${used} at work`, tone: "warn" };

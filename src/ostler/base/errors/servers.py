@@ -16,7 +16,8 @@ class ServerAway(OstlerError):
     code, status, title = "server_away", 503, "The session's server is away"
     template = (
         "The server that has {what} ({address}) does not answer. Agents and files are there, and go on when that "
-        "server is back. Nothing was changed; try again then."
+        "server is back. Nothing was changed; try again then. If it will not come back, `ostler runners list` names "
+        "its runner, and `ostler runners remove` gives that up: its sessions go on elsewhere."
     )
 
 

@@ -41,6 +41,7 @@ async def _info(runners: Runners, peers: Peers | None, status: RunnerStatus) -> 
         last_beat=status.last_beat,
         draining=status.drain_until is not None,
         drain_until=status.drain_until,
+        leaving=0,
         server=peers.address_of(status.server) if peers is not None and status.server is not None else None,
         snapshot_capabilities=tuple(verdict.provider for verdict in verdicts if verdict.works),
         managed=status.managed,

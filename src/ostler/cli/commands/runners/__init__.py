@@ -88,7 +88,7 @@ def state_of(runner: RunnerInfo) -> str:
     """How a runner is, in a word or two."""
     if not runner.draining:
         return runner.health
-    return f"{runner.health}, {'draining' if runner.used else 'drained'}"
+    return f"{runner.health}, {'draining' if runner.used or runner.leaving else 'drained'}"
 
 
 @command.command()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from litestar import Request, delete, get, post
 
 from ostler.base.errors.servers import OwnedElsewhere
@@ -12,6 +13,7 @@ from ostler.server.api.edge.runner_link import bearer
 from ostler.server.api.services import Services
 from ostler.server.runners.listing import listed, listed_one
 from ostler.server.runners.tokens import new_token
+from ostler.server.sessions.runners.draining import still_to_leave
 from ostler.server.store.records import RunnerKey
 from ostler.wire.runners import (
     DrainRunner,
@@ -29,13 +31,14 @@ _TAGS = ["runners"]
 @get("/runners", operation_id="runners.list", tags=_TAGS, role="viewer")
 async def list_runners(services: Services) -> RunnerList:
     """The machines that run agents: how they are, what they can, and how much they have to do."""
-    return RunnerList(items=await listed(services.runners, services.peers))
+    items = await listed(services.runners, services.peers)
+    return RunnerList(items=tuple([await _counted(services, each) for each in items]))
 
 
 @get("/runners/{runner_id:str}", operation_id="runners.get", tags=_TAGS, role="viewer")
 async def get_runner(services: Services, runner_id: str) -> RunnerInfo:
     """One of them, by its id or its name."""
-    return await listed_one(services.runners, services.peers, runner_id)
+    return await _one(services, runner_id)
 
 
 @post("/runners/tokens", operation_id="runners.token", tags=_TAGS, role="operator")
@@ -65,7 +68,7 @@ async def drain_runner(services: Services, runner_id: str, data: DrainRunner | N
     """Place no more sessions on a runner, and move those it has: between turns at once, others until a deadline."""
     found = await _ours(services, runner_id)
     await services.links.drain(found, data.deadline_seconds if data is not None else None)
-    return await listed_one(services.runners, services.peers, found)
+    return await _one(services, found)
 
 
 @post("/runners/{runner_id:str}/resume", operation_id="runners.resume", tags=_TAGS, status_code=200, role="operator")
@@ -73,7 +76,18 @@ async def resume_runner(services: Services, runner_id: str) -> RunnerInfo:
     """Place sessions on a runner again; those that have left it do not come back by themselves."""
     found = await _ours(services, runner_id)
     await services.links.resume(found)
-    return await listed_one(services.runners, services.peers, found)
+    return await _one(services, found)
+
+
+async def _one(services: Services, id_or_name: str) -> RunnerInfo:
+    return await _counted(services, await listed_one(services.runners, services.peers, id_or_name))
+
+
+async def _counted(services: Services, runner: RunnerInfo) -> RunnerInfo:
+    """With what has still to leave it, if it drains."""
+    if not runner.draining:
+        return runner
+    return msgspec.structs.replace(runner, leaving=await still_to_leave(services.sessions.store, runner.id))
 
 
 async def _ours(services: Services, id_or_name: str) -> str:
@@ -89,10 +103,15 @@ async def _ours(services: Services, id_or_name: str) -> str:
 async def remove_runner(services: Services, runner_id: str) -> None:
     """Revoke a runner's key: its link ends, it cannot come back with this key, and its sessions go on elsewhere.
 
-    What they did since their last upload is lost: drain the runner first if it is there.
+    What they did since their last upload is lost: drain the runner first if it is there. The runner of a server that is
+    lost is given up: its sessions go on elsewhere, and it is there again when that server is.
     """
     found = await _ours(services, runner_id)
     about = services.runners.describe(found).about
+    if found != services.runners.home and services.peers is not None and services.peers.address_of(found) is not None:
+        address = services.peers.address_of(found)
+        services.lost_runners.gone(about, f"the server at {address}, which its runner was part of, was given up")
+        return
     await services.lost_runners.end_agents(about)
     await services.links.revoke(about.id)
     services.lost_runners.removed(about)

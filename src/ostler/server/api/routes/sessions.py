@@ -2,6 +2,7 @@
 
 from typing import Annotated, get_args
 
+import msgspec
 from litestar import Response, delete, get, patch, post
 from litestar.params import Parameter, QueryParameter
 
@@ -10,6 +11,7 @@ from ostler.server.api.accept import JSON
 from ostler.server.api.described import answer
 from ostler.server.api.services import Services
 from ostler.server.api.views import listed_view, live_view
+from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.store.records import SessionFilter, SessionRecord
 from ostler.server.tasks.handoffs import hand_over
 from ostler.server.tasks.views import session_view
@@ -96,7 +98,21 @@ async def get_session(session: str, services: Services, project: str) -> Session
 
 def stored_view(services: Services, record: SessionRecord) -> Session:
     """A session that may be in memory or not."""
-    return session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record))
+    view = session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record))
+    if (reason := _waits_for_server(services, record)) is not None and view.status not in TERMINAL:
+        return msgspec.structs.replace(view, placement=msgspec.structs.replace(view.placement, reason=reason))
+    return view
+
+
+def _waits_for_server(services: Services, record: SessionRecord) -> str | None:
+    """Why nothing happens in a session on the runner of a server that is lost, and what can be done."""
+    peers = services.peers
+    if peers is None or record.runner is None or record.runner != record.owner or not peers.is_lost(record.owner):
+        return None
+    return (
+        f"waiting for the server at {peers.address_of(record.owner)}, whose machine it is on: start that again with "
+        f"its state folder, or give it up with `ostler runners remove {record.runner}`"
+    )
 
 
 @patch("/sessions/{session:str}", operation_id="sessions.update", tags=_TAGS, role="operator")

@@ -42,6 +42,13 @@ class ByRunner(Directory):
                 if not await self._peers.links.claim(runner, [live.id for live in self.live_on(runner)]):
                     raise LinkLost(reason="the runner is linked to another server since")
 
+    async def claim_home(self, runner: str) -> None:
+        """Have what another server took of the runner of this process when this server was given up."""
+        if self._peers is not None:
+            others = [owner for owner in await self._peers.links.owners_on(runner) if owner != self._owner]
+            if others:
+                await self._peers.links.take_all_on(runner, others)
+
     async def take_lost_on(self, runner: str) -> bool:
         """Have what lost servers have on a runner; whether there was anything."""
         if self._peers is None:

@@ -12,13 +12,22 @@ from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.leaving import leave, must_stay
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
+from ostler.server.store.protocol import Store
 from ostler.wire.runners import RunnerAbout
 
 log = Log(__name__)
 _LOOK_SECONDS = 1.0
 _AT_REST = frozenset({"running", "paused"})
+_MOST_COUNTED = 1000
 _AT_ONCE = 20
 """So many sessions are in memory for that at a time."""
+
+
+async def still_to_leave(store: Store, runner_id: str) -> int:
+    """How many sessions there are on a runner that could be elsewhere."""
+    numbers = count()
+    found = await store.unfinished_sessions(runner_id, TERMINAL, lambda *_: next(numbers) < _MOST_COUNTED)
+    return sum(not must_stay(record) for record in found)
 
 
 class Draining:

@@ -72,6 +72,8 @@ class Fleet:
         store = self._sessions.store
         if about.id != self._runners.home:
             await self._sessions.claim_all_on(about.id)
+        else:
+            await self._sessions.claim_home(about.id)
         await workspaces.keep_only(await store.workspaces_in_use(about.id), await store.session_ids(about.id))
         recovery = Recovery(self._sessions, about.id, runner, was_cut=self._was_cut(about))
         await recovery.prepare()
