@@ -9,7 +9,7 @@ from ostler.cli import root
 from ostler.client import AsyncClient, AsyncSession, Client, SyncSession
 from tests.serving import RunningServer
 
-NOUNS = ("system", "agents", "sessions", "events", "asks", "tasks", "files", "catalogue", "runners")
+NOUNS = ("system", "agents", "sessions", "events", "asks", "tasks", "files", "catalogue", "runners", "prompts")
 CONVENIENCES = {"sessions.open", "events.stream-project"}
 """Methods of the SDK that are another way to call an operation: a handle by id, and a page as a stream."""
 

@@ -10,13 +10,23 @@ import pytest
 from tests.serving import RunningServer, clean_env
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "python-sdk.md"
-PROGRAMS = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+PROGRAMS = re.findall(
+    r"^```python\n(.*?)^```$",
+    GUIDE.read_text() + GUIDE.with_name("saved-prompts.md").read_text(),
+    re.MULTILINE | re.DOTALL,
+)
 
 
 @pytest.mark.parametrize(
     ("program", "printed"),
-    list(zip(PROGRAMS, ["Hello completed\nHello again", "I am the mock agent.", "404 session_not_found"], strict=True)),
-    ids=["run", "watch", "errors"],
+    list(
+        zip(
+            PROGRAMS,
+            ["Hello completed\nHello again", "I am the mock agent.", "404 session_not_found", "Hello Ann"],
+            strict=True,
+        )
+    ),
+    ids=["run", "watch", "errors", "prompts"],
 )
 def test_a_program_of_the_guide_runs(server: RunningServer, tmp_path: Path, program: str, printed: str) -> None:
     ready = program.replace("http://127.0.0.1:2468", server.url)

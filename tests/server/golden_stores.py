@@ -85,6 +85,7 @@ def _live(state_dir: Path) -> None:
         running_server(state_dir) as server,
         httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
     ):
+        api.post("/prompts", json={"name": "review", "text": "Review $ARGUMENTS.", "description": "✓"})
         talk = Talk(api, key="golden", title="Everything", labels={"team": "a"})
         talk.send(_WORK)
         permission = talk.until_type("permission.requested")["data"]["permission_id"]

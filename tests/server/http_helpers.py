@@ -22,6 +22,8 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "StartLogin": {"method": "machine"},
     "AnswerLogin": {"code": "x"},
     "ImportConversation": {"agent": "mock", "conversationId": "nobody"},
+    "SavePrompt": {"name": "tea", "text": "Make tea."},
+    "EditPrompt": {"text": "Make tea."},
     "DrainRunner": {},
     "SendMessage": {"message": "mock: say hello"},
     "ReplyPermission": {"reply": "once"},

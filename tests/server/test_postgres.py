@@ -124,12 +124,13 @@ def test_a_store_is_moved_to_postgres_and_back_with_everything(
         deleted = api.get(f"/sessions/{gone.id}").json()["detail"]
         paths = ("", "/events?limit=1000&raw=true", "/turns", "/messages", "/asks")
         sessions = [api.get(f"/sessions/{talk.id}{path}").json() for path in paths]
-        return deleted, sessions, api.get("/events?limit=1000").json()["events"]
+        return deleted, sessions, api.get("/prompts").json(), api.get("/events?limit=1000").json()["events"]
 
     with running_server(state_dir) as server, client_of(server) as api:
         assert "uses" in copy(state_dir, database[1], tmp_path).stderr
         talk = Talk(api, title="moved", labels={"b": "2", "a": "1"})
         talk.turn("mock: say hello\nmock: tool Read {} -> fine\nmock: write a.txt hi")
+        assert api.post("/prompts", json={"name": "tea", "text": "Make $ARGUMENTS."}).status_code == 201
         gone = Talk(api)
         api.delete(f"/sessions/{gone.id}")
     with running_server(state_dir) as server, client_of(server) as api:

@@ -91,3 +91,10 @@ def test_what_waited_in_an_old_database_is_brought_to_rest(version: int, state_d
         assert api.get("/asks").json()["items"] == []
         assert waiting.until_type("turn.ended")["data"]["turn_id"] != ended["turn_id"]
         assert api.delete("/sessions/deleted").status_code == 204
+
+
+@pytest.mark.parametrize("version", [version for version in KEPT if version >= 14])
+def test_saved_prompts_are_there_again(version: int, state_dir: Path) -> None:
+    with upgraded(version, state_dir) as api:
+        (found,) = api.get("/prompts").json()["items"]
+    assert (found["name"], found["text"], found["description"]) == ("review", "Review $ARGUMENTS.", "✓")

@@ -28,17 +28,14 @@ async def test_tables_are_not_changed_while_a_server_of_an_older_version_uses_th
     await older.settled()
     back = (
         f"UPDATE schema_version SET version = {SCHEMA_VERSION - 1}",
-        "DROP TABLE said",
-        "DELETE FROM counters WHERE name = 'said'",
-        "ALTER TABLE runner_keys DROP COLUMN drain_until",
-        "ALTER TABLE servers DROP COLUMN for_runners",
+        "DROP TABLE prompts",
     )
     await execute(url, *back)
     with pytest.raises(SettingsError, match="tables of an older version, which servers of that version use"):
         await PostgresStore.open(url, tmp_path / "newer", boot="now")
     await older.close()
     newer = await PostgresStore.open(url, tmp_path / "newer", boot="now")
-    await execute(url, "SELECT body FROM said")
+    await execute(url, "SELECT text FROM prompts")
     await newer.close()
 
 

@@ -156,7 +156,7 @@ def test_what_an_earlier_version_owed_is_told(repository: Path, state_dir: Path)
                 "DROP TABLE jobs;"
                 "CREATE TABLE webhooks (session TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (session, number));"
                 f"INSERT INTO webhooks VALUES ('{session}', 0), ('{session}', 1);"
-                "DROP TABLE runner_tokens; DROP TABLE runner_keys; DROP TABLE managed_runners;"
+                "DROP TABLE runner_tokens; DROP TABLE runner_keys; DROP TABLE managed_runners; DROP TABLE prompts;"
                 "DROP INDEX sessions_by_runner; ALTER TABLE sessions DROP COLUMN runner;"
                 "PRAGMA user_version = 7"
             )

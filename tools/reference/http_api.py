@@ -24,6 +24,7 @@ _NOUNS = (
     "system",
     "agents",
     "sessions",
+    "prompts",
     "events",
     "asks",
     "tasks",

@@ -14,6 +14,7 @@ COMMANDS = {
     "runners": "See the machines that run agents, add and remove some.",
     "run": "Give an agent one prompt and watch it work.",
     "attach": "Follow a session and talk to its agent.",
+    "prompts": "Save prompts and use them again.",
     "search": "Find what was said in sessions.",
     "import": "Go on with a conversation that an agent's own program has on the server's machine.",
     "task": "Order work on a repository.",

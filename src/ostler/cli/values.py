@@ -50,6 +50,10 @@ def _models(client: "Client", ctx: click.Context) -> list[tuple[str, str]]:
     return [(model.id, model.name) for each in named or agents for model in each.models]
 
 
-_KINDS = {"session": _sessions, "agent": _agents, "model": _models, "words": _agents}
+def _prompts(client: "Client", _ctx: click.Context) -> list[tuple[str, str]]:
+    return [(each.name, each.description or "") for each in client.prompts.list().items]
+
+
+_KINDS = {"session": _sessions, "agent": _agents, "model": _models, "words": _agents, "prompt": _prompts}
 WORDS = {name: ServerWord(name) for name in _KINDS}
 """By the name of the argument or option."""

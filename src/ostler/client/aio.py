@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from ostler.client import operations as op
-from ostler.client import task_operations
+from ostler.client import prompt_operations, task_operations
 from ostler.client.calls import AsyncAnswer, Call
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, AsyncTransport
@@ -171,6 +171,16 @@ class AsyncRunners(AsyncGroup):
     drain = _verb(task_operations.drain_runner)
     resume = _verb(task_operations.resume_runner)
     remove = _verb(task_operations.remove_runner)
+
+
+class AsyncPrompts(AsyncGroup):
+    """Prompts that people saved to use them again."""
+
+    list = _verb(prompt_operations.list_prompts)
+    show = _verb(prompt_operations.show_prompt)
+    save = _verb(prompt_operations.save_prompt)
+    edit = _verb(prompt_operations.edit_prompt)
+    remove = _verb(prompt_operations.remove_prompt)
 
 
 class AsyncEvents(AsyncGroup):
@@ -341,6 +351,7 @@ class AsyncClient:
         self.files = AsyncFiles(self._transport)
         self.catalogue = AsyncCatalogue(self._transport)
         self.runners = AsyncRunners(self._transport)
+        self.prompts = AsyncPrompts(self._transport)
 
     async def close(self) -> None:
         """Give the connections back."""

@@ -17,15 +17,20 @@ from ostler.cli.terminal.conversation import Conversation, ConversationOptions, 
 from ostler.cli.terminal.render import Renderer
 from ostler.cli.terminal.text import marks_for
 from ostler.cli.terminal.waiting import Waiting
+from ostler.cli.values import WORDS
 from ostler.client import AsyncSession, Client, OstlerApiError
 from ostler.client.turns import OwnTurn
 from ostler.wire.events import TurnOutcome
+from ostler.wire.prompts import filled
 
 _EXIT: dict[TurnOutcome | None, int] = {"completed": 0, "failed": 1, "interrupted": INTERRUPTED, None: 1}
 
 
 @click.command(cls=ApiCommand)
-@click.argument("words", nargs=-1, required=True, metavar="[AGENT] PROMPT")
+@click.argument("words", nargs=-1, metavar="[AGENT] PROMPT")
+@click.option(
+    "--prompt", "saved", type=WORDS["prompt"], metavar="NAME", help="A saved prompt; PROMPT is what it is given."
+)
 @session_options
 @click.option("--empty", is_flag=True, help="Work in a new empty folder.")
 @click.option("--yes", "-y", "on_ask", flag_value="allow", help="Allow whatever the agent asks to do.")
@@ -41,6 +46,7 @@ def command(
     ctx: click.Context,
     /,
     words: tuple[str, ...],
+    saved: str | None,
     empty: bool,
     on_ask: OnAsk | None,
     keep: bool | None,
@@ -55,10 +61,10 @@ def command(
     reader left.
     """
     with connect(ctx.obj) as client:
-        agent, prompt = _agent_and_prompt(client, words)
+        agent, prompt = _agent_and_prompt(client, words, is_saved=saved is not None)
+        text = prompt_text(prompt) if saved is None else _saved_text(client, saved, prompt)
         here = None if empty or given["cwd"] else _folder(client, ctx.obj, given)
         given["cwd"] = given["cwd"] or here
-    text = prompt_text(prompt)
     options = ConversationOptions(on_ask=on_ask or "ask", interactive=sys.stdin.isatty(), as_json=as_json)
     keeps = given["key"] is not None if keep is None else keep
     try:
@@ -70,17 +76,29 @@ def command(
     ctx.exit(code)
 
 
-def _agent_and_prompt(client: Client, words: tuple[str, ...]) -> tuple[str, str]:
+def _agent_and_prompt(client: Client, words: tuple[str, ...], *, is_saved: bool) -> tuple[str, str]:
+    """Which agent is to do what; a saved prompt needs no more words."""
     match words:
         case (agent, prompt):
             return agent, prompt
+        case () if is_saved:
+            return usual_agent(client), ""
+        case ():
+            raise click.UsageError("Missing argument '[AGENT] PROMPT'")
         case (word,):
             known = {name for each in client.agents.list().items for name in (each.id, *each.aliases)}
+            if word in known and is_saved:
+                return word, ""
             if word in known:
                 raise click.UsageError("Missing argument 'PROMPT'")
             return usual_agent(client), word
         case _:
             raise click.UsageError("A prompt of several words needs quotes")
+
+
+def _saved_text(client: Client, name: str, arguments: str) -> str:
+    given = prompt_text(arguments) if arguments == "-" else arguments
+    return filled(client.prompts.show(name).text, given)
 
 
 def _folder(client: Client, target: Target, given: dict[str, Any]) -> str | None:

@@ -31,6 +31,7 @@ TAGS = {
     "agents": "The agents this server can run.",
     "sessions": "Create, find, change and end sessions.",
     "conversation": "Prompts, transcript, queue and turns of a session.",
+    "prompts": "Prompts that people saved to use them again.",
     "events": "The log: pages, streams and log lines.",
     "asks": "What waits for a human, and the answers.",
     "tasks": "Order work on a repository: a session with a workspace, a prompt and a delivery.",

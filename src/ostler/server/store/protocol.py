@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from ostler.server.store.peers import Member, Peers
+from ostler.server.store.prompts import Prompts
 from ostler.server.store.records import (
     Append,
     AppendResult,
@@ -258,6 +259,7 @@ class Store(Protocol):
     owners: Owners
     runner_keys: RunnerKeys
     managed_runners: ManagedRunners
+    prompts: Prompts
     search: SearchIndex
     schema_version: int
     was_cut: bool

@@ -335,3 +335,14 @@ class ManagedRunner(msgspec.Struct, frozen=True, kw_only=True):
     """The runner's id, once it has registered."""
     state: Literal["making", "made", "removing"]
     created_at: str
+
+
+class PromptRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt that somebody saved."""
+
+    project: str
+    name: str
+    text: str
+    description: str | None
+    created_at: str
+    updated_at: str

@@ -62,6 +62,7 @@ TABLES = (
         ("runner",),
         ("runner", "hash", "name", "fixed_labels", "created_at", "revoked_at", "is_draining", "token", "drain_until"),
     ),
+    Table("prompts", ("project", "name"), ("project", "name", "text", "description", "created_at", "updated_at")),
     Table("managed_runners", ("id",), ("id", "pool", "server", "runner", "state", "created_at")),
 )
 

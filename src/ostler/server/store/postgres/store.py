@@ -18,10 +18,12 @@ from ostler.server.store.postgres.connecting import FAILURES, new_pool, passes, 
 from ostler.server.store.postgres.dialect import POSTGRES, run
 from ostler.server.store.postgres.managed_runners import PostgresManagedRunners
 from ostler.server.store.postgres.owners import PostgresOwners
+from ostler.server.store.postgres.prompts import PostgresPrompts
 from ostler.server.store.postgres.runner_keys import PostgresRunnerKeys
 from ostler.server.store.postgres.search import PostgresSearch
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.postgres.writer import Writer
+from ostler.server.store.prompts import Prompts
 from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
 from ostler.server.store.records import Append, AppendResult, Job
 from ostler.server.store.search import SearchIndex
@@ -114,6 +116,7 @@ class PostgresStore(_Writing, SqlReads):
         self.owners: Owners = PostgresOwners(reader, writer, address)
         self.runner_keys: RunnerKeys = PostgresRunnerKeys(reader, writer)
         self.managed_runners: ManagedRunners = PostgresManagedRunners(reader, writer)
+        self.prompts: Prompts = PostgresPrompts(reader, writer)
         self.search: SearchIndex = PostgresSearch(reader.pool)
         self.was_cut = lock.was_cut
         self._lock = lock

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from ostler.server.store.sql.prompts_schema import PROMPTS
 from ostler.server.store.sql.search_schema import SEARCH
 
 _SESSIONS = """
@@ -391,6 +392,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(_RUNNERS, _RUNNERS),
     Migration(_MANAGED_RUNNERS, _MANAGED_RUNNERS + _LINKS),
     Migration(_DRAINS, _DRAINS + _NAMED_SERVERS + SEARCH),
+    Migration(PROMPTS, PROMPTS),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

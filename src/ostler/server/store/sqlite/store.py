@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
+from ostler.server.store.prompts import Prompts
 from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
 from ostler.server.store.records import Job
 from ostler.server.store.search import SearchIndex
@@ -16,6 +17,7 @@ from ostler.server.store.sqlite.dialect import SQLITE
 from ostler.server.store.sqlite.ledger import Ledger
 from ostler.server.store.sqlite.managed_runners import SqliteManagedRunners
 from ostler.server.store.sqlite.owners import SqliteOwners
+from ostler.server.store.sqlite.prompts import SqlitePrompts
 from ostler.server.store.sqlite.runner_keys import SqliteRunnerKeys
 from ostler.server.store.sqlite.search import SqliteSearch
 
@@ -72,6 +74,7 @@ class SqliteStore(_Writing, SqlReads):
         self.owners: Owners = SqliteOwners(database)
         self.runner_keys: RunnerKeys = SqliteRunnerKeys(database)
         self.managed_runners: ManagedRunners = SqliteManagedRunners(database)
+        self.prompts: Prompts = SqlitePrompts(database)
         self.jobs: Jobs = SqliteJobs(database)
         self._search = SqliteSearch(folder)
         self.search: SearchIndex = self._search
