@@ -10,6 +10,7 @@ import { Toasts } from "./parts/toasts";
 import { isTyping } from "./session/asks";
 import { Shell, switcherOf } from "./shell";
 import { openedLogin } from "./state/logins";
+import { openedPrompts } from "./state/prompts";
 import { recent } from "./state/recent";
 import { overview, startOverview, stopOverview } from "./state/sessions";
 import { useSelected } from "./state/store";
@@ -21,6 +22,7 @@ const InboxPage = lazy(() => import("./pages/inbox"));
 const AgentsPage = lazy(() => import("./pages/agents"));
 const ImportsPage = lazy(() => import("./pages/imports"));
 const RunnersPage = lazy(() => import("./pages/runners"));
+const PromptDialogs = lazy(() => import("./parts/prompts"));
 const OpenedLogin = lazy(() => import("./parts/login"));
 
 export function App() {
@@ -51,6 +53,7 @@ export function App() {
 
 function Frame({ onConnect }: { onConnect(): void }) {
   const logsIn = useSelected(openedLogin, Boolean);
+  const hasPrompts = useSelected(openedPrompts, Boolean);
   const [overlay, setOverlay] = useState<"palette" | "help">();
   useGlobalKeys(setOverlay);
   const [path] = useLocation();
@@ -70,6 +73,11 @@ function Frame({ onConnect }: { onConnect(): void }) {
       {logsIn && (
         <Suspense fallback={null}>
           <OpenedLogin />
+        </Suspense>
+      )}
+      {hasPrompts && (
+        <Suspense fallback={null}>
+          <PromptDialogs />
         </Suspense>
       )}
       <Toasts />

@@ -1,6 +1,6 @@
 // Start a session: one prompt and one agent are enough; the rest has defaults.
 import { ChevronRight } from "lucide-react";
-import { useEffect, useMemo, useState, type ReactNode } from "react";
+import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { api, ApiError } from "../api/client";
 import type { Agent } from "../api/types";
@@ -9,6 +9,8 @@ import { orSay, say } from "../parts/toasts";
 import { catalogue, loadAgents, readiness } from "../state/agents";
 import { bodyOf, here, KEY, like, remembered, type Draft } from "../state/draft";
 import { loadLogins, logins } from "../state/logins";
+import { meant, useFirstOffers } from "../session/commands";
+import { LIST_ID, Suggestions, useOffer } from "../session/suggestions";
 import { refresh } from "../state/sessions";
 import { useStore } from "../state/store";
 import { Files } from "./files";
@@ -53,7 +55,7 @@ export default function NewPage() {
         }),
       );
       refresh(session.id);
-      if (draft.prompt.trim()) await orSay(api.send(session.id, { message: draft.prompt }));
+      if (draft.prompt.trim()) await orSay(api.send(session.id, { message: meant(draft.prompt, chosen.id) }));
       else say("The session is ready for its first message.");
       go(`/sessions/${session.id}`);
     } catch (failure) {
@@ -77,16 +79,7 @@ export default function NewPage() {
           </Link>
         </div>
         {error && <p className="text-bad">{error}</p>}
-        <Field label="Prompt">
-          <textarea
-            autoFocus
-            rows={5}
-            className="field text-[14px]"
-            placeholder="What should the agent do?"
-            value={draft.prompt}
-            onChange={(event) => change({ prompt: event.target.value })}
-          />
-        </Field>
+        <FirstPrompt agent={chosen} text={draft.prompt} onChange={(prompt) => change({ prompt })} />
         <AgentPicker
           agents={agents}
           loaded={loaded}
@@ -109,6 +102,38 @@ export default function NewPage() {
           <span className="hidden text-2xs text-dim sm:block">Ctrl+Enter</span>
         </div>
       </form>
+    </div>
+  );
+}
+
+function FirstPrompt({ agent, text, onChange }: { agent?: Agent; text: string; onChange(text: string): void }) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [caret, setCaret] = useState(text.length);
+  const write = (next: string, at: number, end = at) => {
+    onChange(next);
+    setCaret(at);
+    requestAnimationFrame(() => field.current?.setSelectionRange(at, end)); // once the new text is in the field
+  };
+  const offer = useOffer(text, caret, write, (begun) => useFirstOffers(begun, agent));
+  return (
+    <div className="relative">
+      <Field label="Prompt">
+        <textarea
+          ref={field}
+          autoFocus
+          rows={5}
+          className="field text-[14px]"
+          aria-autocomplete="list"
+          aria-controls={offer.list ? LIST_ID : undefined}
+          aria-activedescendant={offer.list?.length ? `${LIST_ID}-${offer.selected}` : undefined}
+          placeholder="What should the agent do? A / offers commands and saved prompts."
+          value={text}
+          onChange={(event) => (onChange(event.target.value), setCaret(event.target.selectionStart))}
+          onSelect={(event) => setCaret(event.currentTarget.selectionStart)}
+          onKeyDown={(event) => void (event.nativeEvent.isComposing || offer.onKey(event))}
+        />
+      </Field>
+      <Suggestions offer={offer} below />
     </div>
   );
 }

@@ -3,9 +3,11 @@ import { useMemo, useState, type KeyboardEvent } from "react";
 import { useLocation } from "wouter";
 import { matches, titleOf } from "../pages/sessions";
 import { actionsOf } from "../session/actions";
+import { openedPrompts } from "../state/prompts";
 import { overview } from "../state/sessions";
 import { useStore } from "../state/store";
 import { toggleTheme } from "../state/theme";
+import { writtenFor } from "../state/written";
 import { Dialog } from "./dialog";
 import { Dot, needOf } from "./status";
 
@@ -33,6 +35,7 @@ export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHel
       { id: "inbox", label: "Inbox", hint: "i", run: () => go("/inbox") },
       { id: "agents", label: "Agents", hint: "", run: () => go("/agents") },
       { id: "runners", label: "Runners", hint: "", run: () => go("/runners") },
+      { id: "prompts", label: "Saved prompts", hint: "", run: () => openedPrompts.set({ what: "all" }) },
       { id: "theme", label: "Switch between dark and light", hint: "", run: toggleTheme },
       { id: "connect", label: "Server and token", hint: "", run: onConnect },
       { id: "help", label: "Keyboard help", hint: "?", run: onHelp },
@@ -44,6 +47,14 @@ export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHel
       hint: hint ?? "this session",
       run: onSelect,
     }));
+    const written = here && writtenFor(here.id);
+    if (written)
+      own.push({
+        id: "own-save-prompt",
+        label: "Save as prompt",
+        hint: "what is written here",
+        run: () => openedPrompts.set({ what: "save", text: written }),
+      });
     const fits = (entry: Entry) => words.every((word) => entry.label.toLowerCase().includes(word));
     const fitting = [...own, ...actions].filter(fits);
     const found = [...sessions.values()]

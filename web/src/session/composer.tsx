@@ -1,23 +1,27 @@
 // Where prompts are written: send, queue, steer or interrupt, with files and with what may be named in them.
-import { ChevronDown, SendHorizontal, Square, X } from "lucide-react";
+import { Bookmark, ChevronDown, SendHorizontal, Square, X } from "lucide-react";
 import { useEffect, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent } from "react";
 import { Link, useLocation } from "wouter";
 import { api } from "../api/client";
-import type { Item, QueueEntry, WhenBusy } from "../api/types";
+import type { QueueEntry, WhenBusy } from "../api/types";
 import { Menu } from "../parts/menu";
 import { orSay } from "../parts/toasts";
+import { openedPrompts } from "../state/prompts";
 import { useSelected } from "../state/store";
 import { keepWritten, writtenFor } from "../state/written";
 import { AgentSettings } from "./agent_settings";
 import { AttachButton, AttachedList, bodyOf, readFiles, type Attached } from "./attached";
 import { useHead, useLive } from "./context";
 import { armed, pressEscape } from "./escape";
-import { LIST_ID, ownCommand, Suggestions, useOffer } from "./suggestions";
+import { meant, ownCommand, useSessionOffers } from "./commands";
+import { LIST_ID, Suggestions, useOffer } from "./suggestions";
+import { textOf } from "./words";
 
 export function Composer() {
   const live = useLive();
   const isOver = useHead((head) => head.summary.ended);
   const isBusy = useHead((head) => head.summary.turn !== undefined);
+  const name = useHead((head) => head.session?.agent.type);
   const isArmed = useSelected(armed, (id) => id === live.id);
   const [text, setText] = useDraft(live.id);
   const [caret, setCaret] = useState(text.length);
@@ -26,12 +30,12 @@ export function Composer() {
   const [, go] = useLocation();
   const field = useRef<HTMLTextAreaElement>(null);
   useGrow(field, text);
-  const write = (next: string, at = next.length) => {
+  const write = (next: string, at = next.length, end = at) => {
     setText(next);
     setCaret(at);
-    requestAnimationFrame(() => field.current?.setSelectionRange(at, at)); // once the new text is in the field
+    requestAnimationFrame(() => field.current?.setSelectionRange(at, end)); // once the new text is in the field
   };
-  const offer = useOffer(text, caret, write);
+  const offer = useOffer(text, caret, write, useSessionOffers);
   const goThroughPast = usePast(text, write);
 
   if (isOver) return <Over />;
@@ -47,7 +51,7 @@ export function Composer() {
       return;
     }
     setSending(true);
-    const sent = await orSay(api.send(live.id, { ...bodyOf(text, attached), whenBusy }));
+    const sent = await orSay(api.send(live.id, { ...bodyOf(meant(text, name), attached), whenBusy }));
     setSending(false);
     if (sent) {
       write("");
@@ -95,6 +99,17 @@ export function Composer() {
       <div className="flex items-center gap-1 px-2 pb-2">
         <AttachButton onFiles={add} />
         <AgentSettings />
+        {text.trim() && (
+          <button
+            type="button"
+            className="btn btn-bare px-1.5 text-dim"
+            aria-label="Save as prompt"
+            title="Save as prompt"
+            onClick={() => openedPrompts.set({ what: "save", text })}
+          >
+            <Bookmark size={15} />
+          </button>
+        )}
         <span className={`flex-1 truncate text-2xs sm:block ${isArmed ? "text-warn" : "hidden text-dim"}`}>{hint}</span>
         {!isArmed && <span className="flex-1 sm:hidden" />}
         {isBusy && (
@@ -184,7 +199,7 @@ function usePast(text: string, write: (text: string) => void): (event: KeyboardE
   const past = () => {
     const found = live.head.get().order.flatMap((id) => {
       const row = live.row(id);
-      return row?.kind === "message" && row.item.role === "user" ? textOf(row.item) : [];
+      return row?.kind === "message" && row.item.role === "user" ? textOf(row.item) || [] : [];
     });
     return [...new Set(found.reverse())];
   };
@@ -199,14 +214,6 @@ function usePast(text: string, write: (text: string) => void): (event: KeyboardE
     write(known[next] ?? "");
     return true;
   };
-}
-
-function textOf(item: Item): string[] {
-  const text = item.content
-    .map((part) => (part.type === "text" ? part.text : ""))
-    .join("\n")
-    .trim();
-  return text ? [text] : [];
 }
 
 function useGrow(field: React.RefObject<HTMLTextAreaElement | null>, text: string): void {

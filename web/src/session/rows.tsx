@@ -1,5 +1,5 @@
 // Every kind of row of the timeline.
-import { Check, Circle, CircleDot, KeyRound, Link2, ShieldQuestionMark } from "lucide-react";
+import { Bookmark, Check, Circle, CircleDot, KeyRound, Link2, ShieldQuestionMark } from "lucide-react";
 import { memo, useState, type ReactNode } from "react";
 import { Link } from "wouter";
 import { Output } from "../parts/ansi";
@@ -11,12 +11,14 @@ import { say } from "../parts/toasts";
 import type { PlanEntry, Usage } from "../api/types";
 import { countChanges } from "../state/diff";
 import { openedLogin } from "../state/logins";
+import { openedPrompts } from "../state/prompts";
 import type { AskRow, FileRow, MessageRow, NoteRow, Row, TurnRow } from "../state/rows";
 import { overview } from "../state/sessions";
 import { useSelected } from "../state/store";
 import { useHead, useLive, useOpen, useRow } from "./context";
 import { Parts } from "./parts";
 import { ToolCard } from "./tool";
+import { textOf } from "./words";
 import { TurnActions } from "./workspace";
 
 export const RowView = memo(function RowView({ id, marked }: { id: string; marked: boolean }) {
@@ -122,8 +124,9 @@ function Message({ row }: { row: MessageRow }) {
   const growing = item.status === "in_progress";
   if (item.role === "user") {
     return (
-      <div className="my-1 ml-auto w-fit max-w-full rounded-lg bg-accent-soft px-3 py-2 text-[14px] sm:max-w-[85%]">
+      <div className="relative my-1 ml-auto w-fit max-w-full rounded-lg bg-accent-soft px-3 py-2 text-[14px] sm:max-w-[85%]">
         <span className="sr-only">You: </span>
+        <SaveAsPrompt text={textOf(item)} />
         <Clamped text={item.content}>{(parts) => <Parts parts={parts} plain rowId={row.id} />}</Clamped>
       </div>
     );
@@ -137,6 +140,21 @@ function Message({ row }: { row: MessageRow }) {
     );
   }
   return <Parts parts={item.content} rowId={row.id} className="text-dim" />;
+}
+
+function SaveAsPrompt({ text }: { text: string }) {
+  if (!text) return null;
+  return (
+    <button
+      type="button"
+      className="absolute top-1 -left-6 text-dim opacity-0 group-hover/row:opacity-100 focus-visible:opacity-100 pointer-coarse:opacity-100"
+      aria-label="Save as prompt"
+      title="Save as prompt"
+      onClick={() => openedPrompts.set({ what: "save", text })}
+    >
+      <Bookmark size={14} />
+    </button>
+  );
 }
 
 const LONG_PROMPT = 1500;
