@@ -1,6 +1,6 @@
 // How the agent of a running session works: model, effort, mode and permissions, from the next turn on.
 import { SlidersHorizontal } from "lucide-react";
-import { useEffect, useState, type FormEvent } from "react";
+import { lazy, Suspense, useEffect, useState, type FormEvent } from "react";
 import { createPortal } from "react-dom";
 import { api, ApiError } from "../api/client";
 import type { Session, UpdateSession } from "../api/types";
@@ -11,7 +11,8 @@ import { catalogue, loadAgents } from "../state/agents";
 import { overview, refresh } from "../state/sessions";
 import { useSelected } from "../state/store";
 import { useHead, useLive, useWish } from "./context";
-import { HandOver } from "./hand_over";
+
+const HandOver = lazy(() => import("./hand_over"));
 
 export function AgentSettings() {
   const live = useLive();
@@ -41,7 +42,12 @@ export function AgentSettings() {
         )}
       {shown === "handoff" &&
         session &&
-        createPortal(<HandOver session={session} onClose={() => show(undefined)} />, document.body)}
+        createPortal(
+          <Suspense fallback={null}>
+            <HandOver session={session} onClose={() => show(undefined)} />
+          </Suspense>,
+          document.body,
+        )}
     </>
   );
 }

@@ -178,7 +178,7 @@ function DeliverForm({ session, plan, onClose }: { session: string; plan: Delive
       {whyNot && <p className="text-warn">{whyNot}</p>}
       {plan.problem && mode !== "local" && mode !== "patch" && <p className="text-warn">{plan.problem}</p>}
       {mode === "local" && plan.folder && (
-        <p className="break-all text-dim">
+        <p className="wrap-anywhere text-dim">
           Into <span className="font-mono text-xs">{plan.folder}</span>. Changes of your own there are not overwritten.
         </p>
       )}

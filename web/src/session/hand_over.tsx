@@ -10,7 +10,7 @@ import { refresh } from "../state/sessions";
 import { useSelected } from "../state/store";
 import { useHead } from "./context";
 
-export function HandOver({ session, onClose }: { session: Session; onClose(): void }) {
+export default function HandOver({ session, onClose }: { session: Session; onClose(): void }) {
   const [, go] = useLocation();
   const agents = useSelected(catalogue, (known) => known.agents);
   const isBusy = useHead((head) => head.summary.turn !== undefined);
