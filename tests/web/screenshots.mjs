@@ -1,10 +1,12 @@
-// Pictures of every screen for the documentation: `node tests/web/screenshots.mjs [folder]`.
-import { mkdirSync } from "node:fs";
+// Pictures of every screen for the documentation: `node tests/web/screenshots.mjs [folder [name...]]`.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { answer, apiOf, endServer, openBrowser, openPage, startRunner, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 const OUT = process.argv[2] ?? fileURLToPath(new URL("../../docs/images", import.meta.url));
+const ONLY = process.argv.slice(3);
 const DEVICES = { desktop: { width: 1280, height: 800 }, phone: { width: 375, height: 760 } };
 const WORK = [
   "mock: think The notes mention two formats. I should look at the parser before I change anything.",
@@ -32,12 +34,33 @@ async function addRunners(api) {
   return runners;
 }
 
+/** A repository of one commit, as somebody has it on the server's machine. */
+function checkout() {
+  const place = join(folder, "shop");
+  mkdirSync(place);
+  writeFileSync(join(place, "README.md"), "A shop.\n");
+  const env = { PATH: process.env.PATH, HOME: join(folder, "home"), GIT_CONFIG_NOSYSTEM: "1" };
+  const git = (...words) => execFileSync("git", ["-c", "user.name=Ann", "-c", "user.email=ann@example.com", ...words], { cwd: place, env });
+  git("init", "-q", "-b", "main");
+  git("add", "-A");
+  git("commit", "-q", "-m", "Begin");
+  return place;
+}
+
+async function savePrompts(api) {
+  for (const [name, description] of [["review", "Look for bugs, name each with its line"], ["release-notes", "What changed since the last tag, for users"], ["explain", "Explain a file to somebody new"]]) {
+    await api("POST", "/prompts", { name, description, text: `${description}: $ARGUMENTS` });
+  }
+}
+
 async function fill(api) {
+  await savePrompts(api);
   const sessions = {
     asking: await startSession(api, [...WORK, "mock: permission Delete the old notes in archive/", "mock: wait 900"].join("\n"), { title: "Accept both date formats", labels: { team: "notes" }, instructions: "Keep the public functions as they are." }),
     question: await startSession(api, "mock: question Which database should the tests use? | SQLite in memory | PostgreSQL in a container\nmock: wait 900", { title: "Speed up the integration tests" }),
     working: await startSession(api, `${WORK.slice(0, 4).join("\n")}\nmock: run for i in 1 2 3 4 5 6; do echo "compiling unit $i"; done; sleep 900`, { title: "Update the build to the new compiler" }),
     failed: await startSession(api, "mock: say I will try.\nmock: error The model is overloaded", { title: "Translate the error messages" }),
+    result: await startSession(api, "mock: write src/discount.py RATE = 0.1\\n\nmock: write README.md A shop with discounts.\\n\nmock: usage 4100 380 0.02\nmock: say Orders above 100 get a discount.", { title: "Add a discount", repo: { url: checkout() } }),
   };
   for (const title of ["Explain the retry logic", "Remove the unused flags", "Draft the release notes"]) {
     await startSession(api, "mock: write notes.md # Notes\\nA line\\nAnother\\n\nmock: usage 900 200 0.01\nmock: say Done.", { title });
@@ -56,6 +79,8 @@ const SCREENS = (sessions) => [
   ["working", `/sessions/${sessions.working}`, async (page) => page.getByText("compiling unit 6").last().waitFor()],
   ["changes", `/sessions/${sessions.asking}`, async (page) => (await answer(page, "One thing").waitFor(), page.locator("body").press("p"))],
   ["events", `/sessions/${sessions.asking}`, events],
+  ["deliver", `/sessions/${sessions.result}`, deliver],
+  ["prompts", `/sessions/${sessions.result}`, offered],
   ["inbox", "/inbox", async (page) => page.getByText("Which database").waitFor()],
   ["agents", "/agents", async (page) => page.getByText("What each can do").waitFor()],
   ["runners", "/runners", async (page) => page.getByRole("main").getByText("Train the small").waitFor()],
@@ -70,10 +95,24 @@ async function events(page) {
   await page.getByRole("button", { name: /permission\.requested/ }).click();
 }
 
+async function deliver(page) {
+  await answer(page, "Orders above").waitFor();
+  await page.getByRole("button", { name: "Deliver" }).first().click();
+  const dialog = page.getByRole("dialog", { name: "Deliver the result" });
+  await dialog.getByRole("combobox", { name: "As", exact: true }).selectOption("pr");
+  await dialog.getByRole("textbox", { name: "Branch" }).waitFor();
+}
+
+async function offered(page) {
+  await answer(page, "Orders above").waitFor();
+  await page.getByLabel("Message", { exact: true }).pressSequentially("/");
+  await page.getByRole("option", { name: "/review" }).waitFor();
+}
+
 async function takeAll(browser, server, sessions, take) {
   for (const [device, viewport] of Object.entries(DEVICES)) {
     for (const colorScheme of ["light", "dark"]) {
-      for (const [name, path, ready] of SCREENS(sessions)) {
+      for (const [name, path, ready] of SCREENS(sessions).filter(([name]) => !ONLY.length || ONLY.includes(name))) {
         const page = await openPage(browser, server.url + path, { viewport, colorScheme, reducedMotion: "reduce" });
         await ready(page);
         await take(page, `${name}-${device}-${colorScheme}`);
@@ -110,7 +149,7 @@ try {
   const sessions = await fill(api);
   runners = await addRunners(api);
   await takeAll(browser, server, sessions, take);
-  await takeConnect(browser, take);
+  if (!ONLY.length || ONLY.includes("connect")) await takeConnect(browser, take);
 } finally {
   await browser.close();
   await endServer(server, api, folder);
