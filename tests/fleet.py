@@ -29,6 +29,7 @@ from ostler.server.engine.embedded import EmbeddedEngine
 from ostler.server.runners.registry import Runners
 from ostler.server.store.opening import open_store
 from ostler.server.store.records import RunnerKey, RunnerToken
+from ostler.server.tasks.pull_request_looks import PullRequestLooks
 from ostler.server.tasks.retention import Keep, Retention
 from ostler.wire.runners import RunnerAbout
 from tests.link.loopback import AcceptedSocket, socket_pair
@@ -191,7 +192,7 @@ async def fleet_in(folder: Path, **more: Any) -> AsyncIterator[Fleet]:
     about = this_machine(settings.state_dir, "local", slots=settings.local_slots)
     runners = Runners(SystemClock(), home=about.id)
     retention = Retention(runners, Keep.reading(settings), SystemClock())
-    services = await app._assemble(settings, store, None, runners, engine, retention)
+    services = await app._assemble(settings, store, None, runners, engine, retention, PullRequestLooks(runners, 0))
     await services.sessions.start()
     await runners.linked(about, runner, workspaces)
     transport = httpx.ASGITransport(app=build_app(services))

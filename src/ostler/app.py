@@ -61,6 +61,7 @@ from ostler.server.store.opening import join_servers, open_store
 from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import Store
 from ostler.server.tasks import webhooks
+from ostler.server.tasks.pull_request_looks import PullRequestLooks
 from ostler.server.tasks.retention import Keep, Retention
 from ostler.server.tasks.uploads import Uploads
 from ostler.stopping import Leaving, at_terminal, bounded, stop_signal
@@ -110,10 +111,11 @@ async def _serve(settings: Settings) -> None:
     about = this_machine(settings.state_dir, "local", slots=settings.local_slots)
     runners = Runners(SystemClock(), home=about.id)
     retention = Retention(runners, Keep.reading(settings), SystemClock())
+    looks = PullRequestLooks(runners, settings.pull_request_look_seconds)
     peers: Peers | None = None
     try:
         peers = await join_servers(store, settings, about.id, listener.getsockname()[1])
-        services = await _assemble(settings, store, peers, runners, engine, retention)
+        services = await _assemble(settings, store, peers, runners, engine, retention, looks)
         await services.sessions.start()
         await services.links.recall(about)
         await runners.linked(about, runner, workspaces)
@@ -123,6 +125,7 @@ async def _serve(settings: Settings) -> None:
         services.search.start()
         await engine.start({webhooks.KIND: calls.work})
         retention.start(services.sessions)
+        looks.start(services.sessions)
         async with running_pools(
             settings,
             made_provisioner,
@@ -137,6 +140,7 @@ async def _serve(settings: Settings) -> None:
             await _answer_requests(services, runner, listener, certificates)
     finally:
         await retention.close()
+        await looks.close()
         await engine.close()
         await bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner")
         await bounded(workspaces.close(), _STOP_WORKSPACES_SECONDS, "workspaces")
@@ -164,6 +168,7 @@ async def _assemble(
     runners: Runners,
     engine: Engine,
     retention: Retention,
+    looks: PullRequestLooks,
 ) -> Services:
     clock = SystemClock()
     objects = CountedObjects(await asyncio.to_thread(open_objects, settings), numbers := ObjectNumbers())
@@ -180,6 +185,7 @@ async def _assemble(
             redeemed=uploads.redeemed,
             jobs_at_end=webhooks.jobs_at_end,
             ended=(engine.wake, retention.wake),
+            delivers=looks.watch,
             uploads=snapshot_uploads,
         ),
         clock=clock,
@@ -203,6 +209,7 @@ async def _assemble(
         links=_links(settings, store, runners, peers, freeze_after),
         lost_runners=lost_runners,
         uploads=uploads,
+        pull_requests=looks,
         search=Search(store),
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),

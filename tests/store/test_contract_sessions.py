@@ -104,6 +104,7 @@ async def test_a_server_finds_what_it_has_to_go_on_with(store: Store) -> None:
 
     assert [found.id for found in await store.unfinished_sessions("run_1", ["stopped"], is_busy)] == ["ses_1"]
     assert sorted(seen) == ["ses_1", "ses_2"]
+    assert [found.id for found in await store.sessions_in_state(is_busy)] == ["ses_1", "ses_3"]
     assert await store.workspaces_in_use("run_1") == {"wsp_1", "wsp_3"}
     assert [found.id for found in await store.ended_with_workspace(["stopped"])] == ["ses_3"]
 

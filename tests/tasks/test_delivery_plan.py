@@ -23,7 +23,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Clien
     """A forge with a repository, and a server that may use both it and folders below one."""
     place = tmp_path_factory.mktemp("shop")
     bare = make_forged(place)
-    flags = ("--repository-protocol", "http", "--repository-host", "127.0.0.1")
+    flags = ("--repository-protocol", "http", "--repository-host", "127.0.0.1", "--pull-request-look-seconds", "0")
     with running_forge(bare.parents[1]) as (url, state), task_server(place / "state", place, *flags) as (server, api):
         yield api, server, url, state, bare
         assert state.faults == []

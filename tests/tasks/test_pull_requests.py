@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from tests.server.http_helpers import assert_problem
-from tests.tasks.ordering import events, new_session, say, task_server
+from tests.serving import wait_until
+from tests.tasks.ordering import done, events, new_session, say, task, task_server
 from tests.workspaces.forge import TOKEN, State, running_forge
 from tests.workspaces.places import make_forged
 
@@ -29,6 +30,18 @@ class Shop:
         assert answer.status_code == 200, answer.text
         return session
 
+    def ordered(self, forge: str) -> str:
+        """A task whose result is a pull request, and that is over."""
+        repo = {"mode": "git", "url": f"{self.url}/team/project.git", "credential": {"token": TOKEN}}
+        wanted = {"mode": "pr", "forge": forge, "apiUrl": f"{self.url}/{forge}"}
+        body = task("mock: write task.txt hello\\n", self.bare, repo=repo, delivery=wanted)
+        return str(done(self.api, body)["id"])
+
+    def shown(self, session: str) -> dict[str, Any]:
+        """The pull request as lists show it, without a look at the forge."""
+        found: dict[str, Any] = self.api.get(f"/sessions/{session}").json()["delivery"]["pullRequest"]
+        return found
+
     def seen(self, session: str) -> dict[str, Any]:
         """The pull request as it is shown after a look at the forge."""
         answer = self.api.get(f"/sessions/{session}/delivery")
@@ -42,7 +55,7 @@ class Shop:
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     place = tmp_path_factory.mktemp("shop")
     bare = make_forged(place)
-    flags = ("--repository-protocol", "http", "--repository-host", "127.0.0.1")
+    flags = ("--repository-protocol", "http", "--repository-host", "127.0.0.1", "--pull-request-look-seconds", "0")
     with running_forge(bare.parents[1]) as (url, state), task_server(place / "state", place, *flags) as (_, api):
         yield Shop(api, url, state, bare)
         assert state.faults == []
@@ -103,9 +116,39 @@ def test_a_draft_is_one_and_a_forge_that_is_away_changes_nothing(shop: Shop) -> 
     session = shop.delivered("github", draft=True)
     assert shop.seen(session)["state"] == "draft"
     shop.state.failures += ["api 401"]
-    assert shop.seen(session)["state"] == "draft"
+    away = shop.seen(session)
+    assert (away["state"], "401" in away["unseenBecause"]) == ("draft", True)
+    shop.state.failures += ["api 401"]
+    assert shop.seen(session) == away  # it is written down once, with the first time
     shop.state.failures.clear()
+    assert "unseenSince" not in shop.seen(session)
     assert TOKEN not in "".join(str(each) for each in events(shop.api, session))
+
+
+def test_what_becomes_of_a_pull_request_is_seen_while_nobody_asks(tmp_path: Path) -> None:
+    bare = make_forged(tmp_path)
+    flags = ("--repository-protocol", "http", "--repository-host", "127.0.0.1", "--pull-request-look-seconds", "0.2")
+    with running_forge(bare.parents[1]) as (url, state):
+        with task_server(tmp_path / "state", tmp_path, *flags) as (_, api):
+            shop = Shop(api, url, state, bare)
+            session, archived = shop.delivered("github"), shop.delivered("gitea")
+            pull, hidden = state.pulls[-2:]
+            pull["checks"] = {"runs": ["failure"]}
+            wait_until(lambda: shop.shown(session).get("checks") == "failing", what="the checks")
+            state.away.append("/github/")
+            wait_until(lambda: "unseenSince" in shop.shown(session), what="that the forge is away")
+            assert shop.shown(session)["checks"] == "failing"
+            state.away.clear()
+            wait_until(lambda: "unseenSince" not in shop.shown(session), what="that the forge is back")
+            assert api.patch(f"/sessions/{archived}", json={"archived": True}).status_code == 200
+        pull["state"] = hidden["state"] = "merged"
+        with task_server(tmp_path / "state", tmp_path, *flags) as (_, api):
+            shop = Shop(api, url, state, bare)
+            wait_until(lambda: shop.shown(session)["state"] == "merged", what="that it is merged")
+            assert shop.shown(archived)["state"] == "open"  # out of the way, so nobody looks
+            done = Shop(api, url, state, bare).ordered("github")
+            state.pulls[-1]["state"] = "closed"
+            wait_until(lambda: shop.shown(done)["state"] == "closed", what="that it is closed")
 
 
 def test_only_a_pull_request_can_be_merged(shop: Shop) -> None:

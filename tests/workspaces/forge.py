@@ -65,6 +65,8 @@ class State:
         self.faults: list[str] = []
         self.pulls: list[dict[str, Any]] = []
         self.failures: list[str] = []
+        self.away: list[str] = []
+        """What paths begin with that are answered as if nobody was there."""
         self.lock = threading.Lock()
 
     def open_pull(
@@ -163,6 +165,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _api(self, path: str, query: dict[str, str], body: bytes) -> None:
         if self._fails("api"):
             return
+        if path.startswith(tuple(self.state.away)):
+            self._json(503, {"message": "Service Unavailable"})
+            return
         if found := re.fullmatch(r"/github/repos/team/project/pulls", path):
             self._github(query, body)
         elif found := re.fullmatch(r"/gitlab/projects/([^/]+)/merge_requests", path):
@@ -199,9 +204,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(200, self._gitlab_view(pull) if forge == "gitlab" else self._github_view(pull))
 
     def _checks(self, commit: str, kind: str) -> None:
-        """The checks of all commits are those of the last pull request."""
-        pull = self.state.pulls[-1]
-        self._expect(commit == f"sha-{pull['number']}", "the commit whose checks are asked for")
+        pull = next((pull for pull in self.state.pulls if commit == f"sha-{pull['number']}"), {})
+        self._expect(bool(pull), "the commit whose checks are asked for")
         wanted = pull.get("checks", {})
         if kind == "check-runs":
             runs = [{"status": "completed", "conclusion": each} for each in wanted.get("runs", ())]

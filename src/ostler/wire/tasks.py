@@ -197,6 +197,10 @@ class PullRequestView(Answer, frozen=True, kw_only=True):
     """What its checks say together; absent if there are none, or the forge does not tell."""
     mergeable: bool | None = None
     """Whether the forge would merge it now; absent if it does not tell."""
+    unseen_since: str | None = None
+    """Since when the forge does not show it; what is told here was so before. Absent while it does."""
+    unseen_because: str | None = None
+    """Why not."""
 
 
 class Delivered(Answer, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ import { Virtualizer } from "virtua";
 import { Link, useLocation } from "wouter";
 import type { SearchHit, Session } from "../api/types";
 import { Counts } from "../parts/diff";
-import { toneOf, wordsOf } from "../parts/pull_request";
+import { toneOf, whyUnseen, wordsOf } from "../parts/pull_request";
 import { needOf, StatusWord, type Need } from "../parts/status";
 import { ago, moment, money } from "../parts/text";
 import { useNow } from "../parts/now";
@@ -329,7 +329,10 @@ const Row = memo(function Row({ session, now }: { session: Session; now: number 
             {session.model && ` · ${session.model}`}
           </span>
           {session.delivery?.pullRequest && (
-            <span className={`whitespace-nowrap ${toneOf(session.delivery.pullRequest)}`}>
+            <span
+              className={`whitespace-nowrap ${toneOf(session.delivery.pullRequest)}`}
+              title={whyUnseen(session.delivery.pullRequest)}
+            >
               {wordsOf(session.delivery.pullRequest)}
             </span>
           )}

@@ -5,7 +5,7 @@ import { api, messageOf } from "../api/client";
 import type { DeliveryMode, DeliveryPlan, DeliverSession, Session } from "../api/types";
 import { Dialog } from "../parts/dialog";
 import { Counts } from "../parts/diff";
-import { toneOf, wordsOf } from "../parts/pull_request";
+import { toneOf, whyUnseen, wordsOf } from "../parts/pull_request";
 import { say } from "../parts/toasts";
 import { refresh } from "../state/sessions";
 import { useHead, useLive, usePlaced, useWish } from "./context";
@@ -79,6 +79,7 @@ export function PullRequestLink() {
       target="_blank"
       rel="noreferrer"
       className={`underline-offset-2 hover:underline ${toneOf(request)}`}
+      title={whyUnseen(request)}
     >
       {wordsOf(request)}
     </a>

@@ -363,8 +363,10 @@ const HANDLERS: Handlers = {
     fold.note(event, "info", "Delivered", [what, url].filter(Boolean).join(": "), event.data);
   },
   "delivery.updated": (fold, event) => {
-    const { number, state, checks } = event.data;
-    const text = `#${number} is ${state ?? "open"}${checks ? `, checks ${checks}` : ""}`;
+    const { number, state, checks, unseen_because: why } = event.data;
+    const text = why
+      ? `#${number} cannot be seen now: ${why}`
+      : `#${number} is ${state ?? "open"}${checks ? `, checks ${checks}` : ""}`;
     fold.note(event, "info", "Pull request", text, event.data);
   },
   "snapshot.created": (fold) => fold.tell({ fileStates: fold.summary.fileStates + 1 }),

@@ -17,3 +17,11 @@ class SessionSettings(TlsSettings, frozen=True, kw_only=True, forbid_unknown_fie
             "the limit ends, if the agent tells when that is."
         ),
     ] = True
+    pull_request_look_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="How soon an open pull request is looked at again at its forge; ever more rarely, up to "
+            "half an hour, while nothing becomes of it. 0 to look only when somebody asks.",
+        ),
+    ] = 60.0

@@ -331,6 +331,10 @@ class Store(Protocol):
         at once."""
         ...
 
+    async def sessions_in_state(self, wanted: Callable[[str, bytes], bool]) -> list[SessionRecord]:
+        """The sessions that are wanted, by id and state, also those that are over; read in the same way."""
+        ...
+
     async def waiting_sessions(self, terminal: Iterable[str]) -> list[SessionRecord]:
         """The sessions without one of these statuses that wait for a runner, oldest first."""
         ...

@@ -1,45 +1,75 @@
-"""What became of a session's pull request: asked of its forge when somebody looks, and written down if it is new."""
+"""What became of a session's pull request: asked of its forge, and written down if it is new."""
+
+import asyncio
+
+from msgspec.structs import replace
 
 from ostler.base.errors import OstlerError, Unprocessable
+from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.logs import Log
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.work.delivery import access_of, repo_of
 from ostler.wire.provisioning import PullRequestOrder
 from ostler.wire.workspace_events import PullRequestData
 
 log = Log(__name__)
+_REASON_LENGTH = 300
+_LOOK_SECONDS = 30.0
 
 
-async def refresh(workspaces: Workspaces, live: LiveSession) -> None:
-    """Look at the pull request; a forge that does not answer changes nothing."""
-    if (known := _known(live)) is None or known.state == "merged":
-        return
+async def refresh(workspaces: Workspaces, live: LiveSession) -> bool:
+    """Look at the pull request, and tell whether something is new.
+
+    A forge that does not show it changes nothing but that; it is written down once.
+    """
+    if (known := pull_request_of(live.state)) is None or known.state == "merged":
+        return False
     try:
-        found = await workspaces.pull_request(_order(live, known, merge=False))
+        async with asyncio.timeout(_LOOK_SECONDS):
+            found = await workspaces.pull_request(_order(live, known, merge=False))
+    except TimeoutError:
+        await _unseen(live, f"The forge did not answer within {_LOOK_SECONDS:.0f} seconds.")
+        return False
+    except RunnerUnavailable as error:  # which says nothing about the forge
+        log.info("pull_request.not_looked_at", session_id=live.id, reason=str(error))
+        return False
     except OstlerError as error:
         log.info("pull_request.not_seen", session_id=live.id, reason=str(error))
+        await _unseen(live, str(error))
+        return False
+    if found == pull_request_of(live.state):
+        return False
+    await live.note([drafts.pull_request(found)])
+    return True
+
+
+async def _unseen(live: LiveSession, reason: str) -> None:
+    known = pull_request_of(live.state)
+    if known is None or known.unseen_since is not None:
         return
-    if found != _known(live):
-        await live.note([drafts.pull_request(found)])
+    unseen = replace(known, unseen_since=live.now(), unseen_because=reason[:_REASON_LENGTH])
+    await live.note([drafts.pull_request(unseen)])
 
 
 async def merge(workspaces: Workspaces, live: LiveSession) -> None:
     """Have the forge merge the pull request."""
-    known = _known(live)
+    known = pull_request_of(live.state)
     if known is None:
         raise Unprocessable(reason="There is no pull request of this session. Deliver one first.")
     if live.state.is_delivery_outdated:
         raise Unprocessable(reason="The pull request lacks the newest changes. Deliver them first.")
     found = await workspaces.pull_request(_order(live, known, merge=known.state != "merged"))
-    if found != _known(live):
+    if found != pull_request_of(live.state):
         await live.note(deed(drafts.pull_request(found)))
 
 
-def _known(live: LiveSession) -> PullRequestData | None:
-    return live.state.delivery.pull_request if live.state.delivery is not None else None
+def pull_request_of(state: SessionState) -> PullRequestData | None:
+    """The last one, as its forge showed it last."""
+    return state.delivery.pull_request if state.delivery is not None else None
 
 
 def _order(live: LiveSession, known: PullRequestData, *, merge: bool) -> PullRequestOrder:

@@ -109,7 +109,8 @@ def _request_text(request: PullRequestView | None) -> str | None:
     if request is None:
         return None
     checks = f", checks {request.checks}" if request.checks is not None and request.state != "merged" else ""
-    return f"{request.url} is {request.state}{checks}"
+    unseen = f", as seen before {request.unseen_since} ({request.unseen_because})" if request.unseen_since else ""
+    return f"{request.url} is {request.state}{checks}{unseen}"
 
 
 def delivery_text(done: Delivered | DeliveryCompletedData) -> str:

@@ -6,6 +6,7 @@ from ostler.server.api.services import Services
 from ostler.server.api.views import live_view
 from ostler.server.tasks.deliver_now import deliver_now
 from ostler.server.tasks.delivery_plan import DeliveryPlans
+from ostler.server.tasks.pull_request_looks import is_open
 from ostler.server.tasks.pull_requests import merge, refresh
 from ostler.server.tasks.views import shown_as
 from ostler.wire.delivery import DeliverSession, DeliveryPlan
@@ -21,6 +22,8 @@ async def plan_delivery(session: str, services: Services, project: str) -> Deliv
     live = await services.sessions.live(project, session)
     workspaces = services.runners.workspaces(live.record.runner)
     await refresh(workspaces, live)
+    if is_open(live.state):
+        services.pull_requests.watch(live)
     return await DeliveryPlans(services.sessions, workspaces, live).plan()
 
 
@@ -34,7 +37,9 @@ async def deliver_session(
     """
     live = await services.sessions.live(project, session)
     workspaces = services.runners.workspaces(live.record.runner)
-    return shown_as(Delivered, await deliver_now(services.sessions, workspaces, live, data or DeliverSession()))
+    done = await deliver_now(services.sessions, workspaces, live, data or DeliverSession())
+    services.pull_requests.watch(live)
+    return shown_as(Delivered, done)
 
 
 @post("/sessions/{session:str}/merge", operation_id="sessions.merge", tags=_TAGS, status_code=200, role="operator")

@@ -70,12 +70,14 @@ def folder_of(repo: Repo | None) -> str | None:
 
 def access_of(session: SessionCore, wanted: Deliver | None = None) -> DeliveryAccess:
     """What the forge is entered with: as the order says, or somebody said before, or as the repository is."""
-    repo, known = repo_of(session), session.record.delivery or DeliveryAccess()
-    own = wanted or Deliver(mode="patch")
+    repo, task, nothing = repo_of(session), session.record.task, Deliver(mode="patch")
+    ordered = (task.delivery if task is not None else None) or nothing
+    own, known = wanted or nothing, session.record.delivery or DeliveryAccess()
+    usual = ordered.credential or (repo.credential if repo is not None else None)
     return DeliveryAccess(
-        credential=own.credential or known.credential or (repo.credential if repo is not None else None),
-        forge=own.forge or known.forge,
-        api_url=own.api_url or known.api_url,
+        credential=own.credential or known.credential or usual,
+        forge=own.forge or known.forge or ordered.forge,
+        api_url=own.api_url or known.api_url or ordered.api_url,
     )
 
 

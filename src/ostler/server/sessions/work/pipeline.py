@@ -49,16 +49,18 @@ class Pipeline:
         redeemed: Callable[[WorkspaceOrder], Awaitable[tuple[WorkspaceOrder, str | None]]],
         jobs_at_end: JobsAtEnd,
         ended: Sequence[Callable[[], object]],
+        delivers: Callable[[SessionCore], object] = lambda _: None,
         uploads: SnapshotUploads | None = None,
     ) -> None:
         """`redeemed` finds the upload of an order, and the runner that has it.
 
-        Those in `ended` hear of every end, and must not wait.
+        Those in `ended` hear of every end, `delivers` of what a task delivers; they must not wait.
         """
         self._runners = runners
         self._redeemed = redeemed
         self.jobs_at_end = jobs_at_end
         self._ended = ended
+        self._delivers = delivers
         self._uploads = uploads
 
     async def redeemed(self, order: WorkspaceOrder) -> tuple[WorkspaceOrder, str | None]:
@@ -275,6 +277,7 @@ class Pipeline:
             result = await self._workspaces(session).deliver(order)
         except NothingToDeliver as error:
             return [drafts.line(str(error))]
+        self._delivers(session)
         return delivery_drafts(delivered(session.record.id, order, result))
 
 

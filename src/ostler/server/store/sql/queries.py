@@ -93,12 +93,20 @@ def unfinished_sessions(
 ) -> Query[list[SessionRecord]]:
     """The sessions of a runner that are not over and are wanted, by id and state; others are passed by in pages."""
     over = tuple(terminal)
-    open_ = f"runner = ? AND status NOT IN {_marks(over)}"
-    page = f"SELECT id, state FROM sessions WHERE {open_} AND id > ? ORDER BY id LIMIT ?"  # noqa: S608  only marks
+    return (yield from _wanted(f"runner = ? AND status NOT IN {_marks(over)}", (runner, *over), wanted))
+
+
+def sessions_in_state(wanted: Callable[[str, bytes], bool]) -> Query[list[SessionRecord]]:
+    """The sessions that are wanted, by id and state, also those that are over."""
+    return (yield from _wanted("1 = 1", (), wanted))
+
+
+def _wanted(where: str, values: tuple[str, ...], wanted: Callable[[str, bytes], bool]) -> Query[list[SessionRecord]]:
+    page = f"SELECT id, state FROM sessions WHERE {where} AND id > ? ORDER BY id LIMIT ?"  # noqa: S608  only marks
     one = f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE id = ?"  # noqa: S608  fixed columns
     found: list[SessionRecord] = []
     last = ""
-    while rows := (yield from rows_of(page, runner, *over, last, _PAGE_ROWS)):
+    while rows := (yield from rows_of(page, *values, last, _PAGE_ROWS)):
         for id_, state in rows:
             if wanted(id_, state) and (row := (yield from row_of(one, id_))) is not None:
                 found.append(_record(row))

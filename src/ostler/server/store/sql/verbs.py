@@ -80,6 +80,7 @@ class SqlReads(_Verbs):
     find_branches = _reads_in_dialect(queries.find_branches)
     page_sessions = _reads_in_dialect(queries.page_sessions)
     unfinished_sessions = _reads(queries.unfinished_sessions)
+    sessions_in_state = _reads(queries.sessions_in_state)
     waiting_sessions = _reads(queries.waiting_sessions)
     ended_with_workspace = _reads(queries.ended_with_workspace)
     session_ids = _reads(queries.session_ids)
