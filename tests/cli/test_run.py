@@ -44,6 +44,19 @@ def started(env: dict[str, str], *arguments: str) -> Iterator[Child]:
         process.communicate()
 
 
+def test_a_turn_that_a_limit_ended_is_left_to_go_on_by_itself(ostler: Ostler, server: RunningServer) -> None:
+    done = ostler("run", "mock", "mock: limit 3600", "--label", "test=limited")
+    assert done.returncode == 1
+    assert "The agent is limited until 20" in done.stderr
+    assert "goes on by itself then" in done.stderr
+    with Client(server.url) as client:
+        (kept,) = client.sessions.list(labels={"test": "limited"}).items
+    assert (kept.status, kept.waits_for_limit) == ("running", True)
+    stopped = ostler("run", "mock", "mock: limit 3600", "--stop")
+    assert "limited until 20" in stopped.stderr
+    assert "by itself" not in stopped.stderr
+
+
 def test_a_greeting_is_answered_and_the_session_is_stopped(ostler: Ostler) -> None:
     done = ostler("run", "mock", "hello", "--label", "test=greeting")
     assert (done.returncode, done.stderr) == (0, "")

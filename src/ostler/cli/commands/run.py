@@ -15,7 +15,7 @@ from ostler.cli.options import Arguments, prompt_text, session_arguments, sessio
 from ostler.cli.root import INTERRUPTED, Target
 from ostler.cli.terminal.conversation import Conversation, ConversationOptions, OnAsk, UserLeft
 from ostler.cli.terminal.render import Renderer
-from ostler.cli.terminal.text import marks_for
+from ostler.cli.terminal.text import limit_gist, marks_for
 from ostler.cli.terminal.waiting import Waiting
 from ostler.cli.values import WORDS
 from ostler.client import AsyncSession, Client, OstlerApiError
@@ -66,9 +66,8 @@ def command(
         here = None if empty or given["cwd"] else _folder(client, ctx.obj, given)
         given["cwd"] = given["cwd"] or here
     options = ConversationOptions(on_ask=on_ask or "ask", interactive=sys.stdin.isatty(), as_json=as_json)
-    keeps = given["key"] is not None if keep is None else keep
     try:
-        code = asyncio.run(_run(ctx.obj, agent, text, session_arguments(given), options=options, keep=keeps))
+        code = asyncio.run(_run(ctx.obj, agent, text, session_arguments(given), options=options, keep=keep))
     except OstlerApiError as error:
         if here is None or error.code != "repository_refused":
             raise
@@ -116,8 +115,9 @@ def _folder(client: Client, target: Target, given: dict[str, Any]) -> str | None
 
 
 async def _run(
-    target: Target, agent: str, prompt: str, arguments: Arguments, *, options: ConversationOptions, keep: bool
+    target: Target, agent: str, prompt: str, arguments: Arguments, *, options: ConversationOptions, keep: bool | None
 ) -> int:
+    keeps = arguments["key"] is not None if keep is None else keep
     async with connect_async(target) as client:
         session = await client.sessions.create(agent, **arguments)
         offset = session.info.last_sequence
@@ -129,9 +129,14 @@ async def _run(
             click.echo(f"Left; the session goes on. Follow it with `ostler attach {session.key}`.", err=True)
             return INTERRUPTED
         except BrokenPipeError:
-            await _abandon(session, keep=keep)
+            await _abandon(session, keep=keeps)
             raise
-        await _finish(session, keep=keep)
+        if turn.outcome == "failed" and (until := await _limited_until(session)) is not None:
+            goes_on = session.info.waits_for_limit and keep is not False
+            then = "The session goes on by itself then." if goes_on else "Try again then."
+            click.echo(f"The agent is {limit_gist(until, waits=False)}. {then}", err=True)
+            keeps = keeps or goes_on
+        await _finish(session, keep=keeps)
         return _EXIT[turn.outcome]
 
 
@@ -139,6 +144,12 @@ def terminal_renderer(*, show_prompts: bool = False) -> Renderer:
     """A renderer for what standard output is."""
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     return Renderer(marks=marks_for(sys.stdout.encoding), colour=colour, show_prompts=show_prompts)
+
+
+async def _limited_until(session: AsyncSession) -> str | None:
+    with _unless_over():
+        await session.refresh()
+    return session.info.limited_until
 
 
 async def _finish(session: AsyncSession, *, keep: bool) -> None:
