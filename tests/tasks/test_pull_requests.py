@@ -112,6 +112,20 @@ def test_a_pull_request_is_merged_when_the_forge_allows_it(shop: Shop, forge: st
     assert again.json()["delivery"]["pullRequest"]["state"] == "merged"
 
 
+@pytest.mark.parametrize(("forge", "mark"), [("github", ""), ("gitlab", "Draft: "), ("gitea", "WIP: ")])
+def test_an_open_pull_request_keeps_its_words_unless_somebody_gives_new_ones(shop: Shop, forge: str, mark: str) -> None:
+    session = shop.delivered(forge)
+    pull = shop.state.pulls[-1]
+    pull.update(draft=True, title=f"{mark}Edited there", body="By a person")
+    say(shop.api, session, "mock: write more.txt more")
+    assert shop.api.post(f"/sessions/{session}/deliver").json()["created"] is False
+    assert (pull["title"], pull["body"]) == (f"{mark}Edited there", "By a person")
+    assert shop.api.post(f"/sessions/{session}/deliver", json={"title": "Better words"}).status_code == 200
+    assert (pull["title"], pull["body"]) == (f"{mark}Better words", "By a person")
+    assert shop.api.post(f"/sessions/{session}/deliver", json={"body": "What it does."}).status_code == 200
+    assert (pull["title"], pull["body"]) == (f"{mark}Better words", "What it does.")
+
+
 def test_a_draft_is_one_and_a_forge_that_is_away_changes_nothing(shop: Shop) -> None:
     session = shop.delivered("github", draft=True)
     assert shop.seen(session)["state"] == "draft"

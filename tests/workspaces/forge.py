@@ -104,6 +104,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer()
 
+    def do_PATCH(self) -> None:
+        self._answer()
+
     def do_PUT(self) -> None:
         self._answer()
 
@@ -176,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif re.fullmatch(r"/gitea/repos/team/project/pulls", path):
             self._gitea(query, body)
         elif found := _ONE_PULL.fullmatch(path):
-            self._one(found[1], int(found[2]), merges=bool(found[3]))
+            self._one(found[1], int(found[2]), merges=bool(found[3]), body=body)
         elif found := _CHECKS.fullmatch(path):
             self._checks(found[1], found[2])
         else:
@@ -190,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
         }[forge]
         return self.headers.get(header) == value
 
-    def _one(self, forge: str, number: int, *, merges: bool) -> None:
+    def _one(self, forge: str, number: int, *, merges: bool, body: bytes) -> None:
         pull = next((pull for pull in self.state.pulls if pull["number"] == number), None)
         if not self._is_known(forge):
             self._json(401, {"message": "Bad credentials"})
@@ -200,6 +203,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._expect(self.command == ("POST" if forge == "gitea" else "PUT"), "the method of a merge")
             refusal = self.state.merge_pull(pull)
             self._json(405 if refusal else 200, {"message": refusal} if refusal else {"merged": True})
+        elif self.command != "GET":
+            self._expect(self.command == ("PUT" if forge == "gitlab" else "PATCH"), "the method of a change")
+            words = msgspec.json.decode(body, type=dict[str, str])
+            text = "description" if forge == "gitlab" else "body"
+            self._expect(set(words) <= {"title", text}, "what is changed")
+            pull.update({{text: "body"}.get(name, name): value for name, value in words.items()})
+            self._json(200, self._gitlab_view(pull) if forge == "gitlab" else self._github_view(pull))
         else:
             self._json(200, self._gitlab_view(pull) if forge == "gitlab" else self._github_view(pull))
 

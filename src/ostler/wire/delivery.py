@@ -18,7 +18,7 @@ class DeliverSession(Body, frozen=True, kw_only=True):
     branch: Branch | None = None
     """The branch that is pushed; by default the one that was pushed before, or one named after the session."""
     title: Line | None = None
-    """Of the pull request and the commit."""
+    """Of the pull request and the commit. A pull request that is open already gets only what is given here anew."""
     body: Paragraphs | None = None
     """Of the pull request and the commit; by default what the agent said last."""
     message: Paragraphs | None = None

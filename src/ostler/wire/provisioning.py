@@ -64,6 +64,8 @@ class DeliveryOrder(msgspec.Struct, frozen=True, kw_only=True):
     api_url: str | None = None
     folder: str | None = None
     """The checkout or the folder that a local delivery goes to."""
+    new_words: tuple[Literal["title", "body"], ...] = ()
+    """What of a pull request that is open already gets these words; the rest stays as people have it there."""
 
 
 class PullRequestOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -151,7 +151,7 @@ function DeliverForm({ session, plan, onClose }: { session: string; plan: Delive
   };
   const deliver = async () => {
     if (mode === "patch") return (await download(session), "The patch is saved.");
-    const done = await api.deliver(session, bodyOf(mode, wanted, access, isUpdate));
+    const done = await api.deliver(session, bodyOf(mode, wanted, access, isUpdate ? plan : undefined));
     return isUpdate && !done.created ? "The pull request is up to date." : DONE[mode];
   };
   const onSubmit = (event: FormEvent) => {
@@ -260,15 +260,16 @@ function bodyOf(
   mode: DeliveryMode,
   wanted: { target: string; branch: string; title: string; body: string; draft: boolean },
   access: Access,
-  isUpdate: boolean,
+  updated: DeliveryPlan | undefined,
 ): DeliverSession {
   const body: DeliverSession = { mode };
   if (mode === "local") return body;
-  body.title = wanted.title.trim() || undefined;
-  body.body = wanted.body;
-  if (!isUpdate) body.branch = wanted.branch.trim() || undefined;
+  // the pull request may have been reworded on the forge; only what was typed here replaces that
+  if (wanted.title !== updated?.title) body.title = wanted.title.trim() || undefined;
+  if (wanted.body !== updated?.body) body.body = wanted.body;
+  if (!updated) body.branch = wanted.branch.trim() || undefined;
   if (mode !== "pr") return body;
-  if (!isUpdate) Object.assign(body, { target: wanted.target.trim() || undefined, draft: wanted.draft });
+  if (!updated) Object.assign(body, { target: wanted.target.trim() || undefined, draft: wanted.draft });
   if (access.token) body.credential = { token: access.token };
   if (access.forge) body.forge = access.forge as DeliverSession["forge"];
   if (access.apiUrl.trim()) body.apiUrl = access.apiUrl.trim();

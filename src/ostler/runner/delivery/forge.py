@@ -29,6 +29,13 @@ class PullRequestText(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     body: str = ""
     draft: bool = False
+    new_words: tuple[Literal["title", "body"], ...] = ()
+    """What of them one that is open already gets, too."""
+
+    def news(self, *, title: str, body: str, mark: str = "") -> dict[str, str]:
+        """Those, by what a forge calls them; `mark` is what the title of a draft begins with there."""
+        known = {"title": (title, f"{mark}{self.title}"), "body": (body, self.body)}
+        return dict(known[each] for each in self.new_words)
 
 
 class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +64,9 @@ class Forge(Protocol):
 
     async def open(self, branch: str, target: str, text: PullRequestText) -> Found | None:
         """Open one; None if the forge says that there is one."""
+
+    async def reword(self, number: int, text: PullRequestText) -> None:
+        """Give an open one the words that are new."""
 
     async def look(self, number: int) -> PullRequestData:
         """One as it is now, whatever became of it."""
@@ -129,6 +139,8 @@ async def pull_request(
 ) -> PullRequest:
     """Open a pull request, or find the one that is open; however often this is called, there is one."""
     found, created = await patiently(lambda: _opened(forge, branch, target, text), sleep=sleep)
+    if not created and text.new_words:
+        await patiently(lambda: forge.reword(found.number, text), sleep=sleep)
     return PullRequest(number=found.number, url=found.url, branch=branch, target=target, created=created)
 
 

@@ -54,6 +54,11 @@ class GitHub:
             return None
         return read(answer, Found, self.names) if status == 201 else _refused(answer)
 
+    async def reword(self, number: int, text: PullRequestText) -> None:
+        """Only what is named is changed."""
+        news = text.news(title="title", body="body")
+        await self._caller.call("PATCH", f"{self._path}/{number}", accept=(200,), json=news)
+
     async def look(self, number: int) -> PullRequestData:
         """The pull request, and the checks and statuses of its last commit."""
         _, answer = await self._caller.call("GET", f"{self._path}/{number}", accept=(200,))
@@ -91,6 +96,12 @@ class GitLab:
         body = {"source_branch": branch, "target_branch": target, "title": title, "description": text.body}
         status, answer = await self._caller.call("POST", self._path, accept=(201, 409), json=body)
         return None if status == 409 else read(answer, Found, self.names)
+
+    async def reword(self, number: int, text: PullRequestText) -> None:
+        """A draft stays one."""
+        _, answer = await self._caller.call("GET", f"{self._path}/{number}", accept=(200,))
+        news = text.news(title="title", body="description", mark="Draft: " if answer.get("draft") else "")
+        await self._caller.call("PUT", f"{self._path}/{number}", accept=(200,), json=news)
 
     async def look(self, number: int) -> PullRequestData:
         """The merge request, whose last pipeline are its checks."""
@@ -133,6 +144,12 @@ class Gitea:
         body = {"title": title, "head": branch, "base": target, "body": text.body}
         status, answer = await self._caller.call("POST", self._path, accept=(201, 409), json=body)
         return None if status == 409 else read(answer, Found, self.names)
+
+    async def reword(self, number: int, text: PullRequestText) -> None:
+        """A draft stays one."""
+        _, answer = await self._caller.call("GET", f"{self._path}/{number}", accept=(200,))
+        news = text.news(title="title", body="body", mark="WIP: " if answer.get("draft") else "")
+        await self._caller.call("PATCH", f"{self._path}/{number}", accept=(200, 201), json=news)
 
     async def look(self, number: int) -> PullRequestData:
         """The pull request, and the statuses of its last commit."""

@@ -69,7 +69,7 @@ async def _request(library: WorkspaceLibrary, policy: Policy, order: DeliveryOrd
     await asyncio.to_thread(check_api_url, order.api_url, policy)
     wanted = PullRequestOrder(
         branch=_branch_order(order),
-        text=PullRequestText(title=order.title, body=order.body, draft=order.draft),
+        text=PullRequestText(title=order.title, body=order.body, draft=order.draft, new_words=order.new_words),
         target=order.target,
         forge=order.forge,
         api_url=order.api_url,

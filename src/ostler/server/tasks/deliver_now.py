@@ -1,5 +1,9 @@
 """Delivery that a client asks for: of what the workspace holds now, between two turns or after the end."""
 
+from typing import Literal
+
+from msgspec.structs import replace
+
 from ostler.base.errors import SessionBusy
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
@@ -16,6 +20,7 @@ from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import Deliver
 
 _NOTE = "delivery"
+_WORDS: tuple[Literal["title", "body"], ...] = ("title", "body")
 
 
 async def deliver_now(
@@ -25,18 +30,21 @@ async def deliver_now(
     workspace_of(live)
     _refuse_if_busy(live)
     order = await DeliveryPlans(sessions, workspaces, live).filled(wanted)
+    new_words = tuple(name for name in _WORDS if getattr(wanted, name))
     await live.chores.do(patience=REQUEST_SECONDS)
-    result = await live.chores.alone(lambda: _deliver(workspaces, live, order), patience=REQUEST_SECONDS)
+    result = await live.chores.alone(lambda: _deliver(workspaces, live, order, new_words), patience=REQUEST_SECONDS)
     await remember_access(sessions.store, live, order)
     await live.turns.go_on()
     return result
 
 
-async def _deliver(workspaces: Workspaces, live: LiveSession, wanted: Deliver) -> DeliveryCompletedData:
+async def _deliver(
+    workspaces: Workspaces, live: LiveSession, wanted: Deliver, new_words: tuple[Literal["title", "body"], ...]
+) -> DeliveryCompletedData:
     _refuse_if_busy(live)
     workspace = workspace_of(live)
     frozen = await workspaces.snapshot(workspace, _NOTE, agent=live.record.agent, session=live.id)
-    order = delivery_order(live, wanted, frozen.id)
+    order = replace(delivery_order(live, wanted, frozen.id), new_words=new_words)
     done = delivered(live.id, order, await workspaces.deliver(order))
     snapshot = snapshot_data(live, frozen, live.state.turn_count, _NOTE)
     await live.note(deed(drafts.snapshot(snapshot), *delivery_drafts(done)))
