@@ -62,6 +62,19 @@ def _deaf(*answers: int) -> Iterator[tuple[str, Calls, Callable[[], None]]]:
         thread.join(60)
 
 
+def test_a_limit_on_the_way_is_told_with_its_end(api: httpx.Client, repository: Path) -> None:
+    with _listener(200) as (url, calls):
+        wanted = [{"event": "session.limit", "url": url}, {"event": "session.ended", "url": url}]
+        session = order(api, task("mock: write a.txt one\nmock: limit 2\nmock: say Done.", repository, webhooks=wanted))
+        finished(api, session)
+        wait_until(lambda: len(calls) == 2, what="the limit and the end")
+    told = {event: body["session"] for event, body in calls}
+    assert sorted(told) == ["session.ended", "session.limit"]
+    limited = told["session.limit"]
+    assert (limited["waitsForLimit"], limited["status"]) == (True, "running")
+    assert limited["limitedUntil"] == events(api, session, "session.limit")[0]["data"]["until"]
+
+
 def test_the_end_of_a_task_is_told_until_somebody_listens(api: httpx.Client, repository: Path) -> None:
     with _listener(503, 200) as (url, calls):
         wanted = [{"event": "session.completed", "url": url}, {"event": "session.failed", "url": url}]

@@ -102,10 +102,10 @@ class TaskDelivery(Body, frozen=True, kw_only=True):
 
 
 class TaskWebhook(Body, frozen=True, kw_only=True):
-    """Who hears about the end of the task."""
+    """Who hears about the end of the task, or a limit on its way."""
 
-    event: Literal["session.completed", "session.failed", "session.ended"]
-    """The last one is told however it ended."""
+    event: Literal["session.completed", "session.failed", "session.ended", "session.limit"]
+    """`session.ended` is told however it ended, `session.limit` each time a limit of the account ends a turn."""
     url: WebAddress
     """Public, or one of the server's `allowed_addresses`."""
     secret: WebhookSecret | None = None

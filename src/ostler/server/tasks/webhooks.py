@@ -1,4 +1,4 @@
-"""Tells others that a session has ended, as its task wished: at least once, also after a crash."""
+"""Tells others that a session has ended or reached a limit, as its task wished: at least once, also after a crash."""
 
 import time
 from typing import TYPE_CHECKING
@@ -47,18 +47,17 @@ class _Owed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def jobs_at_end(record: SessionRecord, state: SessionState, last: int, updated_at: str) -> list[NewJob]:
-    """The calls that the end of a session asks for."""
+    """The calls that the end of a session asks for, or the limit that it has reached."""
     if record.task is None or not record.task.webhooks:
         return []
     session = session_view(record, state, last, updated_at)
+    events = {"session.ended", _EVENTS.get(state.status)} if state.ended else {"session.limit"}
+    occasion = "" if state.ended else f"-{last}"
+    names = {f"{record.id}-{number}{occasion}": webhook for number, webhook in enumerate(record.task.webhooks)}
     return [
-        NewJob(
-            key=f"webhook-{record.id}-{number}",
-            kind=KIND,
-            body=encode(_call(webhook, f"{record.id}-{number}", session)),
-        )
-        for number, webhook in enumerate(record.task.webhooks)
-        if webhook.event in {"session.ended", _EVENTS.get(state.status)}
+        NewJob(key=f"webhook-{name}", kind=KIND, body=encode(_call(webhook, name, session)))
+        for name, webhook in names.items()
+        if webhook.event in events
     ]
 
 

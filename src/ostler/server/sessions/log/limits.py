@@ -14,6 +14,13 @@ def is_waited_for(limit: SessionLimitData | None) -> bool:
     return limit is not None and limit.status == "reached" and limit.waits
 
 
+def is_new(limit: SessionLimitData | None, before: SessionLimitData | None) -> bool:
+    """Whether a limit was reached just now, and not only something said of the one before."""
+    if limit is None or limit.status != "reached":
+        return False
+    return before is None or (limit.until, limit.attempt) != (before.until, before.attempt)
+
+
 def after(limit: SessionLimitData | None, event: Happened, queued: int) -> SessionLimitData | None:
     """The limit after one more event; `queued` prompts waited before it."""
     if event.type == "session.limit":

@@ -9,6 +9,7 @@ import msgspec
 from ostler.base.clock import Clock
 from ostler.base.errors import LogFull, SessionNotFound
 from ostler.base.failpoints import failpoint
+from ostler.server.sessions.log import limits
 from ostler.server.sessions.log.feed import Feed
 from ostler.server.sessions.log.happened import Happened
 from ostler.server.sessions.log.history import with_history
@@ -274,7 +275,8 @@ class SessionLog:
         )
 
     def _jobs(self, before: SessionState, time: str) -> tuple[NewJob, ...]:
-        if self.jobs_at_end is None or before.ended or not self.state.ended:
+        is_news = self.state.ended or limits.is_new(self.state.limit, before.limit)
+        if self.jobs_at_end is None or before.ended or not is_news:
             return ()
         return tuple(self.jobs_at_end(self.state, self._last, time))
 
