@@ -197,3 +197,15 @@ def test_the_end_of_the_server_ends_a_login(tmp_path: Path, how: signal.Signals)
         os.kill(server.process.pid, how)
         server.process.wait(60)
         wait_until(lambda: all(map(is_gone, pids_in(running))), what="the processes of the login end")
+
+
+def test_what_a_killed_server_left_of_a_login_is_gone_with_the_next_start(tmp_path: Path) -> None:
+    with guest_server(tmp_path) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        Door(api).started()
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait(60)
+    with guest_server(tmp_path) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        door = Door(api)
+        assert (door.look()["state"], door.running()) == ("needs_login", {})
+        assert list((tmp_path / "state" / "logins").glob("*")) == []
+        door.started()

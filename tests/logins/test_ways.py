@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +164,16 @@ def test_the_end_of_the_server_ends_a_login_by_dialogue(tmp_path: Path, how: sig
         os.kill(server.process.pid, how)
         server.process.wait(60)
         wait_until(lambda: all(map(is_gone, pids_in(running))), what="the process of the login ends")
+
+
+def test_of_several_logins_started_at_once_one_begins_and_the_others_are_told(tmp_path: Path) -> None:
+    with (
+        running_server(tmp_path / "state", env={"OSTLER_AGENTS": json.dumps(AGENTS)}) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        door = Door(api, "ways")
+        with ThreadPoolExecutor(4) as pool:  # nobody has asked the agent for its ways before
+            answers = list(pool.map(lambda _: door.post(method="subscription", way="prints"), range(4)))
+        assert sorted(answer.status_code for answer in answers) == [200, 422, 422, 422], [a.text for a in answers]
+        assert all("under way" in answer.text for answer in answers if answer.status_code == 422)
+        assert door.post("/cancel").json()["running"]["step"] == "cancelled"

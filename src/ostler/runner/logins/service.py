@@ -34,6 +34,7 @@ class Logins:
     ) -> None:
         """`share` lets every agent have what is found on the machine, without being asked."""
         self._stored = StoredLogins(folder / "logins")
+        self._stored.clear_all()
         self._environ = environ
         self._find = find
         self.shared = SharedLogins(self._stored, environ, share=share)
@@ -76,10 +77,9 @@ class Logins:
 
     async def _start(self, adapter: Adapter, order: LoginOrder) -> None:
         agent = adapter.info.id
-        running = self._attempts.get(agent)
-        if running is not None and not running.is_over:
-            raise Unprocessable(reason=f"A login of '{agent}' is under way. Finish or cancel it first.")
+        self._refuse_second(agent)
         reported = await self._reported(adapter)
+        self._refuse_second(agent)  # the agent took its time to tell its ways
         offers = [offer for offer in self._offers(adapter, reported) if offer.method == order.method]
         if not any(offer.available for offer in offers):
             why = offers[0].about if offers else "It has no such login."
@@ -91,6 +91,11 @@ class Logins:
                 self._stored.write(agent, StoredLogin(method="machine"))
             case _:
                 await self._begin(adapter, _chosen(reported, order.way))
+
+    def _refuse_second(self, agent: str) -> None:
+        running = self._attempts.get(agent)
+        if running is not None and not running.is_over:
+            raise Unprocessable(reason=f"A login of '{agent}' is under way. Finish or cancel it first.")
 
     async def _store_key(self, adapter: Adapter, order: LoginOrder, reported: Reported) -> None:
         credential, key = _credential(adapter, order.variable, reported), (order.key or "").strip()

@@ -76,6 +76,11 @@ class StoredLogins:
                 make_folder((home / file).parent)
                 replace_file(home / file, (new / file).read_bytes())
 
+    def clear_all(self) -> None:
+        """Remove what logins left that ended with a process that was killed."""
+        for folder in self._folder.glob("*/new"):
+            self.clear(folder.parent.name)
+
     def clear(self, agent: str) -> None:
         """Remove what a login that is over has left; nothing of an agent that was never logged in stays."""
         shutil.rmtree(self._folder / agent / "new", ignore_errors=True)
