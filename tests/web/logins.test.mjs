@@ -18,10 +18,15 @@ const GUEST = {
   login_files: [".guest/auth.json"],
 };
 
+const WAYS = {
+  command: [PYTHON, fileURLToPath(new URL("../logins/programs/ways.py", import.meta.url))],
+  login_files: [".ways"],
+};
+
 let folder, server, browser, api;
 before(async () => {
   folder = temporaryFolder();
-  server = await startServer(folder, { env: { OSTLER_AGENTS: JSON.stringify({ guest: GUEST }) } });
+  server = await startServer(folder, { env: { OSTLER_AGENTS: JSON.stringify({ guest: GUEST, ways: WAYS }) } });
   browser = await openBrowser();
   api = apiOf(server);
 });
@@ -105,4 +110,42 @@ for (const [size, viewport] of Object.entries({ desk: { width: 1280, height: 800
       await page.context().close();
     });
   }
+}
+
+const SIZES = { desk: { width: 1280, height: 800 }, phone: { width: 375, height: 720 } };
+
+/** Press Tab until this has the focus, as somebody without a mouse does. */
+async function tabTo(page, target) {
+  for (let presses = 0; presses < 60; presses += 1) {
+    if (await target.evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press("Tab");
+  }
+  assert.fail("it cannot be reached by Tab");
+}
+
+for (const [size, viewport] of Object.entries(SIZES)) {
+  test(`of several ways one is chosen with the keyboard alone, at the size of a ${size}`, async () => {
+    const page = await openPage(browser, `${server.url}/agents`, { viewport });
+    const ways = page.getByRole("dialog", { name: "Log in to ways" });
+    await page.getByRole("button", { name: "Log in to ways" }).press("Enter");
+    const names = ["Sign in with a page", "Sign in by questions", "Sign in at a terminal"];
+    for (const name of names) await ways.getByRole("button", { name, exact: true }).waitFor();
+    const chosen = ways.getByRole("button", { name: names[0], exact: true });
+    await tabTo(page, chosen);
+    const { x, width } = await chosen.boundingBox();
+    assert.ok(x >= 0 && x + width <= viewport.width, "the button is inside of the screen");
+    await page.keyboard.press("Enter");
+    await ways.getByText("WAYS-1111").waitFor();
+    await tabTo(page, ways.getByLabel("If the page shows a code, paste it here"));
+    await page.keyboard.type("1234");
+    await page.keyboard.press("Enter");
+    await ways.getByText("Logged in.", { exact: true }).waitFor();
+    await tabTo(page, ways.getByRole("button", { name: "Log out" }));
+    await page.keyboard.press("Enter");
+    await ways.getByText("Needs login.").waitFor();
+    await page.keyboard.press("Escape");
+    await ways.waitFor({ state: "detached" });
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  });
 }

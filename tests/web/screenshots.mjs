@@ -83,10 +83,21 @@ const SCREENS = (sessions) => [
   ["prompts", `/sessions/${sessions.result}`, offered],
   ["inbox", "/inbox", async (page) => page.getByText("Which database").waitFor()],
   ["agents", "/agents", async (page) => page.getByText("What each can do").waitFor()],
+  ["login", "/agents", login],
   ["runners", "/runners", async (page) => page.getByRole("main").getByText("Train the small").waitFor()],
   ["palette", "/", async (page) => (await page.locator("a[data-session]").first().waitFor(), page.keyboard.press("Control+k"))],
   ["keyboard", "/", async (page) => (await page.locator("a[data-session]").first().waitFor(), page.keyboard.press("?"))],
 ];
+
+/** A login that waits for the person; it goes on from picture to picture. */
+async function login(page) {
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("button", { name: "Log in to helper" }).click();
+  const start = dialog.getByRole("button", { name: "Log in with an account" });
+  await start.or(dialog.getByText("GUEST-7777")).first().waitFor();
+  if (await start.isVisible()) await start.click();
+  await dialog.getByText("GUEST-7777").waitFor();
+}
 
 async function events(page) {
   await answer(page, "One thing").waitFor();
@@ -136,7 +147,10 @@ async function takeConnect(browser, take) {
 
 mkdirSync(OUT, { recursive: true });
 const folder = temporaryFolder();
-const server = await startServer(folder);
+const PYTHON = process.env.OSTLER_TEST_PYTHON ?? fileURLToPath(new URL("../../.venv/bin/python", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../logins/programs/agent.py", import.meta.url));
+const HELPER = { command: [PYTHON, PROGRAM], key: "HELPER_KEY", login: [PROGRAM, "login"], login_files: [".guest/auth.json"] };
+const server = await startServer(folder, { env: { OSTLER_AGENTS: JSON.stringify({ helper: HELPER }) } });
 const browser = await openBrowser();
 const api = apiOf(server);
 const take = async (page, name) => {
