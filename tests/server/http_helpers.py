@@ -15,6 +15,9 @@ from ostler.server.api.app import build_openapi
 
 CODES = {error.code: error.status for error in ERRORS}
 VALID_BODIES: dict[str, dict[str, Any]] = {
+    "AddComment": {"path": "a.txt", "text": "Why?"},
+    "ChangeComment": {"text": "Why?"},
+    "SendComments": {},
     "CreateSession": {"agent": "mock"},
     "UpdateSession": {"title": "Tea"},
     "RestartSession": {},

@@ -29,6 +29,7 @@ _NOUNS = (
     "asks",
     "tasks",
     "files",
+    "comments",
     "catalogue",
     "runners",
     "runner",

@@ -26,6 +26,7 @@ COMMANDS = {
     "credentials": "Find what agents can log in with.",
     "events": "Read what happened in sessions.",
     "asks": "Answer what agents ask.",
+    "comments": "Comment on what an agent changed, and send it all as one prompt.",
     "catalogue": "See what tasks can be ordered with.",
     "remote": "See agents, runtimes and runners of the server.",
     "acp": "Be an ACP agent for an editor.",

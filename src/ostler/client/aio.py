@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from ostler.client import operations as op
-from ostler.client import prompt_operations, task_operations
+from ostler.client import prompt_operations, review_operations, task_operations
 from ostler.client.calls import AsyncAnswer, Call
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, AsyncTransport
@@ -126,6 +126,16 @@ class AsyncSessions(AsyncGroup):
     handoff = _opening(task_operations.hand_over_session)
     deliver = _verb(task_operations.deliver_session)
     merge = _verb(task_operations.merge_session)
+
+
+class AsyncComments(AsyncGroup):
+    """What people have to say about the files of sessions."""
+
+    list = _verb(review_operations.list_comments)
+    add = _verb(review_operations.add_comment)
+    change = _verb(review_operations.change_comment)
+    remove = _verb(review_operations.remove_comment)
+    send = _verb(review_operations.send_comments)
 
 
 class AsyncTasks(AsyncGroup):
@@ -292,6 +302,9 @@ class AsyncSession:
     handoff = _other(task_operations.hand_over_session)
     deliver = _own(task_operations.deliver_session)
     merge = _own(task_operations.merge_session)
+    comments = _own(review_operations.list_comments)
+    comment = _own(review_operations.add_comment)
+    send_comments = _own(review_operations.send_comments)
     files = _own(task_operations.list_files)
     read_file = _own(task_operations.read_file)
     write_file = _own(task_operations.write_file)
@@ -349,6 +362,7 @@ class AsyncClient:
         self.asks = AsyncAsks(self._transport)
         self.tasks = AsyncTasks(self._transport)
         self.files = AsyncFiles(self._transport)
+        self.comments = AsyncComments(self._transport)
         self.catalogue = AsyncCatalogue(self._transport)
         self.runners = AsyncRunners(self._transport)
         self.prompts = AsyncPrompts(self._transport)

@@ -1,11 +1,14 @@
-"""Handing a result over: what a client asks for, and what it would get if it says nothing."""
+"""What people do with a result: comment on it, and hand it over."""
+
+from typing import Annotated, Literal
 
 import msgspec
 
+from ostler.wire.sessions import WhenBusy
 from ostler.wire.struct import Answer, Body
 from ostler.wire.tasks import Delivered
-from ostler.wire.texts import Branch, Line, Paragraphs, WebAddress
-from ostler.wire.workspaces import DeliveryMode, ForgeKind, RepoCredential
+from ostler.wire.texts import NOT_BLANK, Branch, Line, Paragraphs, WebAddress
+from ostler.wire.workspaces import CommentSide, DeliveryMode, ForgeKind, RepoCredential
 
 
 class DeliverSession(Body, frozen=True, kw_only=True):
@@ -73,3 +76,62 @@ class DeliveryPlan(Answer, frozen=True, kw_only=True):
     """Why the remote could not be asked for its branches."""
     delivery: Delivered | None = None
     """The last one."""
+
+
+_CommentText = Annotated[str, msgspec.Meta(max_length=10_000, extra_json_schema={"pattern": NOT_BLANK})]
+_Line = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
+
+
+class CommentView(Answer, frozen=True, kw_only=True):
+    """A comment on lines of a file, with the numbers that these lines have now."""
+
+    id: str
+    path: str
+    text: str
+    state: Literal["draft", "sent"]
+    created_at: str
+    side: CommentSide = "new"
+    base: str = "base"
+    start_line: int | None = None
+    end_line: int | None = None
+    quote: tuple[str, ...] = ()
+    outdated: bool = False
+    """Whether the lines are not there any longer; the numbers are then those they had."""
+    author: str | None = None
+    prompt_id: str | None = None
+
+
+class CommentList(Answer, frozen=True, kw_only=True):
+    """The comments of a session, oldest first."""
+
+    comments: tuple[CommentView, ...]
+
+
+class AddComment(Body, frozen=True, kw_only=True):
+    """A comment on lines of a file, or on the whole of it."""
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
+    text: _CommentText
+    side: CommentSide = "new"
+    start_line: _Line | None = None
+    end_line: _Line | None = None
+    """The last line; by default the first one."""
+    quote: Annotated[tuple[str, ...], msgspec.Meta(max_length=100)] | None = None
+    """The lines as you see them; if they have moved meanwhile, they are found by it."""
+    old: Annotated[str, msgspec.Meta(max_length=100)] = "base"
+    """The state that the files are compared with: `base` or the id of a snapshot."""
+
+
+class ChangeComment(Body, frozen=True, kw_only=True):
+    """What a comment shall say instead."""
+
+    text: _CommentText
+
+
+class SendComments(Body, frozen=True, kw_only=True):
+    """Which comments go to the agent, as one prompt; all it does not know of by default."""
+
+    message: Annotated[str, msgspec.Meta(max_length=100_000)] | None = None
+    """What to say before them."""
+    comments: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=100)] | None = None
+    when_busy: WhenBusy = "queue"

@@ -8,6 +8,7 @@ from ostler.wire.items import Item, PlanUpdatedData, QueueUpdatedData, StderrOut
 from ostler.wire.parts import ContentPart
 from ostler.wire.struct import Wire
 from ostler.wire.workspace_events import (
+    CommentUpdatedData,
     DeliveryCompletedData,
     PullRequestData,
     SessionForkedData,
@@ -472,6 +473,12 @@ class SessionLimit(Event, frozen=True, kw_only=True, tag="session.limit"):
     data: SessionLimitData
 
 
+class CommentUpdated(Event, frozen=True, kw_only=True, tag="comment.updated"):
+    """Somebody commented on the files, changed or removed a comment, or sent it to the agent."""
+
+    data: CommentUpdatedData
+
+
 AnyEvent = (
     SessionStarted
     | SessionEnded
@@ -507,6 +514,7 @@ AnyEvent = (
     | SessionMoved
     | SessionHandoff
     | SessionLimit
+    | CommentUpdated
 )
 
 EVENTS: dict[str, type[Event]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyEvent)}

@@ -11,7 +11,7 @@ KEY = r"^(?!\.{1,2}$)[A-Za-z0-9._:-]{1,128}$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,254}$"
 CHOICE = r"^[A-Za-z0-9_@~][A-Za-z0-9_@~.:/+,=()\[\] -]{0,254}$"
 SERVER = r"^[A-Za-z0-9_@][A-Za-z0-9_@.:/+ -]{0,127}$"
-_NOT_BLANK = r"\S"
+NOT_BLANK = r"\S"
 WEB = r"^https?://"
 _COMMIT = r"^[0-9A-Fa-f]{7,64}$"
 BRANCH = r"^(?![-./])(?!@$)(?!HEAD$)(?!.*(\.\.|@\{|//|/\.|\.lock(/|$)))(?!.*[/.]$)[^\x00-\x20\x7f~^:?*\[\\]{1,250}$"
@@ -31,7 +31,7 @@ Key = Annotated[str, _fitting(KEY)]
 """A client's own id of a session."""
 Choice = Annotated[str, _fitting(CHOICE)]
 """The name of a model, a variant or a mode."""
-Prompt = Annotated[str, _fitting(_NOT_BLANK)]
+Prompt = Annotated[str, _fitting(NOT_BLANK)]
 WebAddress = Annotated[str, _fitting(WEB)]
 AbsolutePath = Annotated[str, _fitting("^/")]
 Branch = Annotated[str, _fitting(BRANCH)]

@@ -1,9 +1,9 @@
-"""What events tell about workspaces, snapshots, delivery, going back, handing over and waiting for limits."""
+"""What events tell of workspaces, snapshots, delivery, going back, handing over, limits and comments."""
 
 from typing import Literal
 
 from ostler.wire.struct import Wire
-from ostler.wire.workspaces import CheckStatus, DeliveryMode, LargeFile, PullRequestStatus
+from ostler.wire.workspaces import CheckStatus, Comment, DeliveryMode, LargeFile, PullRequestStatus
 
 
 class WorkspaceCreatedData(Wire, frozen=True, kw_only=True):
@@ -180,3 +180,10 @@ class SessionLimitData(Wire, frozen=True, kw_only=True):
     """How many turns in a row ended so before the agent did anything."""
     acted: bool
     """Whether the agent did something in that turn: then it is asked to go on, else it gets the same prompt again."""
+
+
+class CommentUpdatedData(Wire, frozen=True, kw_only=True):
+    """A comment on the files as it is now: new, changed, sent to the agent, or removed."""
+
+    comment: Comment
+    removed: bool = False

@@ -1,4 +1,4 @@
-"""The errors of handing a result over that a person has to settle; part of the table."""
+"""The errors of reviewing a result and handing it over that a person has to settle; part of the table."""
 
 from ostler.base.errors.error import OstlerError
 
@@ -18,3 +18,17 @@ class MergeRefused(OstlerError):
 
     code, status, title = "merge_refused", 409, "Not merged"
     template = "The pull request was not merged: {reason}"
+
+
+class CommentNotFound(OstlerError):
+    """The session has no such comment."""
+
+    code, status, title = "comment_not_found", 404, "Comment not found"
+    template = "Session '{session}' has no comment '{comment}'. List them with `ostler comments list {session}`."
+
+
+class CommentRefused(OstlerError):
+    """There is no place for the comment, or nothing can be done with it."""
+
+    code, status, title = "comment_refused", 422, "Comment refused"
+    template = "{reason}"

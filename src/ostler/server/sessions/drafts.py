@@ -31,6 +31,7 @@ from ostler.wire.parts import PromptPart
 from ostler.wire.running import Draft
 from ostler.wire.sessions import Ask
 from ostler.wire.workspace_events import (
+    CommentUpdatedData,
     DeliveryCompletedData,
     PullRequestData,
     SessionForkedData,
@@ -43,6 +44,7 @@ from ostler.wire.workspace_events import (
     WorkspaceRemovedData,
     WorkspaceRestoredData,
 )
+from ostler.wire.workspaces import Comment
 
 
 def _draft(kind: str, data: object) -> Draft:
@@ -162,6 +164,11 @@ def handoff(data: SessionHandoffData) -> Draft:
 def limit(data: SessionLimitData) -> Draft:
     """A limit was reached, is waited for no longer, or is over."""
     return _draft("session.limit", data)
+
+
+def comment(data: Comment, *, removed: bool = False) -> Draft:
+    """A comment on the files is new, has changed, was sent or is removed."""
+    return _draft("comment.updated", CommentUpdatedData(comment=data, removed=removed))
 
 
 def completed() -> list[Draft]:

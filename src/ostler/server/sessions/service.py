@@ -34,6 +34,7 @@ from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.by_runner import ByRunner
 from ostler.server.sessions.runners.waiting import Waiting
 from ostler.server.sessions.settings import SessionChange, changes
+from ostler.server.sessions.turns import Beside, nothing_beside
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.claims import next_claim
@@ -332,6 +333,7 @@ class Sessions(ByRunner):
         wanted: SendMessage,
         change: SessionChange = _NO_CHANGE,
         names: Mapping[str, str] = _OWN_NAMES,
+        beside: Beside = nothing_beside,
     ) -> PromptReceipt:
         """Hand a prompt to a session, whose agent works as the change says from this turn on."""
         claim = next_claim()
@@ -341,10 +343,10 @@ class Sessions(ByRunner):
         await live.log.measure()
         parts = await self._prompt_parts(live, wanted)
         if change == _NO_CHANGE:
-            return await live.turns.take(parts, wanted.when_busy, claim)
+            return await live.turns.take(parts, wanted.when_busy, claim, beside)
         await self._change(live, change, names)
         # no pause since, so nobody has changed it again
-        receipt = await live.turns.take(parts, wanted.when_busy, claim)
+        receipt = await live.turns.take(parts, wanted.when_busy, claim, beside)
         await live.turns.go_on()
         return receipt
 

@@ -4,7 +4,7 @@ Every decision is taken and put into the log's queue without an await in between
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -37,6 +37,13 @@ from ostler.wire.sessions import Interrupted, PromptReceipt, WhenBusy
 
 log = Log(__name__)
 _RETRY_SECONDS = 1.0
+Beside = Callable[[str], Sequence[Draft]]
+"""What is written together with a prompt of this id."""
+
+
+def nothing_beside(_prompt_id: str) -> Sequence[Draft]:
+    """A prompt alone."""
+    return ()
 
 
 class Turns:
@@ -48,7 +55,13 @@ class Turns:
         self._chores = chores
         self._limit = limit
 
-    async def take(self, parts: Sequence[PromptPart], when_busy: WhenBusy, claim: str | None = None) -> PromptReceipt:
+    async def take(
+        self,
+        parts: Sequence[PromptPart],
+        when_busy: WhenBusy,
+        claim: str | None = None,
+        beside: Beside = nothing_beside,
+    ) -> PromptReceipt:
         """Start a turn, or do what the client wants while one is under way; the log must have been measured."""
         self._session.refuse_if_over("prompts")
         if self._session.log.is_full:
@@ -56,27 +69,29 @@ class Turns:
         entry = QueueEntry(
             prompt_id=new_id("prm"), parts=tuple(parts), queued_at="", actor=acting(), trace_id=current_trace()
         )
+        also = beside(entry.prompt_id)
         if self._can_begin():
-            return await self._begin(entry, [], claim)
+            return await self._begin(entry, also, claim)
         if self._agent.is_away:
-            return await self._wait_for_runner(entry, when_busy, claim)
+            return await self._wait_for_runner(entry, when_busy, claim, also)
         if when_busy == "reject":
             turn = self._session.state.turn
             raise SessionBusy(session=self._session.id, turn=turn.turn_id if turn else "none")
         if when_busy == "steer" and await self._steer(entry, claim):
+            await self._session.note(also)
             return self._receipt(entry, "steered")
         if self._can_begin():  # the turn ended while its images were read
-            return await self._begin(entry, [], claim)
+            return await self._begin(entry, also, claim)
         if when_busy == "interrupt":
-            return await self._jump_in(entry, claim)
-        return await self._enqueue(entry, claim, front=False)
+            return await self._jump_in(entry, claim, also)
+        return await self._enqueue(entry, claim, also, front=False)
 
     def _can_begin(self) -> bool:
         state = self._session.state
         waits = state.queue or state.handoff or self._chores.are_blocking or self._session.holds_prompts
         return state.turn is None and not waits and state.status == "running" and not self._agent.is_away
 
-    async def _begin(self, entry: QueueEntry, left: list[Draft], claim: str | None = None) -> PromptReceipt:
+    async def _begin(self, entry: QueueEntry, also: Sequence[Draft], claim: str | None = None) -> PromptReceipt:
         turn_id = new_id("trn")
         # a prompt that leaves the queue before its turn has begun was taken back, as readers of the log may count on
         started = drafts.turn_started(turn_id, entry.trace_id or new_trace())  # an older server queued it without
@@ -86,7 +101,7 @@ class Turns:
         # an agent that is started for this turn counts its steps from 0, whatever a start that failed had counted
         progress = Progress(self._session.state.starts + 1, 0) if self._agent.connection is None else None
         receipt = self._receipt(entry, "started", turn_id=turn_id)
-        await self._session.log.append([*marked(entry.actor, written), *left], progress, _done(claim, receipt))
+        await self._session.log.append([*marked(entry.actor, written), *also], progress, _done(claim, receipt))
         self.begin_turn(Prompt(prompt_id=entry.prompt_id, turn_id=turn_id, parts=entry.parts))
         await asyncio.sleep(0)  # the agent hears of it first, then the client: to write an answer takes a while
         return receipt
@@ -154,24 +169,29 @@ class Turns:
             await self.take_up(prompt)
         return is_heard
 
-    async def _wait_for_runner(self, entry: QueueEntry, when_busy: WhenBusy, claim: str | None) -> PromptReceipt:
+    async def _wait_for_runner(
+        self, entry: QueueEntry, when_busy: WhenBusy, claim: str | None, also: Sequence[Draft]
+    ) -> PromptReceipt:
         """The prompt is durable now, and begun when the runner is back."""
         if when_busy == "reject":
             self._agent.refuse_if_away()
-        return await self._enqueue(entry, claim, front=when_busy == "interrupt")
+        return await self._enqueue(entry, claim, also, front=when_busy == "interrupt")
 
-    async def _jump_in(self, entry: QueueEntry, claim: str | None) -> PromptReceipt:
-        receipt = await self._enqueue(entry, claim, front=True)
+    async def _jump_in(self, entry: QueueEntry, claim: str | None, also: Sequence[Draft]) -> PromptReceipt:
+        receipt = await self._enqueue(entry, claim, also, front=True)
         if self._session.state.status == "running":
             await self.interrupt()
         return receipt
 
-    async def _enqueue(self, entry: QueueEntry, claim: str | None, *, front: bool) -> PromptReceipt:
+    async def _enqueue(
+        self, entry: QueueEntry, claim: str | None, also: Sequence[Draft], *, front: bool
+    ) -> PromptReceipt:
         entry = msgspec.structs.replace(entry, queued_at=self._session.log.now())
         waiting, was_limited = self._session.state.queue, self._limit.is_waiting
         entries = (entry, *waiting) if front else (*waiting, entry)
         receipt = self._receipt(entry, "queued", position=1 if front else len(entries))
-        await self._session.log.append(marked(entry.actor, [drafts.queue(entries)]), done=_done(claim, receipt))
+        written = [*marked(entry.actor, [drafts.queue(entries)]), *also]
+        await self._session.log.append(written, done=_done(claim, receipt))
         self._agent.wait_for_runner()
         if self._chores.are_due or was_limited:  # perhaps they failed before, and it was not in memory since
             self._session.background.spawn(self.begin_next())
@@ -230,12 +250,13 @@ class Turns:
         rest = tuple(entry for entry in self._session.state.queue if entry.prompt_id != prompt_id)
         if len(rest) == len(self._session.state.queue):
             raise QueueEntryNotFound(prompt=prompt_id, session=self._session.id)
-        await self._session.log.append(deed(drafts.queue(rest)))
+        await self._session.log.append(deed(drafts.queue(rest), *_comments_back(self._session, {prompt_id})))
 
     async def clear_queue(self) -> None:
         """Take all waiting prompts back."""
         if self._session.state.queue:
-            await self._session.log.append(deed(drafts.queue(())))
+            waiting = {entry.prompt_id for entry in self._session.state.queue}
+            await self._session.log.append(deed(drafts.queue(()), *_comments_back(self._session, waiting)))
 
     async def take_up(self, prompt: Prompt) -> None:
         """Write down a message that the agent heard within a turn; it waits no longer, if nobody knew that it was."""
@@ -274,6 +295,12 @@ class Turns:
         if _is_current(self._session, turn_id):
             await self._session.note(deed(drafts.turn_ended(turn_id, "interrupted", "interrupted")))
             await self.begin_next()
+
+
+def _comments_back(session: SessionCore, prompts: Collection[str]) -> list[Draft]:
+    """That the comments of prompts which are taken back wait to be sent again."""
+    back = (comment for comment in session.state.comments if comment.prompt_id in prompts)
+    return [drafts.comment(msgspec.structs.replace(comment, prompt_id=None)) for comment in back]
 
 
 def _left_to_runner(session: SessionCore, prompt: Prompt) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from ostler.server.sessions.log import limits, totals
+from ostler.server.sessions.log import comments, limits, totals
 from ostler.server.sessions.log.happened import Happened
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.wire.events import (
@@ -35,6 +35,7 @@ from ostler.wire.workspace_events import (
     WorkspaceRemovedData,
     WorkspaceRestoredData,
 )
+from ostler.wire.workspaces import Comment
 
 
 class Stand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -113,6 +114,7 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """What had been used when the last turn began."""
     changes: SessionChanges | None = None
     changed_files: tuple[str, ...] = ()
+    comments: tuple[Comment, ...] = ()
 
     @property
     def activity(self) -> Activity:
@@ -350,6 +352,7 @@ CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "session.moved": _moved,
     "session.handoff": _handoff,
     "session.limit": lambda state, _: state,
+    "comment.updated": lambda state, event: replace(state, comments=comments.after(state.comments, event.data)),
 }
 
 
