@@ -9,7 +9,6 @@ import pytest
 from ostler import __version__
 from ostler.agents.adapter import Ready, TurnDone
 from ostler.wire.events import (
-    ArtifactCreatedData,
     Cost,
     ErrorData,
     FileChangedData,
@@ -27,6 +26,7 @@ from ostler.wire.events import (
 from ostler.wire.items import Item, PlanEntry, PlanUpdatedData
 from ostler.wire.parts import FileRefPart, ImagePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.running import Draft, PermissionAnswer, QuestionAnswer
+from ostler.wire.workspace_events import ArtifactCreatedData
 from tests.agents.mock_driver import (
     ask_of,
     completed,

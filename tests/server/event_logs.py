@@ -10,7 +10,7 @@ from ostler.wire import events
 from ostler.wire.events import EVENTS, AnyEvent, decode_event
 from ostler.wire.items import Item, ItemKind, ItemRole, ItemStatus, PlanEntry, PlanUpdatedData
 from ostler.wire.parts import ContentPart, ReasoningPart, StatusPart, TextPart, ToolCallPart, ToolResultPart
-from ostler.wire.workspace_events import SessionRewoundData
+from ostler.wire.workspace_events import ArtifactCreatedData, SessionRewoundData
 
 ROLES: dict[str, ItemRole] = {"message": "assistant", "tool_call": "assistant", "tool_result": "tool"}
 
@@ -75,7 +75,7 @@ class Writer:
         self.add("terminal.output", events.TerminalOutputData(stream="stdout", data=text, item_id=item_id))
 
     def made(self, path: str, item_id: str) -> None:
-        data = events.ArtifactCreatedData(path=path, action="write", artifact_type="text", item_id=item_id)
+        data = ArtifactCreatedData(path=path, action="write", artifact_type="text", item_id=item_id)
         self.add("artifact.created", data)
 
     def rewound(self, turn: int) -> None:

@@ -16,6 +16,7 @@ from ostler.wire import events
 from ostler.wire.events import AnyEvent
 from ostler.wire.items import PlanEntry, PlanUpdatedData
 from ostler.wire.parts import ReasoningPart, StatusPart, TextPart
+from ostler.wire.workspace_events import ArtifactCreatedData
 from tests.server.event_logs import Writer, call, item, logs, result
 
 SUBJECT = Subject(session_id="ses_1", key="sess_123", agent="mock")
@@ -385,7 +386,7 @@ def test_what_has_no_word_in_the_stream_is_data(log: Writer) -> None:
     log.started(call("1", "write", "{}"))
     log.add("plan.updated", PlanUpdatedData(entries=(PlanEntry(content="Go", status="pending"),)))
     log.add("file.changed", events.FileChangedData(path="a.md", action="created", diff="+a", item_id="1"))
-    log.add("artifact.created", events.ArtifactCreatedData(path="a.md", action="write", artifact_type="document"))
+    log.add("artifact.created", ArtifactCreatedData(path="a.md", action="write", artifact_type="document"))
     log.add("notice", events.NoticeData(severity="warning", message="Slow"))
     log.completed(item("2", "status", StatusPart(label="Compacting"), status="completed"))
     assert told(log)[2:] == [

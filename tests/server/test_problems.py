@@ -27,6 +27,7 @@ UNKNOWN = {
     "question_id": "ask_not_found",
     "prompt_id": "queue_entry_not_found",
     "snapshot": "snapshot_not_found",
+    "comment": "comment_not_found",
     "runner_id": "runner_not_found",
 }
 
@@ -144,7 +145,7 @@ def test_a_body_that_is_needed_and_missing_is_named(api: httpx.Client, session: 
     ("operation", "field"), [(found, field) for found in WITH_BODY for field in _fields(found)], ids=str
 )
 def test_a_field_of_the_wrong_type_is_named(api: httpx.Client, session: str, operation: Operation, field: str) -> None:
-    wrong = "soon" if field.endswith("Seconds") or field in {"turn", "uses"} else 17
+    wrong = "soon" if field.endswith("Seconds") or field in {"turn", "uses", "startLine", "endLine"} else 17
     url = operation.url(session=session, agent="mock")
     answer = api.request(operation.method, url, json={**operation.body, field: wrong})
     assert_problem(answer, "invalid_request", field=field)

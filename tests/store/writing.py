@@ -10,7 +10,6 @@ from ostler.server.store.protocol import Store
 from ostler.server.store.records import Append, AppendResult, NewSession, SessionSpec, StateChange
 from ostler.wire.events import (
     EVENTS,
-    ArtifactCreatedData,
     ItemCompletedData,
     ItemStartedData,
     NoticeData,
@@ -19,7 +18,7 @@ from ostler.wire.events import (
 from ostler.wire.items import Item, ItemStatus
 from ostler.wire.parts import TextPart
 from ostler.wire.tasks import TaskSpec, TaskWebhook
-from ostler.wire.workspace_events import SessionRewoundData
+from ostler.wire.workspace_events import ArtifactCreatedData, SessionRewoundData
 
 NOW = "2026-11-16T12:00:00.000Z"
 SPEC = SessionSpec(cwd="/", env={}, permission_mode="default")

@@ -16,7 +16,6 @@ import msgspec
 
 from ostler.agents.adapter import Unreadable
 from ostler.wire.events import (
-    ArtifactCreatedData,
     ErrorData,
     FileChangedData,
     ItemCompletedData,
@@ -37,6 +36,7 @@ from ostler.wire.parts import (
     ToolResultPart,
 )
 from ostler.wire.running import Draft, Prompt
+from ostler.wire.workspace_events import ArtifactCreatedData
 
 T = TypeVar("T")
 Action = Literal["created", "modified", "deleted", "moved"]

@@ -5,7 +5,7 @@ import msgspec
 from ostler.client.calls import Call, delete, get, patch, post, segment
 from ostler.wire.delivery import AddComment, ChangeComment, CommentList, CommentView, SendComments
 from ostler.wire.sessions import PromptReceipt, WhenBusy
-from ostler.wire.workspaces import CommentSide
+from ostler.wire.workspace_events import CommentSide
 
 _comment = msgspec.json.Decoder(CommentView).decode
 

@@ -8,7 +8,8 @@ from ostler.wire.sessions import WhenBusy
 from ostler.wire.struct import Answer, Body
 from ostler.wire.tasks import Delivered
 from ostler.wire.texts import NOT_BLANK, Branch, Line, Paragraphs, WebAddress
-from ostler.wire.workspaces import CommentSide, DeliveryMode, ForgeKind, RepoCredential
+from ostler.wire.workspace_events import CommentSide
+from ostler.wire.workspaces import DeliveryMode, ForgeKind, RepoCredential
 
 
 class DeliverSession(Body, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from ostler.wire.items import Item, PlanUpdatedData, QueueUpdatedData, StderrOut
 from ostler.wire.parts import ContentPart
 from ostler.wire.struct import Wire
 from ostler.wire.workspace_events import (
+    ArtifactCreatedData,
     CommentUpdatedData,
     DeliveryCompletedData,
     PullRequestData,
@@ -220,15 +221,6 @@ class FileChangedData(Wire, frozen=True, kw_only=True):
     path: str
     action: Literal["created", "modified", "deleted", "moved"]
     diff: str | None = None
-    item_id: str | None = None
-
-
-class ArtifactCreatedData(Wire, frozen=True, kw_only=True):
-    """The agent produced a file worth showing."""
-
-    path: str
-    action: Literal["write", "edit"]
-    artifact_type: str
     item_id: str | None = None
 
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ostler.wire.struct import Wire
-from ostler.wire.workspaces import CheckStatus, Comment, DeliveryMode, LargeFile, PullRequestStatus
+from ostler.wire.workspaces import CheckStatus, DeliveryMode, LargeFile, PullRequestStatus
 
 
 class WorkspaceCreatedData(Wire, frozen=True, kw_only=True):
@@ -42,6 +42,15 @@ class SnapshotCreatedData(Wire, frozen=True, kw_only=True):
     """The snapshot whose files were put back just before, while the conversation stayed."""
     too_large: tuple[LargeFile, ...] = ()
     """Files that it lacks because of their size."""
+
+
+class ArtifactCreatedData(Wire, frozen=True, kw_only=True):
+    """The agent produced a file worth showing."""
+
+    path: str
+    action: Literal["write", "edit"]
+    artifact_type: str
+    item_id: str | None = None
 
 
 class PullRequestData(Wire, frozen=True, kw_only=True):
@@ -180,6 +189,35 @@ class SessionLimitData(Wire, frozen=True, kw_only=True):
     """How many turns in a row ended so before the agent did anything."""
     acted: bool
     """Whether the agent did something in that turn: then it is asked to go on, else it gets the same prompt again."""
+
+
+CommentSide = Literal["new", "old"]
+
+
+class Comment(Wire, frozen=True, kw_only=True):
+    """What somebody has to say about lines of a file, as the log has it."""
+
+    comment_id: str
+    path: str
+    """On the side that it is about."""
+    text: str
+    created_at: str
+    side: CommentSide = "new"
+    """Old: about lines as they were in the state `base`, which are removed or changed since."""
+    base: str = "base"
+    """The state that the files were compared with."""
+    start_line: int | None = None
+    """Absent if it is about the whole file."""
+    end_line: int | None = None
+    quote: tuple[str, ...] = ()
+    """The lines it is about, by which they are found when others have moved them."""
+    before: str | None = None
+    """The line before them."""
+    after: str | None = None
+    """The line after them."""
+    author: str | None = None
+    prompt_id: str | None = None
+    """The prompt that it was sent with; absent while the agent does not know of it."""
 
 
 class CommentUpdatedData(Wire, frozen=True, kw_only=True):

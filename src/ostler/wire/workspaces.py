@@ -215,35 +215,6 @@ class Difference(Answer, frozen=True, kw_only=True):
     """Changed files that are not compared because of their size."""
 
 
-CommentSide = Literal["new", "old"]
-
-
-class Comment(Wire, frozen=True, kw_only=True):
-    """What somebody has to say about lines of a file, as the log has it."""
-
-    comment_id: str
-    path: str
-    """On the side that it is about."""
-    text: str
-    created_at: str
-    side: CommentSide = "new"
-    """Old: about lines as they were in the state `base`, which are removed or changed since."""
-    base: str = "base"
-    """The state that the files were compared with."""
-    start_line: int | None = None
-    """Absent if it is about the whole file."""
-    end_line: int | None = None
-    quote: tuple[str, ...] = ()
-    """The lines it is about, by which they are found when others have moved them."""
-    before: str | None = None
-    """The line before them."""
-    after: str | None = None
-    """The line after them."""
-    author: str | None = None
-    prompt_id: str | None = None
-    """The prompt that it was sent with; absent while the agent does not know of it."""
-
-
 class FileEntry(Answer, frozen=True, kw_only=True):
     """One name in a workspace."""
 

@@ -92,4 +92,5 @@ _GISTS: dict[str, Callable[[Any], str]] = {
     "usage.updated": usage_gist,
     "session.limit": limit_line,
     "queue.updated": lambda data: f"{len(data.entries)} waiting",
+    "comment.updated": lambda data: f"{data.comment.path}: {data.comment.text}",
 }

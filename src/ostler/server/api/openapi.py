@@ -59,6 +59,7 @@ _PARAMETERS = {
     "session": "The session's id or key.",
     "prompt_id": "The id of a waiting prompt.",
     "snapshot": "The id of a snapshot of the session.",
+    "comment": "The id of a comment.",
     "runner_id": "The id or the name of a runner.",
     "permission_id": "The id of the permission ask.",
     "question_id": "The id of the question ask.",

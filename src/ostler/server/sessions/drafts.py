@@ -31,6 +31,7 @@ from ostler.wire.parts import PromptPart
 from ostler.wire.running import Draft
 from ostler.wire.sessions import Ask
 from ostler.wire.workspace_events import (
+    Comment,
     CommentUpdatedData,
     DeliveryCompletedData,
     PullRequestData,
@@ -44,7 +45,6 @@ from ostler.wire.workspace_events import (
     WorkspaceRemovedData,
     WorkspaceRestoredData,
 )
-from ostler.wire.workspaces import Comment
 
 
 def _draft(kind: str, data: object) -> Draft:

@@ -11,6 +11,7 @@ from ostler.base.logs import Log
 from ostler.base.retry import delays
 from ostler.base.tasks import Background
 from ostler.server.sessions import drafts
+from ostler.server.sessions.acting import deed
 from ostler.server.sessions.attachments import SessionAttachments
 from ostler.server.sessions.log.limits import is_waited_for
 from ostler.server.sessions.log.reading import Reading
@@ -166,6 +167,10 @@ class SessionCore:
     def dropped_asks(self, by: str) -> list[Draft]:
         """That nobody needs to answer what is open."""
         return [drafts.ask_dropped(ask, by) for ask in self.state.asks]
+
+    async def write(self, *events: Draft) -> None:
+        """Append what somebody does; they hear of it if that cannot be."""
+        await self.log.append(deed(*events))
 
     async def note(self, events: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> None:
         """Append what must not be lost; while the disk is full the agent simply waits."""

@@ -78,7 +78,8 @@ class Turns:
             turn = self._session.state.turn
             raise SessionBusy(session=self._session.id, turn=turn.turn_id if turn else "none")
         if when_busy == "steer" and await self._steer(entry, claim):
-            await self._session.note(also)
+            if also:
+                await self._session.note(also)
             return self._receipt(entry, "steered")
         if self._can_begin():  # the turn ended while its images were read
             return await self._begin(entry, also, claim)

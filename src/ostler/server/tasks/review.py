@@ -21,7 +21,7 @@ from ostler.server.tasks.states import NOW, workspace_of
 from ostler.wire.delivery import AddComment, CommentView, SendComments
 from ostler.wire.running import Draft
 from ostler.wire.sessions import PromptReceipt, SendMessage
-from ostler.wire.workspaces import Comment, CommentSide
+from ostler.wire.workspace_events import Comment, CommentSide
 
 _MOST_DRAFTS = 100
 _MOST_LINES = 100
@@ -58,7 +58,7 @@ class Review:
     async def remove(self, comment_id: str) -> None:
         """Forget a comment; what was sent stays in the conversation."""
         self._live.refuse_if_over("comments")
-        await self._live.log.append(deed(drafts.comment(self._found(comment_id), removed=True)))
+        await self._live.write(drafts.comment(self._found(comment_id), removed=True))
 
     async def list(self) -> tuple[CommentView, ...]:
         """All comments, where their lines are now."""
@@ -91,7 +91,7 @@ class Review:
         return comment
 
     async def _write(self, comment: Comment) -> None:
-        await self._live.log.append(deed(drafts.comment(comment)))
+        await self._live.write(drafts.comment(comment))
 
     async def _placed(self, wanted: AddComment) -> Comment:
         start, end = _span(wanted)
@@ -209,8 +209,8 @@ def prompt_of(comments: Sequence[CommentView], message: str | None) -> str:
     """What the agent is told: every comment with its place and the lines it is about."""
     count = "A comment" if len(comments) == 1 else f"{len(comments)} comments"
     head = f"{count} on your changes. Answer each point; say so if you disagree."
-    said = [message.strip()] if message is not None and message.strip() else []
-    return "\n\n".join([*said, head, *(_paragraph(comment) for comment in comments)])
+    first = [message.strip()] if message is not None and message.strip() else []
+    return "\n\n".join([*first, head, *(_paragraph(comment) for comment in comments)])
 
 
 def _paragraph(comment: CommentView) -> str:

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 
 from ostler.server.dialects.ai_sdk.chunks import Data
-from ostler.wire.events import ArtifactCreatedData, FileChangedData, PermissionData, QuestionData, UsageUpdatedData
+from ostler.wire.events import FileChangedData, PermissionData, QuestionData, UsageUpdatedData
 from ostler.wire.items import Item, PlanUpdatedData
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, JsonPart, StatusPart, TextPart
+from ostler.wire.workspace_events import ArtifactCreatedData
 
 _USAGE = {
     "input": "input_tokens",

@@ -1,7 +1,6 @@
 """Folds what a log tells of comments on the files of a session."""
 
-from ostler.wire.workspace_events import CommentUpdatedData
-from ostler.wire.workspaces import Comment
+from ostler.wire.workspace_events import Comment, CommentUpdatedData
 
 MOST_SENT = 100
 """Of those that the agent has; the log has all."""

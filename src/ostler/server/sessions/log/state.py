@@ -24,6 +24,7 @@ from ostler.wire.events import (
 from ostler.wire.items import QueueEntry, QueueUpdatedData
 from ostler.wire.sessions import MOST_COUNTED_FILES, Activity, Ask, SessionChanges, SessionUsage, Turn
 from ostler.wire.workspace_events import (
+    Comment,
     DeliveryCompletedData,
     SessionForkedData,
     SessionHandoffData,
@@ -35,7 +36,6 @@ from ostler.wire.workspace_events import (
     WorkspaceRemovedData,
     WorkspaceRestoredData,
 )
-from ostler.wire.workspaces import Comment
 
 
 class Stand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
