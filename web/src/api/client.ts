@@ -1,6 +1,8 @@
 // Calls of the API: one function for each that the UI makes, and one shape for everything that goes wrong.
 import { connection, headersOf, urlOf, type Connection } from "./connection";
 import type {
+  AddComment,
+  Comment,
   Agent,
   AgentList,
   AgentLogin,
@@ -152,6 +154,15 @@ export const api = {
   paths: (session: string) =>
     call<{ paths: string[]; truncated: boolean }>("GET", `/sessions/${id(session)}/files/paths`),
   diff: (session: string) => call<Difference>("GET", `/sessions/${id(session)}/diff`),
+  comments: (session: string) => call<{ comments: Comment[] }>("GET", `/sessions/${id(session)}/comments`),
+  comment: (session: string, wanted: Partial<AddComment>) =>
+    call<Comment>("POST", `/sessions/${id(session)}/comments`, { body: wanted }),
+  changeComment: (session: string, comment: string, text: string) =>
+    call<Comment>("PATCH", `/sessions/${id(session)}/comments/${id(comment)}`, { body: { text } }),
+  removeComment: (session: string, comment: string) =>
+    call<void>("DELETE", `/sessions/${id(session)}/comments/${id(comment)}`),
+  sendComments: (session: string) =>
+    call<PromptReceipt>("POST", `/sessions/${id(session)}/comments/send`, { body: {} }),
   patch: async (session: string): Promise<Blob> => {
     const answer = await fetch(urlOf(connection.get(), `/sessions/${id(session)}/patch`), {
       headers: headersOf(connection.get()),

@@ -3,14 +3,14 @@ import { memo, useMemo, useState } from "react";
 import { readDiff, type DiffLine } from "../state/diff";
 
 const SHOWN = 120;
-const LOOKS: Record<DiffLine["kind"], string> = {
+export const LOOKS: Record<DiffLine["kind"], string> = {
   added: "bg-ok-soft",
   removed: "bg-bad-soft",
   same: "",
   hunk: "text-dim bg-sunken",
   meta: "text-dim",
 };
-const SIGNS: Partial<Record<DiffLine["kind"], string>> = { added: "+", removed: "-" };
+export const SIGNS: Partial<Record<DiffLine["kind"], string>> = { added: "+", removed: "-" };
 
 export const Diff = memo(function Diff({ text, label, meta = false }: { text: string; label: string; meta?: boolean }) {
   const [all, setAll] = useState(false);

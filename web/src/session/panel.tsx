@@ -8,9 +8,10 @@ import { moment, money, short } from "../parts/text";
 import type { ChangedFile } from "../state/rows";
 import { useHead, useLive, useOpen, usePlaced } from "./context";
 import { Plan } from "./rows";
-import { useWorkspace, WorkspaceChanges } from "./workspace";
+import { useWorkspace } from "./workspace";
 
 const Inspector = lazy(() => import("./inspector"));
+const WorkspaceChanges = lazy(() => import("./changes"));
 
 export const TABS = ["changes", "plan", "details", "events"] as const;
 export type Tab = (typeof TABS)[number];

@@ -24,6 +24,7 @@ export class Fold {
     ended: false,
     unparsed: 0,
     fileStates: 0,
+    commentStates: 0,
   };
   readonly rows = new Map<string, Row>();
   /** Rows that changed since somebody looked; the owner empties it. */
@@ -375,6 +376,7 @@ const HANDLERS: Handlers = {
     fold.note(event, "info", "Files removed", event.data.message);
   },
   "workspace.restored": (fold) => fold.tell({ fileStates: fold.summary.fileStates + 1 }),
+  "comment.updated": (fold) => fold.tell({ commentStates: fold.summary.commentStates + 1 }),
   "session.moved": (fold, event) => fold.move(event),
   "session.handoff": (fold, event) => fold.handOver(event),
   "session.limit": (fold, event) => {

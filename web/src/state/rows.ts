@@ -113,6 +113,8 @@ export interface Summary {
   workspaceId?: string;
   /** Grows whenever the workspace was kept or put back, which is when its files are worth comparing again. */
   fileStates: number;
+  /** Grows with every change of a comment on the files. */
+  commentStates: number;
   turn?: TurnRow;
   /** What is done just now to prepare the files. */
   step?: string;
