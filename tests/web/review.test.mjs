@@ -44,7 +44,7 @@ test("a comment is written beside its line, changed, and sent with the others as
   await diff.getByRole("button", { name: "Comment on line 2" }).click();
   await page.getByRole("textbox", { name: "Comment on line 2" }).fill("Why two?");
   await page.getByRole("button", { name: "Save comment" }).click();
-  const card = page.getByRole("article", { name: "Comment on line 2" });
+  const card = diff.getByRole("article", { name: "Comment on line 2" });
   await card.getByText("Not sent yet").waitFor();
   await card.getByRole("button", { name: "Edit the comment" }).click();
   await page.getByLabel("Comment", { exact: true }).fill("Why not three?");

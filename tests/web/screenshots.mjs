@@ -80,6 +80,7 @@ const SCREENS = (sessions) => [
   ["changes", `/sessions/${sessions.asking}`, async (page) => (await answer(page, "One thing").waitFor(), page.locator("body").press("p"))],
   ["events", `/sessions/${sessions.asking}`, events],
   ["deliver", `/sessions/${sessions.result}`, deliver],
+  ["review", `/sessions/${sessions.result}`, review],
   ["prompts", `/sessions/${sessions.result}`, offered],
   ["inbox", "/inbox", async (page) => page.getByText("Which database").waitFor()],
   ["agents", "/agents", async (page) => page.getByText("What each can do").waitFor()],
@@ -112,6 +113,25 @@ async function deliver(page) {
   const dialog = page.getByRole("dialog", { name: "Deliver the result" });
   await dialog.getByRole("combobox", { name: "As", exact: true }).selectOption("pr");
   await dialog.getByRole("textbox", { name: "Branch" }).waitFor();
+}
+
+/** One comment stands there, and one is being written. */
+async function review(page) {
+  await answer(page, "Orders above").waitFor();
+  await page.locator("body").press("p");
+  const diff = page.getByRole("complementary", { name: "Side panel" }).getByRole("group", { name: "Changes of src/discount.py" });
+  await diff.focus();
+  await diff.press("ArrowDown");
+  await diff.press("c");
+  const field = page.getByRole("textbox", { name: "Comment on line 1" });
+  const kept = page.getByRole("article", { name: "Comment on line 1" });
+  if (!(await kept.count())) {
+    await field.fill("Read the rate from the settings.");
+    await field.press("Control+Enter");
+    await kept.waitFor();
+    await diff.press("c");
+  }
+  await field.fill("And test the case of an order of exactly 100.");
 }
 
 async function offered(page) {

@@ -203,7 +203,7 @@ function Editor(props: { label: string; text?: string; onSave(text: string): Pro
         autoFocus
         aria-label={props.label}
         placeholder={props.label}
-        className="input w-full"
+        className="field w-full"
         rows={3}
         maxLength={10_000}
         value={text}

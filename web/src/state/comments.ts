@@ -56,9 +56,8 @@ export function placeOf(lines: readonly DiffLine[], chosen: Chosen) {
 /** The place in the diff under which a comment stands, if its lines are shown. */
 export function lineOf(lines: readonly DiffLine[], comment: Comment): number {
   if (comment.outdated || comment.endLine == null) return -1;
-  return lines.findIndex(
-    (line) => isCode(line) && sideOf(line) === comment.side && numberOf(line, comment.side) === comment.endLine,
-  );
+  const side = comment.side ?? "new";
+  return lines.findIndex((line) => isCode(line) && sideOf(line) === side && numberOf(line, side) === comment.endLine);
 }
 
 export function placeText(comment: Pick<Comment, "startLine" | "endLine" | "side">): string {
