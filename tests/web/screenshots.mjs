@@ -81,6 +81,7 @@ const SCREENS = (sessions) => [
   ["events", `/sessions/${sessions.asking}`, events],
   ["deliver", `/sessions/${sessions.result}`, deliver],
   ["review", `/sessions/${sessions.result}`, review],
+  ["review-page", `/sessions/${sessions.result}/review`, reviewPage],
   ["prompts", `/sessions/${sessions.result}`, offered],
   ["inbox", "/inbox", async (page) => page.getByText("Which database").waitFor()],
   ["agents", "/agents", async (page) => page.getByText("What each can do").waitFor()],
@@ -132,6 +133,12 @@ async function review(page) {
     await diff.press("c");
   }
   await field.fill("And test the case of an order of exactly 100.");
+}
+
+async function reviewPage(page) {
+  await page.getByText("A shop with discounts.").waitFor();
+  if (page.viewportSize().width > 1000) await page.getByRole("button", { name: "Side by side", pressed: false }).click();
+  await page.locator(".hljs-number, .hljs-section").first().or(page.getByText("RATE")).first().waitFor();
 }
 
 async function offered(page) {

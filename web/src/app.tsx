@@ -17,6 +17,7 @@ import { useSelected } from "./state/store";
 import { useAttention } from "./state/attention";
 
 const SessionPage = lazy(() => import("./pages/session"));
+const ReviewPage = lazy(() => import("./pages/review"));
 const NewPage = lazy(() => import("./pages/new"));
 const InboxPage = lazy(() => import("./pages/inbox"));
 const AgentsPage = lazy(() => import("./pages/agents"));
@@ -94,6 +95,7 @@ function Pages() {
       <Route path="/agents" component={AgentsPage} />
       <Route path="/runners" component={RunnersPage} />
       <Route path="/imports" component={ImportsPage} />
+      <Route path="/sessions/:id/review">{({ id }) => <ReviewPage id={decodeURIComponent(id)} />}</Route>
       <Route path="/sessions/:id">{({ id }) => <SessionPage id={decodeURIComponent(id)} />}</Route>
       <Route path="/ai/runs/new">{() => <Redirect to="/new" replace />}</Route>
       <Route path="/ai/runs/:id">{({ id }) => <Redirect to={`/sessions/${id}`} replace />}</Route>

@@ -153,7 +153,8 @@ export const api = {
     call<EventPage>("GET", `/sessions/${id(session)}/events`, { query, signal }),
   paths: (session: string) =>
     call<{ paths: string[]; truncated: boolean }>("GET", `/sessions/${id(session)}/files/paths`),
-  diff: (session: string) => call<Difference>("GET", `/sessions/${id(session)}/diff`),
+  diff: (session: string, turn?: number) =>
+    call<Difference>("GET", `/sessions/${id(session)}/diff`, { query: turn === undefined ? {} : { turn } }),
   comments: (session: string) => call<{ comments: Comment[] }>("GET", `/sessions/${id(session)}/comments`),
   comment: (session: string, wanted: Partial<AddComment>) =>
     call<Comment>("POST", `/sessions/${id(session)}/comments`, { body: wanted }),

@@ -1,6 +1,7 @@
 // What differs in a workspace from its beginning, with comments on it, and handing it over.
-import { Download } from "lucide-react";
+import { Download, Maximize2 } from "lucide-react";
 import { useEffect, useState } from "react";
+import { Link } from "wouter";
 import { api, messageOf } from "../api/client";
 import type { Comment, Difference } from "../api/types";
 import { Counts } from "../parts/diff";
@@ -41,6 +42,11 @@ export default function WorkspaceChanges() {
         <Counts added={found.added} removed={found.removed} />
         <span className="flex-1" />
         <SendComments comments={comments} />
+        {found.filesChanged > 0 && (
+          <Link className="btn" href={`/sessions/${live.id}/review`}>
+            <Maximize2 size={13} aria-hidden /> Review
+          </Link>
+        )}
         {found.filesChanged > 0 && <HandOver />}
       </div>
       {found.files.map((file) => (

@@ -146,7 +146,7 @@ function Under({ comments, withPlace = false }: { comments?: Comment[]; withPlac
   ));
 }
 
-function CommentCard({ comment, withPlace }: { comment: Comment; withPlace: boolean }) {
+export function CommentCard({ comment, withPlace }: { comment: Comment; withPlace: boolean }) {
   const live = useLive();
   const [editing, edit] = useState(false);
   const save = async (text: string) => {
@@ -183,7 +183,7 @@ function CommentCard({ comment, withPlace }: { comment: Comment; withPlace: bool
   );
 }
 
-function Editor(props: { label: string; text?: string; onSave(text: string): Promise<void>; onClose(): void }) {
+export function Editor(props: { label: string; text?: string; onSave(text: string): Promise<void>; onClose(): void }) {
   const [text, setText] = useState(props.text ?? "");
   const [busy, setBusy] = useState(false);
   const save = async () => {

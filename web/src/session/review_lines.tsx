@@ -1,0 +1,111 @@
+// The lines of a review, with their colours.
+import { MessageSquarePlus } from "lucide-react";
+import { useEffect, useState } from "react";
+import { LOOKS, SIGNS } from "../parts/diff";
+import { isCode, numberOf, sideOf, type Chosen } from "../state/comments";
+import type { DiffLine } from "../state/diff";
+import { language, splitHtml, type Placed, type ReviewRow } from "../state/review";
+
+export type Begin = (path: string, at: number, isRange: boolean) => void;
+
+export function Lines(props: {
+  row: ReviewRow & { kind: "line" | "pair" };
+  lines: readonly DiffLine[];
+  chosen?: Chosen & { path: string };
+  onComment: Begin;
+}) {
+  const { row, lines, chosen, onComment } = props;
+  const isChosen = (at?: number) =>
+    at !== undefined && chosen?.path === row.path && at >= chosen.first && at <= chosen.last;
+  const side = (placed: Placed | undefined, which?: "old" | "new") => (
+    <OneLine
+      path={row.path}
+      lines={lines}
+      placed={placed}
+      which={which}
+      isChosen={isChosen(placed?.at)}
+      onComment={onComment}
+    />
+  );
+  if (row.kind === "line") return side(row.placed);
+  return (
+    <div className="grid grid-cols-2 divide-x divide-line">
+      <div className="min-w-0 overflow-hidden">{side(row.left, "old")}</div>
+      <div className="min-w-0 overflow-hidden">{side(row.right, "new")}</div>
+    </div>
+  );
+}
+
+function OneLine(props: {
+  path: string;
+  lines: readonly DiffLine[];
+  placed?: Placed;
+  which?: "old" | "new";
+  isChosen: boolean;
+  onComment: Begin;
+}) {
+  const { path, lines, placed, which, isChosen, onComment } = props;
+  const html = useColours(path, lines, placed?.at);
+  if (!placed) return <div className="h-full bg-sunken">&nbsp;</div>;
+  const { line, at } = placed;
+  const isOther = which === "old" && line.kind === "same";
+  return (
+    <div className={`group flex ${isChosen && !isOther ? "bg-hover" : LOOKS[line.kind]}`}>
+      <span className="w-5 shrink-0 select-none">
+        {isCode(line) && !isOther && (
+          <button
+            type="button"
+            tabIndex={-1}
+            className="px-0.5 text-accent opacity-0 group-hover:opacity-100 focus:opacity-100"
+            aria-label={`Comment on ${sideOf(line) === "old" ? "removed " : ""}line ${numberOf(line, sideOf(line))} of ${path}`}
+            onClick={(event) => onComment(path, at, event.shiftKey)}
+          >
+            <MessageSquarePlus size={12} aria-hidden />
+          </button>
+        )}
+      </span>
+      <span className="w-10 shrink-0 pr-2 text-right text-dim select-none" aria-hidden>
+        {(which === "old" ? line.old : (line.new ?? line.old)) ?? ""}
+      </span>
+      <span className="w-4 shrink-0 text-dim select-none">{SIGNS[line.kind] ?? " "}</span>
+      {html === undefined ? (
+        <span className="pr-3 whitespace-pre">{line.text || " "}</span>
+      ) : (
+        <span className="pr-3 whitespace-pre" dangerouslySetInnerHTML={{ __html: html || " " }} />
+      )}
+    </div>
+  );
+}
+
+const MOST_COLOURED = 100_000;
+const coloured = new WeakMap<readonly DiffLine[], Map<number, string>>();
+let highlighter: ((text: string, language: string) => string | undefined) | undefined;
+
+/** The HTML of a line when the highlighter is loaded: hunk by hunk, so that what spans lines is right. */
+function useColours(path: string, lines: readonly DiffLine[], at: number | undefined): string | undefined {
+  const [, arrived] = useState(Boolean(highlighter));
+  useEffect(() => {
+    if (!highlighter)
+      void import("../parts/highlight").then(({ highlight }) => ((highlighter = highlight), arrived(true)));
+  }, []);
+  if (at === undefined || !highlighter || !isCode(lines[at])) return undefined;
+  const known = coloured.get(lines) ?? new Map<number, string>();
+  coloured.set(lines, known);
+  if (!known.has(at)) colourHunk(lines, at, language(path), known);
+  return known.get(at) || undefined;
+}
+
+function colourHunk(lines: readonly DiffLine[], at: number, name: string, known: Map<number, string>): void {
+  let first = at;
+  while (first > 0 && isCode(lines[first - 1])) first--;
+  let last = at;
+  while (isCode(lines[last + 1])) last++;
+  for (const side of ["old", "new"] as const) {
+    const places: number[] = [];
+    for (let place = first; place <= last; place++) if (numberOf(lines[place]!, side) !== undefined) places.push(place);
+    const text = places.map((place) => lines[place]!.text).join("\n");
+    const html = text.length > MOST_COLOURED ? undefined : highlighter!(text, name);
+    const shown = html === undefined ? [] : splitHtml(html);
+    places.forEach((place, index) => known.set(place, shown[index] ?? ""));
+  }
+}
