@@ -1,5 +1,6 @@
 """The result of a session is handed over: a branch, one pull request, and never a secret."""
 
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +10,7 @@ import httpx
 import pytest
 
 from tests.server.http_helpers import assert_problem
-from tests.serving import RunningServer, wait_until
+from tests.serving import OSTLER, RunningServer, clean_env, wait_until
 from tests.tasks.ordering import done, events, finished, new_session, order, say, task, task_server
 from tests.workspaces.forge import TOKEN, State, running_forge
 from tests.workspaces.places import git, make_forged, tree_hash
@@ -91,6 +92,23 @@ def test_a_task_opens_a_pull_request_and_tells_no_secret(shop: Shop) -> None:
     assert [(pull["title"], pull["target"]) for pull in shop.state.pulls] == [("Mend it", "main")]
     assert git(shop.bare, "show", f"{delivery['data']['branch']}:new.txt") == "hello"
     assert TOKEN not in shop.everything_said(session)
+
+
+def test_a_pull_request_of_a_task_says_what_the_plan_would_propose(shop: Shop, tmp_path: Path) -> None:
+    wanted = {"mode": "pr", "forge": "github", "apiUrl": f"{shop.url}/github"}
+    body = shop.task(f"{_WORK}\nmock: say I added\\n\x1ba discount.", **wanted)
+    session = done(shop.api, {**body, "title": "Add a discount. Then go"})["id"]
+    plan = shop.api.get(f"/sessions/{session}/delivery").json()
+    (pull,) = shop.state.pulls
+    assert (pull["title"], pull["body"]) == (plan["title"], plan["body"])
+    assert plan["title"] == "Add a discount"
+    assert plan["body"] == f"I added\na discount.\n\nMade by mock in session {session}."
+    (delivery,) = events(shop.api, session, "delivery.completed")
+    message = git(shop.bare, "log", "-1", "--format=%B", delivery["data"]["branch"])
+    assert message == f"{plan['title']}\n\n{plan['body']}"
+    env = clean_env(tmp_path / "home", {"OSTLER_ENDPOINT": shop.server.url, "PYTHONIOENCODING": "utf-8"})
+    shown = subprocess.run([*OSTLER, "sessions", "delivery", session], env=env, capture_output=True, check=True)
+    assert shown.stdout.decode().endswith(f"\n\n{plan['body']}\n")
 
 
 def test_delivering_twice_gives_one_pull_request(shop: Shop) -> None:

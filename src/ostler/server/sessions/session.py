@@ -51,6 +51,7 @@ class SessionCore:
         self.log.settled = self.drop_if_unused
         self.log.jobs_at_end = self._jobs_at_end
         self.attachments = attachments
+        self.reading = reading
         self.tail = Tail(session_log.feed, functools.partial(reading.events, record.id))
         self.background = Background(log, "session.task_failed", over=self.drop_if_unused, session_id=record.id)
         self._ended = ended

@@ -29,7 +29,7 @@ async def deliver_now(
     """Keep the files as they are, deliver that, and write it down, also in the log of a session that is over."""
     workspace_of(live)
     _refuse_if_busy(live)
-    order = await DeliveryPlans(sessions, workspaces, live).filled(wanted)
+    order = await DeliveryPlans(workspaces, live).filled(wanted)
     new_words = tuple(name for name in _WORDS if getattr(wanted, name))
     await live.chores.do(patience=REQUEST_SECONDS)
     result = await live.chores.alone(lambda: _deliver(workspaces, live, order, new_words), patience=REQUEST_SECONDS)

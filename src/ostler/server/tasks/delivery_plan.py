@@ -8,15 +8,12 @@ from ostler.base.errors import InvalidRequest, OstlerError, Unprocessable
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions.admission import check_credential
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.chores import REQUEST_SECONDS, files_in_use
-from ostler.server.sessions.work.delivery import access_of, branch_words, folder_of, made_by, repo_of
+from ostler.server.sessions.work.delivery import access_of, branch_words, folder_of, repo_of
+from ostler.server.sessions.work.delivery_words import proposed_body, proposed_title
 from ostler.server.tasks.states import BASE, NOW, workspace_of
 from ostler.server.tasks.views import delivery_view
 from ostler.wire.delivery import DeliverSession, DeliveryPlan, DeliveryWay
-from ostler.wire.items import Item
-from ostler.wire.parts import TextPart
-from ostler.wire.sessions import Message
 from ostler.wire.tasks import TaskDelivery
 from ostler.wire.texts import BRANCH, LINE, PARAGRAPHS, WEB
 from ostler.wire.workspace_events import DeliveryCompletedData
@@ -24,20 +21,15 @@ from ostler.wire.workspaces import Deliver, DeliveryMode, Difference, GitRefs, R
 
 _MODES: tuple[DeliveryMode, ...] = ("pr", "local", "branch", "patch")
 """Best first."""
-_TITLE_LENGTH = 72
-_BODY_LENGTH = 20_000
-_FIRST_MESSAGES = 20
 _MOST_BRANCHES = 500
 _SHOWN = 80
-_SENTENCE = re.compile(r"(?<=[.!?])\s")
 _FIELD = re.compile(r"^[\w.]+: ")
 
 
 class DeliveryPlans:
     """Plans the delivery of one session."""
 
-    def __init__(self, sessions: Sessions, workspaces: Workspaces, live: LiveSession) -> None:
-        self._sessions = sessions
+    def __init__(self, workspaces: Workspaces, live: LiveSession) -> None:
         self._workspaces = workspaces
         self._live = live
 
@@ -47,7 +39,7 @@ class DeliveryPlans:
         found = await self._changes()
         refs, problem = await self._refs(repo)
         ways = await self._ways(repo)
-        title, last = await self._title(), self._last
+        title, last = await proposed_title(self._live), self._last
         target = self._target(refs)
         tips = {ref.name: ref.commit for ref in refs.refs if ref.kind == "branch"} if refs is not None else {}
         made = live.state.workspace
@@ -56,7 +48,7 @@ class DeliveryPlans:
             ways=ways,
             branch=self._branch(title, refs),
             title=title,
-            body=await self._body(),
+            body=await proposed_body(self._live),
             files_changed=found.files_changed,
             added=found.added,
             removed=found.removed,
@@ -86,7 +78,7 @@ class DeliveryPlans:
         mode = wanted.mode or (last.mode if last is not None else await self._best(repo, wanted))
         if mode == "local":
             await self._check_local(repo, wanted)
-        title = wanted.title or await self._title()
+        title = wanted.title or await proposed_title(self._live)
         branch = wanted.branch or None
         if branch is None and mode in {"branch", "pr"}:
             refs, _ = await self._refs(repo)
@@ -96,7 +88,7 @@ class DeliveryPlans:
             branch=branch,
             target_branch=wanted.target or (last.target if last is not None and mode == "pr" else None),
             title=title,
-            body=wanted.body if wanted.body is not None else await self._body(),
+            body=wanted.body if wanted.body is not None else await proposed_body(self._live),
             message=wanted.message,
             draft=wanted.draft,
             credential=wanted.credential,
@@ -170,23 +162,6 @@ class DeliveryPlans:
         taken = {ref.name for ref in refs.refs}
         return next(each for each in _numbered(name) if each not in taken)
 
-    async def _title(self) -> str:
-        known = self._live.state.title
-        return _shortened(known or await self._first_prompt()) or "Changes by an agent"
-
-    async def _first_prompt(self) -> str:
-        messages, _ = await self._sessions.messages(self._live.id, 0, _FIRST_MESSAGES)
-        return next((text for text in _texts(messages, "user")), "")
-
-    async def _body(self) -> str:
-        """What the agent said last, which is mostly what it did; else what it was asked for."""
-        turn = self._live.state.last_turn
-        texts = []
-        if turn is not None:
-            texts = _texts(await self._sessions.messages_since(self._live.id, turn.first_sequence - 1), "assistant")
-        text = texts[-1] if texts else await self._first_prompt()
-        return "\n\n".join(part for part in (text[:_BODY_LENGTH].strip(), made_by(self._live)) if part)
-
 
 def check_words(wanted: DeliverSession | TaskDelivery, field: str = "") -> None:
     """Raise for texts and credentials that neither git nor a forge can take; `field` is what they are below."""
@@ -216,19 +191,3 @@ def _refuse(field: str, value: str, why: str) -> NoReturn:
 
 def _numbered(name: str) -> list[str]:
     return [name, *(f"{name}-{number}" for number in range(2, 1000)), f"{name}-more"]
-
-
-def _texts(messages: list[Message], role: str) -> list[str]:
-    items: list[Item] = [message.item for message in messages]
-    wanted = [item for item in items if item.kind == "message" and item.role == role]
-    texts = ["".join(part.text for part in item.content if isinstance(part, TextPart)) for item in wanted]
-    return [text for text in texts if text.strip()]
-
-
-def _shortened(text: str) -> str:
-    """Its first sentence, on one line and not longer than a title."""
-    line = " ".join(_SENTENCE.split(text.strip().partition("\n")[0])[0].split()).rstrip(".")
-    if len(line) <= _TITLE_LENGTH:
-        return line
-    words = line[: _TITLE_LENGTH - 1].rpartition(" ")[0]
-    return f"{words}…" if words else line[:_TITLE_LENGTH]

@@ -3,7 +3,7 @@
 import click
 
 from ostler.cli.api import ApiCommand, connect, json_option
-from ostler.cli.output import facts, lines_changed, show
+from ostler.cli.output import clean, facts, lines_changed, show
 from ostler.cli.root import Target
 from ostler.wire.delivery import DeliveryPlan
 from ostler.wire.tasks import Delivered, PullRequestView
@@ -39,7 +39,7 @@ def _plan_text(plan: DeliveryPlan) -> str:
         ("remote", plan.problem),
         *((f"no {_WAYS[way.mode]}", way.why_not) for way in plan.ways if way.why_not is not None),
     ]
-    return facts(rows)
+    return "\n\n".join(part for part in (facts(rows), clean(plan.body)) if part)
 
 
 @click.command(cls=ApiCommand)

@@ -24,7 +24,7 @@ async def plan_delivery(session: str, services: Services, project: str) -> Deliv
     await refresh(workspaces, live)
     if is_open(live.state):
         services.pull_requests.watch(live)
-    return await DeliveryPlans(services.sessions, workspaces, live).plan()
+    return await DeliveryPlans(workspaces, live).plan()
 
 
 @post("/sessions/{session:str}/deliver", operation_id="sessions.deliver", tags=_TAGS, status_code=200, role="operator")

@@ -23,6 +23,7 @@ from ostler.server.sessions.log.limits import is_waited_for
 from ostler.server.sessions.session import JobsAtEnd, SessionCore
 from ostler.server.sessions.work.arrival import bring, made_anew, moved
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order
+from ostler.server.sessions.work.delivery_words import worded
 from ostler.server.sessions.work.large_files import large_file_notices
 from ostler.server.sessions.work.progress import ProgressLog
 from ostler.server.sessions.work.restoring import put_back
@@ -272,7 +273,7 @@ class Pipeline:
     async def _deliver(self, session: SessionCore, task: TaskSpec, frozen: FrozenState) -> list[Draft]:
         if task.delivery is None or session.state.delivered:
             return []
-        order = delivery_order(session, task.delivery, frozen.id)
+        order = delivery_order(session, await worded(session, task.delivery), frozen.id)
         try:
             result = await self._workspaces(session).deliver(order)
         except NothingToDeliver as error:
