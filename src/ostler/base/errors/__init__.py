@@ -333,7 +333,7 @@ class HeadersTooLarge(OstlerError):
     """The request line and headers are longer or more than the server takes."""
 
     code, status, title = "headers_too_large", 431, "Headers too large"
-    template = "The request has more than {limit} {what} in its headers. Send less, or raise the setting `{setting}`."
+    template = "The request has more than {limit} {what}. {hint}"
 
 
 class UnsupportedMedia(OstlerError):

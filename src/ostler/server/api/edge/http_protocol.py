@@ -102,14 +102,14 @@ class _LimitedHttp(HttpToolsProtocol):
         """A piece of the address came."""
         super().on_url(url)
         if len(self.url) > _LONGEST_ADDRESS:
-            reason = f"The address of the request has more than {_LONGEST_ADDRESS} bytes. Shorten what follows the `?`."
-            self._fail(InvalidRequest(reason=reason))
+            hint = "Shorten what follows the `?`."
+            self._fail(HeadersTooLarge(limit=_LONGEST_ADDRESS, what="bytes in its address", hint=hint))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header came, or a trailer."""
         super().on_header(name, value)
         if len(self.headers) > self.limits.max_count:
-            self._fail(HeadersTooLarge(limit=self.limits.max_count, what="fields", setting="max_headers"))
+            self._fail(_too_much(self.limits.max_count, "fields", "max_headers"))
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > self.limits.max_bytes:
             self._fail(self._too_large())
@@ -147,7 +147,7 @@ class _LimitedHttp(HttpToolsProtocol):
         raise error
 
     def _too_large(self) -> HeadersTooLarge:
-        return HeadersTooLarge(limit=self.limits.max_bytes, what="bytes", setting="max_header_bytes")
+        return _too_much(self.limits.max_bytes, "bytes", "max_header_bytes")
 
     def _refuse(self, error: OstlerError) -> None:
         """Answer, if that is possible, and drop what still comes for a while, so that the client reads the answer."""
@@ -193,3 +193,8 @@ class _LimitedHttp(HttpToolsProtocol):
             self._refuse(RequestTimeout(seconds=self.limits.seconds))
         else:
             self.transport.close()
+
+
+def _too_much(limit: int, what: str, setting: str) -> HeadersTooLarge:
+    hint = f"Send less, or raise the setting `{setting}`."
+    return HeadersTooLarge(limit=limit, what=f"{what} in its headers", hint=hint)
