@@ -59,11 +59,17 @@ def test_a_session_lives_through_all_its_verbs(ostler: Ostler, tmp_path: Path) -
 
 def test_a_session_that_waits_for_its_limit_says_so(ostler: Ostler) -> None:
     ostler("sessions", "create", "mock", "--key", "limited")
-    ostler("sessions", "send", "limited", "mock: limit 3600")
+    ostler("sessions", "send", "limited", "mock: say Half of it.\nmock: limit 3600")
     waits = "waits for its limit until 20"
     wait_until(lambda: waits in ostler("sessions", "list").stdout, what="it does not wait")
     assert waits in ostler("sessions", "get", "limited").stdout
     assert waits in ostler("events", "list", "limited").stdout
+    assert ostler("sessions", "go-on", "limited").stdout.endswith(" goes on.\n")
+    refused = ostler("sessions", "go-on", "limited")
+    assert refused.returncode != 0
+    assert "does not wait for the end of a limit" in refused.stderr
+    ostler("sessions", "send", "limited", "mock: limit 3600")
+    wait_until(lambda: waits in ostler("sessions", "list").stdout, what="it does not wait again")
     assert ostler("sessions", "interrupt", "limited").stdout == "It does not wait any longer.\n"
     assert "limited until 20" in ostler("sessions", "list").stdout
 

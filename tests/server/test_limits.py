@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 
 from ostler.base.clock import SystemClock
+from tests.server.http_helpers import assert_problem
 from tests.server.talk import Event, Talk, said
 from tests.serving import running_server, wait_until
 
@@ -87,6 +89,44 @@ def test_a_prompt_of_a_person_ends_the_waiting(api: httpx.Client) -> None:
     limited(talk)
     assert said(talk.turn("mock: say Never mind.")) == "Never mind."
     assert waiting(talk) == (None, False)
+
+
+def test_a_person_lets_it_go_on_as_it_would_by_itself(api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.send(f"mock: wait 1\nmock: limit {LONG}")
+    talk.send("mock: say Second.")
+    talk.until(is_limit("reached"))
+    answer = talk.post("/go-on")
+    assert answer.status_code == 200, answer.text
+    over = talk.until(is_limit("over"))
+    assert (over["data"]["waits"], over["actor"]) == (False, "local")
+    again = talk.until(is_limit("reached"))["data"]  # it is as the agent said
+    assert (again["waits"], again["attempt"], talk.get()["queueLength"]) == (True, 2, 1)
+    first, second = prompts(talk)
+    assert first == second
+
+
+def test_an_agent_that_did_something_is_told_to_go_on_at_once(api: httpx.Client) -> None:
+    talk = Talk(api)
+    limited(talk, before="mock: say Half of it.\n")
+    assert talk.post("/go-on").status_code == 200
+    talk.until(is_limit("over"))
+    talk.until_type("turn.ended")
+    assert prompts(talk)[1] == "The limit that stopped you is over. Go on where you stopped."
+
+
+def test_who_lets_go_on_what_does_not_wait_hears_that(api: httpx.Client) -> None:
+    talk = Talk(api)
+    assert_problem(talk.post("/go-on"), "not_waiting")
+    limited(talk, before="mock: say Half of it.\n")
+    with ThreadPoolExecutor() as people:
+        answers = list(people.map(lambda _: talk.post("/go-on").status_code, range(4)))
+    assert sorted(answers) == [200, 409, 409, 409]
+    talk.until(is_limit("over"))
+    talk.until_type("turn.ended")
+    assert outcomes(talk) == ["failed", "completed"]
+    assert talk.post("/stop").status_code in {200, 202}
+    assert_problem(talk.post("/go-on"), "session_ended")
 
 
 def test_what_was_queued_waits_as_well_and_a_new_prompt_lets_it_go_on(api: httpx.Client) -> None:

@@ -66,9 +66,14 @@ test("a session goes on by itself, or at once when somebody wants that", async (
     .locator('[data-row="note"]', { hasText: "The session goes on." })
     .waitFor();
   await page.context().close();
-  const { page: other } = await opened("mock: limit 3600");
+  const { page: other } = await opened(
+    "mock: say Half of it.\nmock: limit 3600",
+  );
   await other.getByRole("button", { name: "Go on now" }).click();
-  await other.getByText("Go on where you stopped.").first().waitFor();
+  await other
+    .getByText("The limit that stopped you is over.")
+    .first()
+    .waitFor();
   await other
     .getByRole("button", { name: "Go on now" })
     .waitFor({ state: "detached" });

@@ -300,6 +300,11 @@ def interrupt_session(session: str) -> Call[Interrupted]:
     return post(f"/sessions/{segment(session)}/interrupt", msgspec.json.Decoder(Interrupted).decode)
 
 
+def go_on_session(session: str) -> Call[Session]:
+    """Wait no longer for the end of a limit: what the server would do then by itself is done now."""
+    return post(f"/sessions/{segment(session)}/go-on", _session)
+
+
 def restart_session(session: str, *, force: bool = False) -> Call[Session]:
     """End the agent's process; the next turn begins a new one with its memory. `force` also ends a turn under way."""
     return post(f"/sessions/{segment(session)}/restart", _session, RestartSession(force=force))

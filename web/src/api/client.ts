@@ -183,6 +183,7 @@ export const api = {
   deliver: (session: string, wanted: DeliverSession) =>
     call<Delivered>("POST", `/sessions/${id(session)}/deliver`, { body: wanted }),
   merge: (session: string) => call<Session>("POST", `/sessions/${id(session)}/merge`),
+  goOn: (session: string) => call<Session>("POST", `/sessions/${id(session)}/go-on`),
   restart: (session: string, force: boolean) =>
     call<Session>("POST", `/sessions/${id(session)}/restart`, { body: { force } }),
   snapshots: (session: string) =>

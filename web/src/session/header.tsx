@@ -19,8 +19,6 @@ import { RestartAgent, RestoreFiles } from "./course";
 import { DeliverButton, PullRequestLink } from "./deliver";
 import { useWorkspace } from "./workspace";
 
-const GO_ON = { message: "Go on where you stopped." };
-
 export function activityOf({ summary }: Head): "idle" | "working" | "waiting" {
   if (summary.asks.length) return "waiting";
   return summary.turn ? "working" : "idle";
@@ -106,7 +104,7 @@ function Limit() {
   if (!placed || !waitsForLimit({ ...placed, activity })) return null;
   return (
     <>
-      <button type="button" className="underline hover:text-text" onClick={() => void orSay(api.send(id, GO_ON))}>
+      <button type="button" className="underline hover:text-text" onClick={() => void orSay(api.goOn(id))}>
         Go on now
       </button>
       <button type="button" className="underline hover:text-text" onClick={() => void orSay(api.interrupt(id))}>

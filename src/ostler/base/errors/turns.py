@@ -1,4 +1,4 @@
-"""The errors of what cannot be done in the middle of a turn; part of the table."""
+"""The errors of what cannot be done in the middle of a turn, or between two; part of the table."""
 
 from ostler.base.errors.error import OstlerError
 
@@ -11,3 +11,10 @@ class TurnUnderWay(OstlerError):
         "Session '{session}' is working on turn {turn}. Wait for its end, interrupt it, or restart with `force`, "
         "which ends the turn."
     )
+
+
+class NotWaiting(OstlerError):
+    """There is no limit whose end the session waits for, or it has just gone on."""
+
+    code, status, title = "not_waiting", 409, "The session does not wait"
+    template = "Session '{session}' does not wait for the end of a limit. Send it a prompt to go on with it."

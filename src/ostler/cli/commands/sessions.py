@@ -144,6 +144,17 @@ def interrupt(target: Target, session: str, as_json: bool) -> None:
     show(done, as_json, lambda: ended if done.interrupted else "No turn was running.")
 
 
+@command.command("go-on")
+@click.argument("session")
+@json_option
+@click.pass_obj
+def go_on(target: Target, session: str, as_json: bool) -> None:
+    """Go on now with a session that waits for the end of a limit."""
+    with connect(target) as client:
+        found = client.sessions.go_on(session)
+    show(found, as_json, lambda: f"{found.id} goes on.")
+
+
 @command.command()
 @click.argument("session")
 @click.option("--force", is_flag=True, help="Also end a turn that is under way.")

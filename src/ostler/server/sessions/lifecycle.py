@@ -66,6 +66,12 @@ class Lifecycle:
         await self._move("running", "be resumed")
         await self._turns.begin_next()
 
+    async def go_on_now(self) -> None:
+        """Wait no longer for the end of a limit: what would be done then is done now."""
+        self._session.refuse_if_over("prompts")
+        await self._limit.go_on_now()
+        await self._turns.go_on()
+
     async def restart(self, *, force: bool) -> None:
         """End the agent's process, so that the next turn begins a new one, which goes on with the agent's memory."""
         self._session.refuse_if_over("restarts")

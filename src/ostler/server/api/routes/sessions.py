@@ -189,6 +189,14 @@ async def hand_over_session(session: str, services: Services, project: str, data
     return Response(view, status_code=201 if data.fork else 200, headers=headers)
 
 
+@post("/sessions/{session:str}/go-on", operation_id="sessions.go-on", tags=_TAGS, status_code=200, role="operator")
+async def go_on_session(session: str, services: Services, project: str) -> Session:
+    """Wait no longer for the end of a limit: what the server would do then by itself is done now."""
+    live = await services.sessions.live(project, session)
+    await live.lifecycle.go_on_now()
+    return live_view(live)
+
+
 @post("/sessions/{session:str}/restart", operation_id="sessions.restart", tags=_TAGS, status_code=200, role="operator")
 async def restart_session(
     session: str, services: Services, project: str, data: RestartSession | None = None
@@ -211,5 +219,6 @@ HANDLERS = (
     resume_session,
     interrupt_session,
     hand_over_session,
+    go_on_session,
     restart_session,
 )

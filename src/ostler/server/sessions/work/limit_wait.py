@@ -11,10 +11,11 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from ostler.base.errors import StoreUnavailable
+from ostler.base.errors.turns import NotWaiting
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import deed
+from ostler.server.sessions.acting import acting, deed, marked
 from ostler.server.sessions.log.limits import is_waited_for
 from ostler.server.sessions.log.reading import Reading
 from ostler.server.sessions.session import SessionCore
@@ -109,15 +110,24 @@ class LimitWait:
         except (ValueError, TypeError):  # no time, or one that does not say where
             return None
 
-    async def _queue_up(self) -> None:
-        """Put what the agent is to hear before all that waits; from then on the session goes on as with any prompt."""
+    async def go_on_now(self) -> None:
+        """Do for a person at once what is done by itself at the end of the limit."""
+        if not self.is_waiting or not await self._queue_up(by=acting()):
+            raise NotWaiting(session=self._session.id)
+
+    async def _queue_up(self, by: str | None = None) -> bool:
+        """Put what the agent is to hear before all that waits; from then on the session goes on as with any prompt.
+
+        False if something else ended the waiting meanwhile.
+        """
         limit = self._session.state.limit
         parts = await self._parts()
         if limit is None or limit is not self._session.state.limit:
-            return
-        entry = QueueEntry(prompt_id=new_id("prm"), parts=parts, queued_at=self._session.now())
+            return False
+        entry = QueueEntry(prompt_id=new_id("prm"), parts=parts, queued_at=self._session.now(), actor=by)
         over = drafts.limit(replace(limit, status="over", waits=False))
-        await self._session.log.append([over, drafts.queue((entry, *self._session.state.queue))])
+        await self._session.log.append(marked(by, [over, drafts.queue((entry, *self._session.state.queue))]))
+        return True
 
     async def _parts(self) -> tuple[PromptPart, ...]:
         """The prompt of the last turn again if the agent did nothing with it, else a word to go on."""
