@@ -58,6 +58,7 @@ _PARAMETERS = {
     "agent": "The agent's id.",
     "session": "The session's id or key.",
     "prompt_id": "The id of a waiting prompt.",
+    "prompt": "The name of a saved prompt.",
     "snapshot": "The id of a snapshot of the session.",
     "comment": "The id of a comment.",
     "runner_id": "The id or the name of a runner.",

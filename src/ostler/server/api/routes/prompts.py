@@ -31,22 +31,22 @@ async def save_prompt(services: Services, project: str, data: SavePrompt) -> Res
     return Response(saved, status_code=201, headers={"location": f"{API}/prompts/{saved.name}"})
 
 
-@get("/prompts/{name:str}", operation_id="prompts.show", tags=_TAGS, role="viewer")
-async def show_prompt(services: Services, project: str, name: str) -> SavedPrompt:
+@get("/prompts/{prompt:str}", operation_id="prompts.show", tags=_TAGS, role="viewer")
+async def show_prompt(services: Services, project: str, prompt: str) -> SavedPrompt:
     """One saved prompt."""
-    return await prompts.one(services.sessions.store.prompts, project, name)
+    return await prompts.one(services.sessions.store.prompts, project, prompt)
 
 
-@patch("/prompts/{name:str}", operation_id="prompts.edit", tags=_TAGS, role="operator")
-async def edit_prompt(services: Services, project: str, name: str, data: EditPrompt) -> SavedPrompt:
+@patch("/prompts/{prompt:str}", operation_id="prompts.edit", tags=_TAGS, role="operator")
+async def edit_prompt(services: Services, project: str, prompt: str, data: EditPrompt) -> SavedPrompt:
     """Change the name, text or description of a saved prompt; what is not given stays."""
-    return await prompts.edit(services.sessions.store.prompts, project, name, data, services.clock)
+    return await prompts.edit(services.sessions.store.prompts, project, prompt, data, services.clock)
 
 
-@delete("/prompts/{name:str}", operation_id="prompts.remove", tags=_TAGS, role="operator")
-async def remove_prompt(services: Services, project: str, name: str) -> None:
+@delete("/prompts/{prompt:str}", operation_id="prompts.remove", tags=_TAGS, role="operator")
+async def remove_prompt(services: Services, project: str, prompt: str) -> None:
     """Forget a saved prompt."""
-    await prompts.remove(services.sessions.store.prompts, project, name)
+    await prompts.remove(services.sessions.store.prompts, project, prompt)
 
 
 HANDLERS = (list_prompts, save_prompt, show_prompt, edit_prompt, remove_prompt)
