@@ -41,7 +41,7 @@ async function findings(page) {
 test("a comment is written beside its line, changed, and sent with the others as one prompt", async () => {
   const { id, page, diff } = await changesOf();
   await diff.getByText("two").hover();
-  await diff.getByRole("button", { name: "Comment on line 2" }).click();
+  await diff.getByRole("button", { name: "Comment on line 2 of a.py" }).click();
   await page.getByRole("textbox", { name: "Comment on line 2" }).fill("Why two?");
   await page.getByRole("button", { name: "Save comment" }).click();
   const card = diff.getByRole("article", { name: "Comment on line 2" });
@@ -56,7 +56,7 @@ test("a comment is written beside its line, changed, and sent with the others as
   await second.keyboard.press("p");
   await second.getByRole("article", { name: "Comment on line 2" }).getByText("Why not three?").waitFor();
   await diff.getByText("one").hover();
-  await diff.getByRole("button", { name: "Comment on line 1" }).click();
+  await diff.getByRole("button", { name: "Comment on line 1 of a.py" }).click();
   await page.getByRole("textbox", { name: "Comment on line 1" }).press("Escape");
   assert.deepEqual(await findings(page), []);
   await page.getByRole("button", { name: "Send 1 comment" }).click();

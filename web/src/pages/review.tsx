@@ -7,24 +7,18 @@ import { api, messageOf } from "../api/client";
 import type { Comment, Difference } from "../api/types";
 import { Counts } from "../parts/diff";
 import { orSay } from "../parts/toasts";
-import { LiveContext, useHead, useLive } from "../session/context";
+import { useHead, useLive } from "../session/context";
+import { Entered } from "../session/entered";
 import { CommentCard, Editor, SendComments } from "../session/review";
 import { Lines } from "../session/review_lines";
 import { isCode, placeOf, placeText, useComments, type Chosen } from "../state/comments";
-import { enter, leave, type LiveSession } from "../state/live";
 import { markOf, readFiles, rowsOf, type FileLines, type Placed, type ReviewRow } from "../state/review";
 
 export default function ReviewPage({ id }: { id: string }) {
-  const [live, setLive] = useState<LiveSession>();
-  useEffect(() => {
-    setLive(enter(id));
-    return () => leave(id);
-  }, [id]);
-  if (!live || live.id !== id) return null;
   return (
-    <LiveContext value={live}>
+    <Entered id={id}>
       <Loaded key={id} />
-    </LiveContext>
+    </Entered>
   );
 }
 

@@ -4,26 +4,20 @@ import { Link } from "wouter";
 import { Boundary } from "../parts/boundary";
 import { AskCard, isTyping } from "../session/asks";
 import { Composer, QueueList } from "../session/composer";
-import { LiveContext, useHead, useLive } from "../session/context";
+import { useHead, useLive } from "../session/context";
+import { Entered } from "../session/entered";
 import { pressEscape } from "../session/escape";
 import { SessionHeader } from "../session/header";
 import { Panel, type Tab } from "../session/panel";
 import { Enlarge, LargePicture, type Shown } from "../session/picture";
 import { Timeline } from "../session/timeline";
-import { enter, leave, type LiveSession } from "../state/live";
 import { visited } from "../state/recent";
 
 export default function SessionPage({ id }: { id: string }) {
-  const [live, setLive] = useState<LiveSession>();
-  useEffect(() => {
-    setLive(enter(id));
-    return () => leave(id);
-  }, [id]);
-  if (!live || live.id !== id) return null;
   return (
-    <LiveContext value={live}>
+    <Entered id={id}>
       <Loaded key={id} />
-    </LiveContext>
+    </Entered>
   );
 }
 

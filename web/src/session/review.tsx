@@ -1,13 +1,13 @@
 // Commenting on what changed: choose lines of a diff, say something, and send all of it to the agent as one prompt.
-import { MessageSquarePlus, Pencil, Send, Trash2 } from "lucide-react";
+import { Pencil, Send, Trash2 } from "lucide-react";
 import { useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import { api } from "../api/client";
 import type { Comment, Difference } from "../api/types";
-import { LOOKS, SIGNS } from "../parts/diff";
 import { orSay } from "../parts/toasts";
-import { isCode, lineOf, numberOf, placeOf, placeText, sideOf, type Chosen } from "../state/comments";
+import { isCode, lineOf, placeOf, placeText, type Chosen } from "../state/comments";
 import { readDiff, type DiffLine } from "../state/diff";
 import { useLive } from "./context";
+import { OneLine } from "./review_lines";
 
 const SHOWN = 400;
 
@@ -68,10 +68,12 @@ export function ReviewDiff(props: { file: Difference["files"][number]; base: str
         <div className="w-max min-w-full py-1">
           {shown.map((line, index) => (
             <div key={index} data-line={index}>
-              <ReviewLine
-                line={line}
+              <OneLine
+                path={file.path}
+                lines={lines}
+                placed={{ line, at: index }}
                 isChosen={chosen !== undefined && index >= chosen.first && index <= chosen.last}
-                onComment={(isRange) => begin(index, isRange)}
+                onComment={(_, at, isRange) => begin(at, isRange)}
               />
               <Under comments={byLine.get(index)} />
               {writing && chosen?.last === index && (
@@ -104,33 +106,6 @@ function nextLine(lines: readonly DiffLine[], chosen: Chosen | undefined, step: 
   let at = chosen ? (step > 0 ? chosen.last : chosen.first) + step : 0;
   while (at >= 0 && at < lines.length && !isCode(lines[at])) at += step;
   return isCode(lines[at]) ? at : undefined;
-}
-
-function ReviewLine(props: { line: DiffLine; isChosen: boolean; onComment(isRange: boolean): void }) {
-  const { line, isChosen, onComment } = props;
-  const number = line.new ?? line.old;
-  return (
-    <div className={`group flex ${isChosen ? "bg-hover" : LOOKS[line.kind]}`}>
-      <span className="w-5 shrink-0 select-none">
-        {isCode(line) && (
-          <button
-            type="button"
-            tabIndex={-1}
-            className="px-0.5 text-accent opacity-0 group-hover:opacity-100 focus:opacity-100"
-            aria-label={`Comment on ${sideOf(line) === "old" ? "removed " : ""}line ${numberOf(line, sideOf(line))}`}
-            onClick={(event) => onComment(event.shiftKey)}
-          >
-            <MessageSquarePlus size={12} aria-hidden />
-          </button>
-        )}
-      </span>
-      <span className="w-9 shrink-0 pr-2 text-right text-dim select-none" aria-hidden>
-        {number ?? ""}
-      </span>
-      <span className="w-4 shrink-0 text-dim select-none">{SIGNS[line.kind] ?? " "}</span>
-      <span className="pr-3 whitespace-pre">{line.text || " "}</span>
-    </div>
-  );
 }
 
 /** What stands between lines is as wide as what one sees of them. */

@@ -36,7 +36,7 @@ export function Lines(props: {
   );
 }
 
-function OneLine(props: {
+export function OneLine(props: {
   path: string;
   lines: readonly DiffLine[];
   placed?: Placed;
