@@ -1,5 +1,6 @@
 """Comments on the files of a session: kept with their lines, found again when these move, sent as one prompt."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -153,4 +154,66 @@ def test_what_one_sees_is_what_one_comments_on(api: httpx.Client, repository: Pa
     _write(api, session, "# new first line\n" + CODE)
     made = _add(api, session, "Why?", startLine=6, quote=["    return 2"])
     assert made["startLine"] == 7
+    api.delete(f"/sessions/{session}")
+
+
+BLOCKS = "func a() {\n  one()\n}\n\nfunc b() {\n  two()\n}\n"
+
+
+def test_lines_that_stand_more_than_once_are_those_that_were_pointed_at(api: httpx.Client, repository: Path) -> None:
+    session = new_session(api, repository)
+    _write(api, session, BLOCKS)
+    assert _add(api, session, "This one.", startLine=3, quote=["}"])["startLine"] == 3
+    _write(api, session, "# one more line\n" + BLOCKS)
+    again = api.post(
+        f"/sessions/{session}/comments", json={"path": "code.py", "text": "Which?", "startLine": 3, "quote": ["}"]}
+    )
+    assert_problem(again, "comment_refused")
+    assert [(each["startLine"], each.get("outdated", False)) for each in _listed(api, session)] == [(4, False)]
+    api.delete(f"/sessions/{session}")
+
+
+def test_a_comment_never_slides_to_other_code(api: httpx.Client, repository: Path) -> None:
+    session = new_session(api, repository)
+    _write(api, session, "a\nfoo\nb\nc\nfoo\nd\n")
+    _add(api, session, "Why?", startLine=2)
+    _write(api, session, "a\nbar\nb\nc\nfoo\nd\n")
+    assert [each["outdated"] for each in _listed(api, session)] == [True]
+    api.delete(f"/sessions/{session}")
+
+
+def test_comments_that_are_sent_twice_at_once_are_sent_once(api: httpx.Client, repository: Path) -> None:
+    session = new_session(api, repository)
+    _write(api, session, "line\n" * 200_000)
+    _add(api, session, "Why?", startLine=7)
+    _add(api, session, "Shorten it.")
+    with ThreadPoolExecutor(4) as pool:
+        sent = list(pool.map(lambda _: api.post(f"/sessions/{session}/comments/send", json={}), range(4)))
+    assert sorted(answer.status_code for answer in sent) == [202, 422, 422, 422]
+    settled(api, session, turn=1)
+    assert len(prompts(api, session)) == 1
+    api.delete(f"/sessions/{session}")
+
+
+def test_no_more_comments_wait_than_there_may(api: httpx.Client, repository: Path) -> None:
+    session = new_session(api, repository)
+    _write(api, session, CODE)
+    body = {"path": "code.py", "text": "Why?"}
+    with ThreadPoolExecutor(20) as pool:
+        added = list(pool.map(lambda _: api.post(f"/sessions/{session}/comments", json=body), range(120)))
+    assert sorted({answer.status_code for answer in added}) == [201, 422]
+    assert len(_listed(api, session)) == 100
+    api.delete(f"/sessions/{session}")
+
+
+def test_an_empty_file_and_the_queue_of_a_stopped_session(api: httpx.Client, repository: Path) -> None:
+    session = new_session(api, repository)
+    _write(api, session, "", "empty.txt")
+    answer = api.post(f"/sessions/{session}/comments", json={"path": "empty.txt", "text": "Fill it."})
+    assert answer.status_code == 201
+    assert not _listed(api, session)[0].get("outdated")
+    api.post(f"/sessions/{session}/messages", json={"message": "mock: wait 60"})
+    assert api.post(f"/sessions/{session}/comments/send", json={}).json()["disposition"] == "queued"
+    api.post(f"/sessions/{session}/stop")
+    assert _listed(api, session)[0]["state"] == "draft"
     api.delete(f"/sessions/{session}")

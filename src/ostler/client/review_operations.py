@@ -1,10 +1,12 @@
 """The operations on comments; `task_operations.py` has those on the files they are about."""
 
+from typing import Literal
+
 import msgspec
 
 from ostler.client.calls import Call, delete, get, patch, post, segment
 from ostler.wire.delivery import AddComment, ChangeComment, CommentList, CommentView, SendComments
-from ostler.wire.sessions import PromptReceipt, WhenBusy
+from ostler.wire.sessions import PromptReceipt
 from ostler.wire.workspace_events import CommentSide
 
 _comment = msgspec.json.Decoder(CommentView).decode
@@ -50,7 +52,7 @@ def send_comments(
     message: str | None = None,
     *,
     comments: tuple[str, ...] | None = None,
-    when_busy: WhenBusy = "queue",
+    when_busy: Literal["queue", "interrupt", "reject"] = "queue",
 ) -> Call[PromptReceipt]:
     """Send comments to the agent as one prompt; all that it does not know of by default."""
     wanted = SendComments(message=message, comments=comments, when_busy=when_busy)

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ostler.wire.sessions import WhenBusy
 from ostler.wire.struct import Answer, Body
 from ostler.wire.tasks import Delivered
 from ostler.wire.texts import NOT_BLANK, Branch, Line, Paragraphs, WebAddress
@@ -135,4 +134,4 @@ class SendComments(Body, frozen=True, kw_only=True):
     message: Annotated[str, msgspec.Meta(max_length=100_000)] | None = None
     """What to say before them."""
     comments: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=100)] | None = None
-    when_busy: WhenBusy = "queue"
+    when_busy: Literal["queue", "interrupt", "reject"] = "queue"

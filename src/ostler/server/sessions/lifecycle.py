@@ -12,7 +12,7 @@ from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.log.statuses import TRANSITIONS
 from ostler.server.sessions.session import SessionCore
-from ostler.server.sessions.turns import Turns
+from ostler.server.sessions.turns import Turns, comments_back
 from ostler.server.sessions.work.chores import REQUEST_SECONDS, Chores
 from ostler.server.sessions.work.limit_wait import LimitWait
 from ostler.wire.events import SessionStatus
@@ -137,7 +137,8 @@ class Lifecycle:
         if not force:
             await self._wrap_up()
         await self._agent.disconnect(force=force)
-        cleared = [drafts.queue(())] if self._session.state.queue else []
+        waiting = {entry.prompt_id for entry in self._session.state.queue}
+        cleared = [drafts.queue(()), *comments_back(self._session, waiting)] if waiting else []
         if cut := [*self._turn_cut_off("interrupted"), *cleared]:
             await self._session.note(deed(*cut))
         if not force:

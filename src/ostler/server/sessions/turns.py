@@ -38,7 +38,7 @@ from ostler.wire.sessions import Interrupted, PromptReceipt, WhenBusy
 log = Log(__name__)
 _RETRY_SECONDS = 1.0
 Beside = Callable[[str], Sequence[Draft]]
-"""What is written together with a prompt of this id."""
+"""What is written together with a prompt of this id; one that is steered into a turn takes nothing along."""
 
 
 def nothing_beside(_prompt_id: str) -> Sequence[Draft]:
@@ -78,8 +78,6 @@ class Turns:
             turn = self._session.state.turn
             raise SessionBusy(session=self._session.id, turn=turn.turn_id if turn else "none")
         if when_busy == "steer" and await self._steer(entry, claim):
-            if also:
-                await self._session.note(also)
             return self._receipt(entry, "steered")
         if self._can_begin():  # the turn ended while its images were read
             return await self._begin(entry, also, claim)
@@ -251,13 +249,13 @@ class Turns:
         rest = tuple(entry for entry in self._session.state.queue if entry.prompt_id != prompt_id)
         if len(rest) == len(self._session.state.queue):
             raise QueueEntryNotFound(prompt=prompt_id, session=self._session.id)
-        await self._session.log.append(deed(drafts.queue(rest), *_comments_back(self._session, {prompt_id})))
+        await self._session.log.append(deed(drafts.queue(rest), *comments_back(self._session, {prompt_id})))
 
     async def clear_queue(self) -> None:
         """Take all waiting prompts back."""
         if self._session.state.queue:
             waiting = {entry.prompt_id for entry in self._session.state.queue}
-            await self._session.log.append(deed(drafts.queue(()), *_comments_back(self._session, waiting)))
+            await self._session.log.append(deed(drafts.queue(()), *comments_back(self._session, waiting)))
 
     async def take_up(self, prompt: Prompt) -> None:
         """Write down a message that the agent heard within a turn; it waits no longer, if nobody knew that it was."""
@@ -298,7 +296,7 @@ class Turns:
             await self.begin_next()
 
 
-def _comments_back(session: SessionCore, prompts: Collection[str]) -> list[Draft]:
+def comments_back(session: SessionCore, prompts: Collection[str]) -> list[Draft]:
     """That the comments of prompts which are taken back wait to be sent again."""
     back = (comment for comment in session.state.comments if comment.prompt_id in prompts)
     return [drafts.comment(msgspec.structs.replace(comment, prompt_id=None)) for comment in back]

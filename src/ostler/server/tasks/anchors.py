@@ -1,71 +1,90 @@
 """Where the lines that a comment is about stand now; lines move while an agent works."""
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 _MOST_LETTERS = 500
 """Of a quoted line; what is longer is cut."""
+_MOST_PLACES = 1000
+"""Lines that stand in more places than these are looked for where they were, and nowhere else."""
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+\d")
-Lines = Mapping[int, str]
-"""Lines of a file by their numbers, which begin at 1; perhaps not all of them."""
 
 
 class Quote(NamedTuple):
     """Some lines of a file, and those around them."""
 
     lines: tuple[str, ...]
-    before: str | None = None
-    after: str | None = None
+    before: str | None
+    after: str | None
 
 
-def lines_of(text: str) -> dict[int, str]:
-    """All lines of a file."""
-    found = text.split("\n")
-    return {number: _cut(line) for number, line in enumerate(found, 1) if line or number < len(found)}
+class Lines:
+    """Lines of a file by their numbers, which begin at 1; perhaps not all of them."""
 
+    def __init__(self, lines: dict[int, str], *, is_cut: bool = False) -> None:
+        """`is_cut`: the file goes on behind them."""
+        self._lines = lines
+        self.is_cut = is_cut
+        self.last = max(lines, default=0)
+        self._places: dict[str, list[int]] = {}
+        for number, line in lines.items():
+            self._places.setdefault(line, []).append(number)
 
-def old_lines(diff: str) -> dict[int, str]:
-    """The lines of the old side that a unified diff shows."""
-    found: dict[int, str] = {}
-    number = 0
-    for line in diff.split("\n"):
-        if hunk := _HUNK.match(line):
-            number = int(hunk[1])
-        elif number and line[:1] in {"-", " "}:
-            found[number] = _cut(line[1:])
-            number += 1
-    return found
+    @classmethod
+    def of_file(cls, text: str, *, is_cut: bool) -> "Lines":
+        """All lines of a file, or of its beginning."""
+        found = text.split("\n")
+        return cls(
+            {number: _cut(line) for number, line in enumerate(found, 1) if line or number < len(found)}, is_cut=is_cut
+        )
+
+    @classmethod
+    def of_old_side(cls, diff: str) -> "Lines":
+        """The lines of the old side that a unified diff shows."""
+        found: dict[int, str] = {}
+        number = 0
+        for line in diff.split("\n"):
+            if hunk := _HUNK.match(line):
+                number = int(hunk[1])
+            elif number and line[:1] in {"-", " "}:
+                found[number] = _cut(line[1:])
+                number += 1
+        return cls(found)
+
+    def quoted(self, start: int, end: int) -> Quote:
+        """These lines, as far as they are there."""
+        lines = self._lines
+        shown = tuple(lines[number] for number in range(start, end + 1) if number in lines)
+        return Quote(shown, lines.get(start - 1), lines.get(end + 1))
+
+    def place_of(self, quote: Quote, start: int) -> int | None:
+        """Where lines are that were quoted with their neighbours; None if nobody can tell that these are the same.
+
+        At another place than before they must have a neighbour of theirs; if they stand more than once, both.
+        """
+        found = self._found(quote.lines, start)
+        if start in found:
+            return start
+        needed = 1 if len(found) == 1 else 2
+        alike = [at for at, here in found.items() if _likeness(here, quote) >= needed]
+        return alike[0] if len(alike) == 1 else None
+
+    def place_of_seen(self, seen: tuple[str, ...], start: int) -> int | None:
+        """Where lines are that somebody saw a moment ago; None if they are gone, or stand elsewhere more than once."""
+        found = self._found(tuple(map(_cut, seen)), start)
+        if start in found:
+            return start
+        return next(iter(found)) if len(found) == 1 else None
+
+    def _found(self, wanted: tuple[str, ...], start: int) -> dict[int, Quote]:
+        places = self._places.get(wanted[0], [])
+        looked_at = places if len(places) <= _MOST_PLACES else [start]
+        last = len(wanted) - 1
+        return {at: here for at in looked_at if (here := self.quoted(at, at + last)).lines == wanted}
 
 
 def _cut(line: str) -> str:
     return line.rstrip("\r")[:_MOST_LETTERS]
-
-
-def quoted(lines: Lines, start: int, end: int) -> Quote:
-    """These lines, as far as they are there."""
-    shown = tuple(lines[number] for number in range(start, end + 1) if number in lines)
-    return Quote(shown, lines.get(start - 1), lines.get(end + 1))
-
-
-def given_quote(lines: tuple[str, ...]) -> Quote:
-    """Lines as somebody saw them."""
-    return Quote(tuple(_cut(line) for line in lines))
-
-
-def place_of(quote: Quote, lines: Lines, start: int) -> int | None:
-    """The number of the first quoted line now; None if they are gone, or nobody can tell which ones they are.
-
-    Where the same lines stand more than once, those count that have the same neighbours, and then the nearest ones.
-    """
-    last = len(quote.lines) - 1
-    begins = [number for number, line in lines.items() if line == quote.lines[0]]
-    found = {at: here for at in begins if (here := quoted(lines, at, at + last)).lines == quote.lines}
-    if not found:
-        return None
-    best = max(found, key=lambda at: (_likeness(found[at], quote), -abs(at - start)))
-    is_certain = len(found) == 1 or best == start or _likeness(found[best], quote) > 0
-    return best if is_certain else None
 
 
 def _likeness(here: Quote, quote: Quote) -> int:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
+import msgspec
 from msgspec.structs import replace
 
 from ostler.base.errors import InvalidRequest, OstlerError
@@ -15,8 +16,9 @@ from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.comments import drafts_of
 from ostler.server.sessions.service import Sessions
+from ostler.server.store.claims import next_claim, repeat_claims
 from ostler.server.tasks import folders
-from ostler.server.tasks.anchors import Lines, Quote, given_quote, lines_of, old_lines, place_of, quoted
+from ostler.server.tasks.anchors import Lines, Quote
 from ostler.server.tasks.states import NOW, workspace_of
 from ostler.wire.delivery import AddComment, CommentView, SendComments
 from ostler.wire.running import Draft
@@ -28,6 +30,8 @@ _MOST_LINES = 100
 _MOST_BYTES = 4 * 2**20
 """Of a file whose lines are looked at."""
 _CONTEXT = 3
+_GONE = Lines({})
+"""Those of a file that is not there any longer."""
 
 
 class Review:
@@ -41,9 +45,10 @@ class Review:
         """Keep a comment, with the lines it is about."""
         self._live.refuse_if_over("comments")
         _check_text(wanted.text)
+        comment = await self._placed(wanted)
+        # no pause since this is counted, so nobody adds one between
         if len(drafts_of(self._live.state.comments)) >= _MOST_DRAFTS:
             raise CommentRefused(reason=f"{_MOST_DRAFTS} comments wait to be sent. Send or remove some first.")
-        comment = await self._placed(wanted)
         await self._write(comment)
         return _view(comment)
 
@@ -66,6 +71,9 @@ class Review:
 
     async def send(self, sessions: Sessions, wanted: SendComments) -> PromptReceipt:
         """Send comments to the agent as one prompt; they are marked as sent together with it."""
+        if (known := await sessions.outcome_of(next_claim())) is not None:  # the comments are sent since
+            return PromptReceipt(**msgspec.json.decode(known))
+        repeat_claims()
         chosen = drafts_of(self._live.state.comments)
         if wanted.comments is not None:
             chosen = tuple(self._draft(comment_id) for comment_id in dict.fromkeys(wanted.comments))
@@ -74,6 +82,8 @@ class Review:
         text = prompt_of(await self._shown(chosen), wanted.message)
 
         def marked(prompt_id: str) -> Sequence[Draft]:
+            if not set(chosen) <= set(self._live.state.comments):
+                raise CommentRefused(reason="Comments were sent, changed or removed meanwhile. Look at them again.")
             return deed(*(drafts.comment(replace(comment, prompt_id=prompt_id)) for comment in chosen))
 
         return await sessions.send(self._live, SendMessage(message=text, when_busy=wanted.when_busy), beside=marked)
@@ -109,11 +119,11 @@ class Review:
         if start is None or end is None:
             return comment
         if wanted.quote is not None:
-            seen = place_of(given_quote(wanted.quote), lines, start)
-            start, end = seen or 0, (seen or 0) + len(wanted.quote) - 1
-        quote = quoted(lines, start, end)
+            start = lines.place_of_seen(wanted.quote, start) or 0
+            end = start + len(wanted.quote) - 1
+        quote = lines.quoted(start, end)
         if len(quote.lines) < end - start + 1 or not start:
-            raise _no_such_lines(wanted, path, max(lines, default=0))
+            raise _no_such_lines(wanted, path, lines)
         return replace(
             comment, start_line=start, end_line=end, quote=quote.lines, before=quote.before, after=quote.after
         )
@@ -122,11 +132,12 @@ class Review:
         files = self._runners.workspaces(self._live.record.runner).files
         if side == "new":
             content = await files.read(folders.place_of(self._live), path, offset=0, length=_MOST_BYTES)
-            return await asyncio.to_thread(lines_of, content.data.decode(errors="replace"))
+            text, is_cut = content.data.decode(errors="replace"), content.size > len(content.data)
+            return await asyncio.to_thread(Lines.of_file, text, is_cut=is_cut)
         workspace = workspace_of(self._live)
         found = await files.diff(workspace, old=base, new=NOW, context=_CONTEXT, text=True)
         diff = next((file.diff for file in found.files if path in {file.path, file.old_path}), "")
-        return await asyncio.to_thread(old_lines, diff)
+        return await asyncio.to_thread(Lines.of_old_side, diff)
 
     async def _shown(self, comments: Iterable[Comment]) -> tuple[CommentView, ...]:
         known: dict[tuple[str, CommentSide, str], Lines | None] = {}
@@ -143,14 +154,14 @@ class Review:
         try:
             return await self._lines(path, side, base)
         except OstlerError as error:
-            return {} if error.code == "file_not_found" else None
+            return _GONE if error.code == "file_not_found" else None
 
 
 def _seen_in(lines: Lines | None, comment: Comment) -> CommentView:
     """A comment with the place of its lines now."""
     if lines is None or comment.start_line is None:
-        return _view(comment, outdated=lines is not None and not lines)
-    start = place_of(Quote(comment.quote, comment.before, comment.after), lines, comment.start_line)
+        return _view(comment, outdated=lines is _GONE)
+    start = lines.place_of(Quote(comment.quote, comment.before, comment.after), comment.start_line)
     if start is None:
         return _view(comment, outdated=True)
     return _view(replace(comment, start_line=start, end_line=start + len(comment.quote) - 1))
@@ -195,13 +206,15 @@ def _span(wanted: AddComment) -> tuple[int | None, int | None]:
     return wanted.start_line, end
 
 
-def _no_such_lines(wanted: AddComment, path: str, last: int) -> CommentRefused:
+def _no_such_lines(wanted: AddComment, path: str, lines: Lines) -> CommentRefused:
     if wanted.quote is not None:
         return CommentRefused(reason=f"quote: {path} does not have these lines any longer. Look at the changes again.")
     if wanted.side == "old":
         reason = f"startLine: the changes of {path} do not show line {wanted.start_line} as it was."
+    elif lines.is_cut:
+        reason = f"startLine: {path} is large; only its first {lines.last} lines can be commented on."
     else:
-        reason = f"startLine: {path} ends with line {last}."
+        reason = f"startLine: {path} ends with line {lines.last}."
     return CommentRefused(reason=reason)
 
 

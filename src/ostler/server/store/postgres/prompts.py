@@ -54,13 +54,13 @@ async def _add(transaction: Transaction, new: PromptRow, most: int) -> None:
 async def _change(transaction: Transaction, project: str, name: str, changes: Mapping[str, str | None]) -> PromptRow:
     connection = transaction.connection
     await connection.execute(_LOCK)
-    old = await connection.fetchrow(numbered(prompts.FIND), project, name)
+    old = await connection.fetchrow(numbered(prompts.FIND), project, sendable(name))
     new_name = changes.get("name", name)
     named = await connection.fetchval(numbered(prompts.NAMED), project, new_name)
     prompts.check_change(name, changes, old, named)
-    await connection.execute(numbered(prompts.update(changes)), *map(sendable, changes.values()), project, name)
+    await connection.execute(numbered(prompts.update(changes)), *map(sendable, (*changes.values(), project, name)))
     return prompts.row(await connection.fetchrow(numbered(prompts.FIND), project, new_name))
 
 
 async def _remove(transaction: Transaction, project: str, name: str) -> bool:
-    return str(await transaction.connection.execute(numbered(prompts.DELETE), project, name)) != "DELETE 0"
+    return str(await transaction.connection.execute(numbered(prompts.DELETE), project, sendable(name))) != "DELETE 0"
