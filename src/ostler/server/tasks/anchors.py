@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 _MOST_LETTERS = 500
 """Of a quoted line; what is longer is cut."""
-_MOST_PLACES = 1000
+_MOST_NUMBERS = 1000
 """Lines that stand in more places than these are looked for where they were, and nowhere else."""
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+\d")
 
@@ -26,9 +26,9 @@ class Lines:
         self._lines = lines
         self.is_cut = is_cut
         self.last = max(lines, default=0)
-        self._places: dict[str, list[int]] = {}
+        self._numbers: dict[str, list[int]] = {}
         for number, line in lines.items():
-            self._places.setdefault(line, []).append(number)
+            self._numbers.setdefault(line, []).append(number)
 
     @classmethod
     def of_file(cls, text: str, *, is_cut: bool) -> "Lines":
@@ -77,8 +77,8 @@ class Lines:
         return next(iter(found)) if len(found) == 1 else None
 
     def _found(self, wanted: tuple[str, ...], start: int) -> dict[int, Quote]:
-        places = self._places.get(wanted[0], [])
-        looked_at = places if len(places) <= _MOST_PLACES else [start]
+        numbers = self._numbers.get(wanted[0], [])
+        looked_at = numbers if len(numbers) <= _MOST_NUMBERS else [start]
         last = len(wanted) - 1
         return {at: here for at in looked_at if (here := self.quoted(at, at + last)).lines == wanted}
 
