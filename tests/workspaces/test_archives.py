@@ -1,6 +1,7 @@
 """Archives that come in from strangers, and archives that go out."""
 
 import io
+import lzma
 import os
 import stat
 import struct
@@ -188,11 +189,18 @@ async def test_an_archive_made_to_be_costly_is_refused_in_time(name: str, tmp_pa
         assert list((tmp_path / "state" / "bases").iterdir()) == []
 
 
-async def test_unpacking_has_a_limit_of_memory(tmp_path: Path) -> None:
+def _large_dictionary() -> bytes:
+    """An xz file whose reader must set 128 MiB aside before the first byte."""
+    packing = {"id": lzma.FILTER_LZMA2, "dict_size": 2**27, "mf": lzma.MF_HC4, "mode": lzma.MODE_FAST}
+    return lzma.compress(_tar(("f", b"x")), filters=[packing])
+
+
+@pytest.mark.parametrize("make", [lambda: _many_entries(300_000), _large_dictionary], ids=["entries", "dictionary"])
+async def test_unpacking_has_a_limit_of_memory(make: Callable[[], bytes], tmp_path: Path) -> None:
     limits = UnpackLimits(memory_bytes=64 * 2**20, entries=10**6)
     async with opened(tmp_path / "state", unpacking=limits) as service:
         with pytest.raises(ArchiveRefused, match="needs more than 67108864 bytes of memory"):
-            await _create(service, _many_entries(300_000))
+            await _create(service, make())
 
 
 async def test_an_archive_with_too_much_in_it_is_refused(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from typing import IO, Any
 if __name__ == "__main__":  # -I hides the folder the package lies in
     sys.path.append(os.path.abspath(__file__).rsplit("/ostler/", 1)[0])  # noqa: PTH100 - pathlib costs start-up time
 
-from ostler.runner.file_trees.beneath import folder, make_folders, open_beneath, opened
+from ostler.runner.file_trees.beneath import make_folders, open_beneath, opened
 
 _CHUNK = 2**18
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -33,6 +33,11 @@ _LOWEST_RATIO_BYTES = 2**20  # small archives may be as dense as they like
 _PLAIN, _EXECUTABLE = 0o644, 0o755
 _LONGEST_HEADER = 2**16
 _LARGEST_DIRECTORY = 2**25
+_ENTRY_COST, _NAME_COST = (
+    600,
+    5,
+)  # bytes that zipfile keeps of each entry, and of each byte of a name: measured, rounded up
+_SPARE_MEMORY = 2**26  # to say that there is too little
 _ENTRY_MARK = b"PK\x01\x02"
 _ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2}
 _PACKERS: "dict[bytes, Callable[[IO[bytes]], Any]]" = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
@@ -166,9 +171,9 @@ def _unpack_tar(archive: "IO[bytes]", unpacker: _Unpacker) -> None:
     packer = _PACKERS.get(archive.read(2))
     archive.seek(0)
     stream = _Stream(packer(archive) if packer is not None else archive)
-    with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]  # it only reads
-        while (entry := stream.next_entry(tar)) is not None:
-            _unpack_entry(tar, entry, unpacker)
+    tar = tarfile.open(fileobj=stream, mode="r|")  # type: ignore[call-overload]  # noqa: SIM115  it only reads
+    while (entry := stream.next_entry(tar)) is not None:
+        _unpack_entry(tar, entry, unpacker)
 
 
 def _unpack_entry(tar: tarfile.TarFile, entry: tarfile.TarInfo, unpacker: _Unpacker) -> None:
@@ -188,25 +193,25 @@ def _unpack_entry(tar: tarfile.TarFile, entry: tarfile.TarInfo, unpacker: _Unpac
 # Zip
 
 
-def _unpack_zip(archive: "IO[bytes]", unpacker: _Unpacker, entries: int) -> None:
-    _check_directory(archive, entries)
-    with zipfile.ZipFile(archive) as packed:
-        for entry in _zip_entries(packed):
-            name, mode = unpacker.name(entry.filename), entry.external_attr >> 16
-            if entry.is_dir():
-                unpacker.folder(name)
-                continue
-            if stat.S_IFMT(mode) not in {0, stat.S_IFREG, stat.S_IFLNK}:
-                raise Refused(f"'{name[:200]}' is a device or a pipe.")
-            with packed.open(entry) as content:
-                if stat.S_ISLNK(mode):
-                    unpacker.link(name, os.fsdecode(content.read(4096)))
-                else:
-                    unpacker.file(name, content, mode)
+def _unpack_zip(archive: "IO[bytes]", unpacker: _Unpacker, limits: "dict[str, Any]") -> None:
+    _check_directory(archive, limits)
+    packed = zipfile.ZipFile(archive)
+    for entry in _zip_entries(packed):
+        name, mode = unpacker.name(entry.filename), entry.external_attr >> 16
+        if entry.is_dir():
+            unpacker.folder(name)
+            continue
+        if stat.S_IFMT(mode) not in {0, stat.S_IFREG, stat.S_IFLNK}:
+            raise Refused(f"'{name[:200]}' is a device or a pipe.")
+        with packed.open(entry) as content:
+            if stat.S_ISLNK(mode):
+                unpacker.link(name, os.fsdecode(content.read(4096)))
+            else:
+                unpacker.file(name, content, mode)
 
 
-def _check_directory(archive: "IO[bytes]", entries: int) -> None:
-    """Raise for a directory of too many entries: zipfile would read all of it before it gives the first."""
+def _check_directory(archive: "IO[bytes]", limits: "dict[str, Any]") -> None:
+    """Raise for a directory that costs too much: zipfile would read all of it before it gives the first entry."""
     end = zipfile._EndRecData(archive)  # type: ignore[attr-defined]  # what zipfile itself goes by
     if end is None:
         raise zipfile.BadZipFile("it has no directory")
@@ -214,8 +219,11 @@ def _check_directory(archive: "IO[bytes]", entries: int) -> None:
     if size > _LARGEST_DIRECTORY:
         raise Refused(f"its directory is larger than {_LARGEST_DIRECTORY} bytes.")
     archive.seek(max(0, at - 100))  # a long form of the end may stand between
-    if archive.read(size + 100).count(_ENTRY_MARK) > entries:
-        raise Refused(f"it has more than {entries} entries.")
+    count = archive.read(size + 100).count(_ENTRY_MARK)
+    if count > limits["entries"]:
+        raise Refused(f"it has more than {limits['entries']} entries.")
+    if count * _ENTRY_COST + size * _NAME_COST > limits["memory_bytes"]:
+        raise _too_little_memory(limits)
 
 
 def _zip_entries(packed: zipfile.ZipFile) -> "Iterator[zipfile.ZipInfo]":
@@ -232,18 +240,32 @@ def _zip_entries(packed: zipfile.ZipFile) -> "Iterator[zipfile.ZipInfo]":
 
 def unpack(path: str, target: str, limits: "dict[str, Any]") -> None:
     """Unpack a tar (plain, gzip, bzip2, xz) or zip file; raises Refused or TooMuch."""
-    with open(path, "rb") as archive, folder(target) as root:  # noqa: PTH123 - as above
-        unpacker = _Unpacker(root, _Meter(limits, os.fstat(archive.fileno()).st_size), limits)
-        try:
-            if zipfile.is_zipfile(archive):
-                _unpack_zip(archive, unpacker, limits["entries"])
-            else:
-                archive.seek(0)
-                _unpack_tar(archive, unpacker)
-        except _BROKEN as error:
-            raise Refused(f"it is not a whole tar or zip archive ({error}).") from error
-        except OSError as error:
-            raise Refused(f"an entry cannot be written ({error.strerror or error}).") from error
+    try:
+        _unpack(path, target, limits)
+    except _BROKEN as error:
+        raise Refused(f"it is not a whole tar or zip archive ({error}).") from error
+    except OSError as error:
+        raise Refused(f"an entry cannot be written ({error.strerror or error}).") from error
+    except MemoryError:
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        raise _too_little_memory(limits) from None
+
+
+def _unpack(path: str, target: str, limits: "dict[str, Any]") -> None:
+    """Nothing is closed, since the process ends: without memory CPython 3.11 tries for ever to leave a `with`."""
+    archive = open(path, "rb")  # noqa: PTH123, SIM115 - as above
+    root = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
+    unpacker = _Unpacker(root, _Meter(limits, os.fstat(archive.fileno()).st_size), limits)
+    if zipfile.is_zipfile(archive):
+        _unpack_zip(archive, unpacker, limits)
+    else:
+        archive.seek(0)
+        _unpack_tar(archive, unpacker)
+
+
+def _too_little_memory(limits: "dict[str, Any]") -> Refused:
+    return Refused(f"it needs more than {limits['memory_bytes']} bytes of memory.")
 
 
 def _limit(limits: "dict[str, Any]") -> None:
@@ -256,7 +278,8 @@ def _limit(limits: "dict[str, Any]") -> None:
     ):
         _, hard = resource.getrlimit(kind)
         wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (wanted, wanted))
+        spare = _SPARE_MEMORY if kind == resource.RLIMIT_AS and hard == resource.RLIM_INFINITY else 0
+        resource.setrlimit(kind, (wanted, wanted + spare))
 
 
 def main() -> None:
@@ -271,8 +294,6 @@ def main() -> None:
         answer = {"refused": str(error)}
     except TooMuch:
         answer = {"too_large": True}
-    except MemoryError:
-        answer = {"refused": f"it needs more than {limits['memory_bytes']} bytes of memory."}
     print(json.dumps(answer))
 
 
