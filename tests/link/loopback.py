@@ -55,6 +55,7 @@ async def workspaces_over_loopback(workspaces: Workspaces) -> AsyncIterator[Work
         yield remote
     finally:
         await service.close()
+        remote.peer.lose(LinkLost(reason="the test is over"))  # or what is still asked for would wait for its answer
         await remote.close()
 
 
