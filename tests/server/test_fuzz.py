@@ -4,10 +4,10 @@ Streams stay open by design and would hang here: their operation is left out, an
 document, the document is asked for.
 """
 
-from typing import Any
+import re
 
+import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -16,15 +16,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.server.http_helpers import DIALECTS, build_document
+from tests.server.generated import Case, labels, send_all
+from tests.server.http_helpers import DIALECTS
 from tests.serving import RunningServer
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-api_schema = (
-    schemathesis.openapi.from_dict(build_document()).exclude(operation_id="events.stream").exclude(tag=sorted(DIALECTS))
-)
-
-
+OPERATIONS = labels(without=r"^events\.stream$", tags=DIALECTS)
+ABOUT_WHAT_EXISTS = [operation for operation in OPERATIONS if re.search(r"{(session|agent)}|/sessions$", operation)]
 GENERATED = settings(
     max_examples=25,
     derandomize=True,
@@ -35,23 +33,21 @@ GENERATED = settings(
 )
 
 
-@api_schema.parametrize()
-@GENERATED
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_answer_to_strangers_is_as_documented(
-    case: schemathesis.Case[Any], alone: RunningServer, client: requests.Session
+    operation: str, alone: RunningServer, client: requests.Session
 ) -> None:
-    _call(case, alone, client, {})
+    send_all(operation, lambda case: _call(case, alone, client, {}), GENERATED)
 
 
-@api_schema.include(path_regex="{(session|agent)}|/sessions$").parametrize()
-@GENERATED
+@pytest.mark.parametrize("operation", ABOUT_WHAT_EXISTS)
 def test_every_answer_about_what_exists_is_as_documented(
-    case: schemathesis.Case[Any], alone: RunningServer, client: requests.Session, session: str
+    operation: str, alone: RunningServer, client: requests.Session, session: str
 ) -> None:
-    _call(case, alone, client, {"session": session, "agent": "mock"})
+    send_all(operation, lambda case: _call(case, alone, client, {"session": session, "agent": "mock"}), GENERATED)
 
 
-def _call(case: schemathesis.Case[Any], server: RunningServer, client: requests.Session, known: dict[str, str]) -> None:
+def _call(case: Case, server: RunningServer, client: requests.Session, known: dict[str, str]) -> None:
     """Send a request with names that exist put in, and without asking for a stream."""
     if isinstance(case.query, dict):
         case.query.pop("stream", None)

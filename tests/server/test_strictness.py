@@ -2,14 +2,12 @@
 
 import re
 from contextlib import closing
-from typing import Any
 
+import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, Phase, settings
-from schemathesis import GenerationMode
 
-from tests.server.http_helpers import build_document
+from tests.server.generated import Case, labels, send_all
 from tests.serving import RunningServer
 
 BEYOND_A_SCHEMA = {
@@ -23,17 +21,14 @@ BEYOND_A_SCHEMA = {
     "answers to what was never asked": r"JSONRPCResponse\.result",
     "bytes, which are not characters": r"File name too long|longer than \d+ bytes",
     "addresses that the server may call": r"is not an address that this server may call",
+    "words that can be looked for": r"has no word to look for",
+    "paths that lead out": r"is not a path inside the workspace",
     "free words of an application": r"forwardedProps\.\w+: |messages\[\d+\]\.content",
 }
 """Reasons to refuse a request that a schema cannot say, or not without becoming unreadable."""
 _BEYOND = re.compile("|".join(BEYOND_A_SCHEMA.values()))
 
-api_schema = schemathesis.openapi.from_dict(build_document()).exclude(operation_id_regex=r"\.alias$")
-api_schema.config.generation.update(modes=[GenerationMode.POSITIVE])
-
-
-@api_schema.parametrize()
-@settings(
+GENERATED = settings(
     max_examples=10,
     derandomize=True,
     database=None,
@@ -41,16 +36,24 @@ api_schema.config.generation.update(modes=[GenerationMode.POSITIVE])
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
+
+
+@pytest.mark.parametrize("operation", labels(without=r"\.alias$"))
 def test_what_is_valid_by_the_document_is_not_refused(
-    case: schemathesis.Case[Any], alone: RunningServer, client: requests.Session, session: str
+    operation: str, alone: RunningServer, client: requests.Session, session: str
 ) -> None:
-    _name_what_exists(case, {"session": session, "execution": session, "chat": session, "agent": "mock"})
-    wanted = case.as_transport_kwargs(base_url=alone.url)
-    with closing(client.request(**wanted, stream=True, timeout=60)) as answer:
-        assert answer.status_code != 400 or _BEYOND.search(answer.text), answer.text
+    known = {"session": session, "execution": session, "chat": session, "agent": "mock"}
+
+    def send(case: Case) -> None:
+        _name_what_exists(case, known)
+        wanted = case.as_transport_kwargs(base_url=alone.url)
+        with closing(client.request(**wanted, stream=True, timeout=60)) as answer:
+            assert answer.status_code != 400 or _BEYOND.search(answer.text), answer.text
+
+    send_all(operation, send, GENERATED, only_valid=True)
 
 
-def _name_what_exists(case: schemathesis.Case[Any], known: dict[str, str]) -> None:
+def _name_what_exists(case: Case, known: dict[str, str]) -> None:
     for place in (case.path_parameters, case.body):
         if isinstance(place, dict):
             place |= {name: value for name, value in known.items() if isinstance(place.get(name), str)}
