@@ -2,11 +2,13 @@
 
 PYTHON ?= python3
 ARGS ?=
+LANES ?=
 BIN := .venv/bin
+TESTS = $(BIN)/python -m tests.support.run -q --durations=10 -n 4 --dist worksteal
 OSTLER_STATE_DIR ?= $(CURDIR)/.ostler
 
 .DEFAULT_GOAL := help
-.PHONY: help serve web test check lint conformance chaos chaos-selftest bench schema format lock setup setup-runtime clean
+.PHONY: help serve web test test-all test-setup flaky check lint conformance chaos chaos-selftest bench schema format lock setup setup-runtime clean
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,11 +20,20 @@ web: ## build the web UI into src/ostler/_web, if it changed
 	@test -x $(BIN)/python || $(PYTHON) tools/setup.py runtime
 	@$(PYTHON) tools/setup.py web
 
-test: lint web ## run the checks and all tests (ARGS="tests/server -k name" for some)
+test: test-setup ## checks and the fast tests (LANES="web cluster" for others, ARGS="tests/server -k name" for some)
+	@echo "test: pytest"
+	@$(TESTS) $(if $(LANES),--lanes="$(LANES)") --session-timeout=2400 $(ARGS)
+
+test-all: test-setup ## checks and all tests of all lanes
+	@echo "test: pytest, all lanes"
+	@$(TESTS) --lanes=all --session-timeout=14400 $(ARGS)
+
+test-setup: lint web
 	@$(PYTHON) tools/setup.py browser
 	@$(PYTHON) tools/setup.py clients
-	@echo "test: pytest"
-	@$(BIN)/python -m pytest -q --durations=10 -n 4 --dist worksteal $(ARGS)
+
+flaky: setup ## what failed here beside other tests and passed alone, and how often
+	@$(BIN)/python -m tests.support.run --flaky
 
 check: lint ## format, lint, types, architecture, freshness of generated files
 	@echo "check: architecture"

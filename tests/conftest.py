@@ -1,14 +1,16 @@
 """Fixtures for everything that talks to a real server."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.serving import RunningServer, running_server
+from tests.serving import RunningServer, running_server, stacks
+
+pytest_plugins = ("tests.support.lanes", "tests.support.outcomes")
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")  # how fast a machine makes examples says nothing about us
@@ -18,6 +20,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Nothing is left out in silence: who is not root is told which words leave such tests out."""
     if os.geteuid() != 0 and item.get_closest_marker("root"):
         pytest.fail("This test needs root. Leave such tests out with: make test ARGS=\"-m 'not root'\"", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test whose time was over says what the servers that it shares with others were doing."""
+    report = yield
+    if call.excinfo and call.excinfo.errisinstance(pytest.fail.Exception) and "Timeout" in str(call.excinfo.value):
+        report.sections.append(("servers", stacks()))
+    return report
 
 
 @pytest.fixture(scope="session")

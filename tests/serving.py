@@ -7,15 +7,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import pytest
 
 from tests.databases import EVERYWHERE, database_of
 from tests.front import running_front
 from tests.patience import note_start, stretched
+from tests.support import served
 
 OSTLER = (sys.executable, "-m", "ostler")
+_SERVED = (sys.executable, "-P", served.__file__, "ostler")
 _LISTENING = re.compile(r"is listening on (https?://\S+)")
 SERVERS = os.environ.get("OSTLER_TEST_SERVERS", "1")
 """What every server of the tests is: `1`; `2` on one PostgreSQL; or a `cluster`, two with a remote runner and nginx."""
@@ -92,7 +96,7 @@ def _one_server(
     state_dir.mkdir(parents=True, exist_ok=True)
     home = state_dir.with_name(state_dir.name + "-home")
     stdout, stderr = (home.with_name(f"{home.name}-{kind}.log") for kind in ("stdout", "stderr"))
-    command = [*prefix, *OSTLER, "serve", "--port", "0", "--state-dir", str(state_dir), *args]
+    command = [*prefix, *_SERVED, "serve", "--port", "0", "--state-dir", str(state_dir), *args]
     with stdout.open("wb") as out, stderr.open("wb") as err:
         process = subprocess.Popen(
             command,
@@ -106,9 +110,42 @@ def _one_server(
     try:
         url = _wait_for_address(process, stdout, stderr)
         note_start(time.monotonic() - started)
-        yield RunningServer(url=url, process=process, stdout=stdout, stderr=stderr)
+        server = RunningServer(url=url, process=process, stdout=stdout, stderr=stderr)
+        with _explained(server):
+            yield server
     finally:
         _stop(process)
+
+
+_running: list[RunningServer] = []
+
+
+@contextmanager
+def _explained(server: RunningServer) -> Iterator[None]:
+    """A test whose time is over says what its server was doing."""
+    _running.append(server)
+    try:
+        yield
+    except pytest.fail.Exception:  # what pytest-timeout raises
+        print(_stacks_of(server))
+        raise
+    finally:
+        _running.remove(server)
+
+
+def stacks() -> str:
+    """What each thread and task of the servers that run now waits for."""
+    return "\n".join(map(_stacks_of, _running))
+
+
+def _stacks_of(server: RunningServer) -> str:
+    if server.process.poll() is not None:
+        return f"The server at {server.url} ended with {server.process.returncode}."
+    before = server.stderr.stat().st_size
+    server.process.send_signal(signal.SIGUSR2)
+    with suppress(AssertionError):
+        wait_until(lambda: served.END in server.stderr.read_text()[before:], what="its stacks", seconds=5)
+    return f"The server at {server.url}:\n{server.stderr.read_text()[before:]}"
 
 
 def _store(state_dir: Path) -> dict[str, str]:

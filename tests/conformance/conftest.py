@@ -1,13 +1,14 @@
-"""Installs the suite's agents before its first test, so that no test's time limit counts for it."""
+"""Installs the suite's agents beside the first tests; a test of an agent waits until all are there."""
 
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
 from ostler.agents import ADAPTERS
 from tools.agent_cache import Search, cached_agents
 
-_SEARCH = pytest.StashKey[Search]()
+_SEARCH = pytest.StashKey[Future[Search]]()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -16,14 +17,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly or not items:
         return
     names = {item.callspec.params["name"] for item in items}
-    capture = session.config.pluginmanager.getplugin("capturemanager")
-    session.config.stash[_SEARCH] = search = cached_agents()
-    with capture.global_and_fixture_disabled():
-        chosen = [adapter for adapter in ADAPTERS if adapter.info.id in names]
-        search.install(chosen, lambda line: print(line, file=sys.stderr, flush=True))
+    pool = ThreadPoolExecutor(1)
+    session.config.stash[_SEARCH] = pool.submit(_installed, names)
+    pool.shutdown(wait=False)
+
+
+def _installed(names: set[object]) -> Search:
+    search = cached_agents()
+    chosen = [adapter for adapter in ADAPTERS if adapter.info.id in names]
+    search.install(chosen, lambda line: print(line, file=sys.__stderr__, flush=True))
+    return search
 
 
 @pytest.fixture(scope="session")
 def search(pytestconfig: pytest.Config) -> Search:
     """Where agents are found."""
-    return pytestconfig.stash[_SEARCH]
+    return pytestconfig.stash[_SEARCH].result()

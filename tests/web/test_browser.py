@@ -18,7 +18,12 @@ from tests.serving import clean_env
 from tools.agent_cache import cached_agents
 
 HERE = Path(__file__).resolve().parent
-BEHAVIOURS = sorted(path.name for path in HERE.glob("*.test.mjs"))
+_WEB = pytest.mark.lane("web")
+IN_EVERY_RUN = "session.test.mjs"
+BEHAVIOURS = [
+    pytest.param(name, id=name, marks=[] if name == IN_EVERY_RUN else [_WEB])
+    for name in sorted(path.name for path in HERE.glob("*.test.mjs"))
+]
 _LONGEST = 560
 
 
@@ -36,6 +41,7 @@ def test_the_ui_behaves(name: str, node: Path, tmp_path: Path) -> None:
     _play(name, node, tmp_path)
 
 
+@_WEB
 @pytest.mark.timeout(900 + _LONGEST)
 def test_a_real_agent_is_worked_with_in_the_browser(node: Path, tmp_path: Path) -> None:
     search = cached_agents()

@@ -1,0 +1,192 @@
+"""Which lane a test belongs to: one word per folder or file, and which lanes a run has.
+
+`make test` runs `fast`; whoever names files or tests gets those, whatever their lane.
+"""
+
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+LANES: dict[str, str] = {
+    "fast": "what is fast, and a thin thread through everything that is not",
+    "server": "servers of their own: restarts, power cuts, clocks, full disks, slow readers, made-up requests",
+    "work": "tasks, workspaces and delivery with real repositories, file systems and containers",
+    "runner": "processes, installations and logins of agents on their machine",
+    "agents": "every real agent through the suite of behaviours",
+    "cluster": "several servers, runners that dial in, pools, PostgreSQL, Temporal, TLS",
+    "cli": "the command line in terminals, and clients of others in all their versions",
+    "web": "the web UI in a real browser",
+    "chaos": "kills at random, with a checker of every promise",
+    "open": "what fails for a reason that is not understood yet; OPEN says what is known",
+}
+"""Every lane, and what is in it."""
+
+PLACES: dict[str, str] = {
+    "tests": "fast",
+    "tests/agents/test_amp_login.py": "runner",
+    "tests/chaos": "chaos",
+    "tests/cli/test_doctor.py": "cli",
+    "tests/cli/test_install.py": "cli",
+    "tests/cli/test_leaving.py": "cli",
+    "tests/cli/test_terminal.py": "cli",
+    "tests/client/test_restart.py": "server",
+    "tests/clients": "cli",
+    "tests/clients/test_ai_sdk.py": "fast",
+    "tests/cluster": "cluster",
+    "tests/cluster/test_two_servers.py": "fast",
+    "tests/conformance": "agents",
+    "tests/conformance/test_manifest.py": "fast",
+    "tests/conformance/test_matrix.py": "fast",
+    "tests/conformance/test_real.py": "fast",
+    "tests/conformance/test_recorded.py": "fast",
+    "tests/engine": "cluster",
+    "tests/link/test_cut.py": "cluster",
+    "tests/logins": "runner",
+    "tests/objects": "cluster",
+    "tests/pools": "cluster",
+    "tests/runner/test_connection.py": "runner",
+    "tests/runner/test_install.py": "runner",
+    "tests/runner/test_install_local.py": "runner",
+    "tests/runner/test_process.py": "runner",
+    "tests/runners": "cluster",
+    "tests/runners/test_joining.py": "fast",
+    "tests/server/test_clearing.py": "server",
+    "tests/server/test_clock.py": "server",
+    "tests/server/test_connections.py": "server",
+    "tests/server/test_damaged_files.py": "server",
+    "tests/server/test_dialect_fuzz.py": "server",
+    "tests/server/test_disk_full.py": "server",
+    "tests/server/test_fuzz.py": "server",
+    "tests/server/test_import_stores.py": "server",
+    "tests/server/test_instructions.py": "server",
+    "tests/server/test_keeping.py": "server",
+    "tests/server/test_large_frames.py": "server",
+    "tests/server/test_leases.py": "server",
+    "tests/server/test_limits.py": "server",
+    "tests/server/test_link_loss.py": "cluster",
+    "tests/server/test_log_limit.py": "server",
+    "tests/server/test_memory.py": "server",
+    "tests/server/test_modes.py": "server",
+    "tests/server/test_postgres.py": "cluster",
+    "tests/server/test_power_cuts.py": "server",
+    "tests/server/test_session_folders.py": "server",
+    "tests/server/test_slow_readers.py": "server",
+    "tests/server/test_strictness.py": "server",
+    "tests/server/test_traces.py": "server",
+    "tests/server/test_upgrade.py": "server",
+    "tests/server/test_warm_start.py": "server",
+    "tests/store/test_postgres.py": "cluster",
+    "tests/store/test_postgres_versions.py": "cluster",
+    "tests/tasks": "work",
+    "tests/tasks/test_orders.py": "fast",
+    "tests/tasks/test_real_engine.py": "fast",
+    "tests/tasks/test_tasks.py": "fast",
+    "tests/tls": "cluster",
+    "tests/workspaces": "work",
+    "tests/workspaces/test_diffs.py": "fast",
+    "tests/workspaces/test_files.py": "fast",
+    "tests/workspaces/test_git_safety.py": "fast",
+}
+"""The lane of a folder or a file; the longest name wins. A test in a file of another lane has the marker `lane`."""
+
+OPEN: dict[str, str] = {}
+"""Tests that wait to be understood, each with what is known; every run names them in its end."""
+
+FAST_SECONDS = 120
+"""The bound of a fast test that has none of its own."""
+
+
+class Spent(NamedTuple):
+    """What a lane took, added up over all workers."""
+
+    tests: int = 0
+    seconds: float = 0.0
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Which lanes run."""
+    parser.addoption("--lanes", metavar="WORDS", help="lanes to run, or `all`; without it `fast`, or what is named")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Every process of a run knows its lanes."""
+    config.addinivalue_line("markers", "lane(word): the lane of a test that is not in the lane of its file")
+    config.pluginmanager.register(Lanes(config))
+
+
+def lane_of(name: str) -> str:
+    """The lane of a file, by its name below the root of the repository."""
+    fitting = [place for place in PLACES if name == place or name.startswith(f"{place}/")]
+    return PLACES[max(fitting, key=len, default="tests")]
+
+
+def chosen_lanes(config: pytest.Config) -> frozenset[str]:
+    """The lanes of this run."""
+    words = config.getoption("lanes")
+    if words is None:
+        named = config.args_source is pytest.Config.ArgsSource.ARGS
+        return frozenset(LANES) if named else frozenset({"fast"})
+    if words == "all":
+        return frozenset(LANES)
+    found = frozenset(words.replace(",", " ").split())
+    if unknown := sorted(found - LANES.keys()):
+        raise pytest.UsageError(f"There is no lane {', '.join(unknown)}. There are: all, {', '.join(LANES)}.")
+    return found
+
+
+class Lanes:
+    """Leaves out the files and tests of other lanes, and says what each lane took."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._chosen = chosen_lanes(config)
+        config.option.lanes = " ".join(self._chosen)  # a worker is told its files by name, as if a person had
+        self._spent: dict[str, Spent] = defaultdict(Spent)
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """A file of another lane is not even imported."""
+        if not collection_path.name.startswith("test_") or not collection_path.is_relative_to(ROOT):
+            return None
+        return True if lane_of(collection_path.relative_to(ROOT).as_posix()) not in self._chosen else None
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Each test knows its lane; those of lanes that are not chosen go."""
+        kept: list[pytest.Item] = []
+        left: list[pytest.Item] = []
+        for item in items:
+            lane = _lane_of_item(item)
+            item.user_properties.append(("lane", lane))
+            (kept if lane in self._chosen else left).append(item)
+            if lane == "fast" and item.get_closest_marker("timeout") is None and not self._config.getoption("timeout"):
+                item.add_marker(pytest.mark.timeout(FAST_SECONDS))
+        items[:] = kept
+        if left:
+            self._config.hook.pytest_deselected(items=left)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count what it took."""
+        lane = str(dict(report.user_properties).get("lane", "?"))
+        tests, seconds = self._spent[lane]
+        self._spent[lane] = Spent(tests + (report.when == "call"), seconds + report.duration)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """One line per lane, and the tests that are open."""
+        terminalreporter.section("lanes")
+        for lane, (tests, seconds) in sorted(self._spent.items()):
+            terminalreporter.write_line(f"{lane:12} {tests:6} tests {seconds:8.0f} s of all workers")
+        for name, reason in OPEN.items():
+            terminalreporter.write_line(f"OPEN {name}: {reason}")
+
+
+def _lane_of_item(item: pytest.Item) -> str:
+    name = item.nodeid.partition("[")[0]
+    if name in OPEN:
+        return "open"
+    marker = item.get_closest_marker("lane")
+    lane = str(marker.args[0]) if marker else lane_of(name.partition("::")[0])
+    assert lane in LANES, f"{name} is in lane {lane!r}, which is not in tests/support/lanes.py"
+    return lane

@@ -1,0 +1,128 @@
+"""Runs the tests side by side, and those that failed once more, each alone: `python -m tests.support.run [for pytest]`.
+
+A test that passes then is named FLAKY and written down; one that fails again, or too many at once, make the run red.
+"""
+
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.outcomes import Failure, read_failures
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_SECOND_TRIES = 20
+"""More failures than this are no accident."""
+_AFTER_BOUND_SECONDS = 300.0
+_ALONE_SECONDS = 1800.0
+"""What all second tries may take together."""
+_FAILED = 1
+_PYTEST = (sys.executable, "-m", "pytest")
+
+
+class Verdict(NamedTuple):
+    """What came of a run in the end."""
+
+    flaky: list[tuple[Failure, float]]
+    red: list[Failure]
+
+
+def main(argv: Sequence[str], root: Path = ROOT) -> int:
+    """Run, try again, and say what is to be said; the answer is the exit code."""
+    notes = root / ".cache" / "flaky.tsv"
+    notes.parent.mkdir(exist_ok=True)
+    if list(argv) == ["--flaky"]:
+        _print_flaky(notes)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        failed = Path(folder) / "failed"
+        code = _run([*_PYTEST, f"--failures-to={failed}", *argv], root, _bound_of(argv))
+        failures = read_failures(failed)
+    if code != _FAILED or not failures:
+        return _end(code, failures)
+    if len(failures) > MOST_SECOND_TRIES:
+        print(f"{len(failures)} tests failed, more than the {MOST_SECOND_TRIES} that are tried again.")
+        return _end(code, failures)
+    verdict = _second_tries(failures, root)
+    _note_flaky(verdict, notes)
+    return _end(_FAILED if verdict.red else 0, verdict.red)
+
+
+def _bound_of(argv: Sequence[str]) -> float | None:
+    """pytest looks at its bound between two tests; a run that does not get there is ended a little later."""
+    found = [word.partition("=")[2] for word in argv if word.startswith("--session-timeout=")]
+    return float(found[-1]) + _AFTER_BOUND_SECONDS if found else None
+
+
+def _run(command: Sequence[str], root: Path, seconds: float | None) -> int:
+    process = subprocess.Popen(command, cwd=root)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        print(f"\nThe run did not end by itself within {seconds:.0f} seconds; it is ended now.", flush=True)
+        return _ended(process)
+    except KeyboardInterrupt:
+        return _ended(process)
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> int:
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(60)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        process.kill()
+        process.wait()
+    return 2
+
+
+def _second_tries(failures: Sequence[Failure], root: Path) -> Verdict:
+    """Each in a process of its own, one after the other."""
+    print(f"\n{len(failures)} failed; each is tried once more, alone.", flush=True)
+    verdict = Verdict([], [])
+    bound = time.monotonic() + _ALONE_SECONDS
+    for failure in failures:
+        started = time.monotonic()
+        left = max(0.0, bound - started)
+        code = _run([*_PYTEST, "-q", "--no-header", "-p", "no:xdist", failure.test], root, left)
+        if code == 0:
+            verdict.flaky.append((failure, time.monotonic() - started))
+        else:
+            verdict.red.append(failure)
+    return verdict
+
+
+def _note_flaky(verdict: Verdict, notes: Path) -> None:
+    for failure, seconds in verdict.flaky:
+        print(f"FLAKY {failure.test}: failed beside others ({failure.reason}), passed alone ({seconds:.0f} s)")
+        with notes.open("a") as file:
+            file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\t{failure.test}\t{failure.reason}\n")
+
+
+def _print_flaky(notes: Path) -> None:
+    lines = [line.split("\t") for line in notes.read_text().splitlines()] if notes.exists() else []
+    last = {test: (when, reason) for when, test, reason in lines}
+    for test, count in Counter(test for _, test, _ in lines).most_common():
+        print(f"{count:4}  {test}\n      last {last[test][0]}: {last[test][1]}")
+    if not lines:
+        print("No test was flaky here.")
+
+
+def _end(code: int, failures: Sequence[Failure]) -> int:
+    """The last lines of a red run are what failed, each with the command that runs it alone."""
+    if code:
+        print(f"\nRED: {len(failures)} failed" if failures else f"\nRED: pytest ended with {code}")
+    for failure in failures:
+        print(f"  {failure.test}: {failure.reason}\n    .venv/bin/python -m pytest {shlex.quote(failure.test)}")
+    sys.stdout.flush()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
