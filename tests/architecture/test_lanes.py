@@ -20,6 +20,11 @@ def test_every_file_of_tests_has_a_lane() -> None:
     assert lanes.union({"open"}, *map(_named_lanes, TESTS)) == set(LANES)
 
 
+def test_every_lane_is_described() -> None:
+    text = (ROOT / "tests" / "README.md").read_text()
+    assert {lane for lane in LANES if f"\n| `{lane}` |" not in text} == set()
+
+
 def test_the_table_names_places_that_are_there_and_says_nothing_twice() -> None:
     assert {place for place in PLACES if not (ROOT / place).exists()} == set()
     above = {place: lane_of(str(Path(place).parent)) for place in PLACES if "/" in place}

@@ -1,17 +1,21 @@
 """A test that fails is tried once more alone: what passes then is named, what fails again is red, nothing is lost."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.serving import wait_until
+
 ROOT = Path(__file__).resolve().parents[2]
 RUN = """
-import sys
+import signal, sys
 from pathlib import Path
-from tests.support.run import main
-sys.exit(main(sys.argv[2:], Path(sys.argv[1])))
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+from tests.support.run import run_until_interrupted
+sys.exit(run_until_interrupted(sys.argv[2:], Path(sys.argv[1])))
 """
 CONFTEST = f"""
 import sys
@@ -47,6 +51,12 @@ class Suite:
         """What `make flaky` prints."""
         return self._main("--flaky").stdout.splitlines()
 
+    def begin(self, tests: str) -> "subprocess.Popen[str]":
+        """Begin to run these tests."""
+        (self._folder / "test_some.py").write_text(ONCE + tests)
+        command = [sys.executable, "-c", RUN, str(self._folder), "-q", "-n", "2"]
+        return subprocess.Popen(command, cwd=ROOT, stdin=-3, stdout=-1, text=True)
+
     def _main(self, *argv: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-c", RUN, str(self._folder), *argv]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=-3, check=False)
@@ -59,7 +69,7 @@ def suite(tmp_path: Path) -> Suite:
 
 FAILS_ONCE = """
 def test_passes(): pass
-def test_fails(): assert not once("fails"), "the first time"
+def test_fails(): assert not once("fails"), "the first\ttime"
 def test_crashes():
     if once("crashes"): os._exit(3)
 @pytest.fixture
@@ -81,7 +91,7 @@ def test_what_fails_once_is_named_and_written_down_and_the_run_is_green(suite: S
     named = sorted(line.split(" (")[0] for line in done.stdout.splitlines() if line.startswith("FLAKY"))
     tests = ("crashes", "fails", "leaves", "needs")
     assert named == [f"FLAKY test_some.py::test_{name}: failed beside others" for name in tests]
-    assert "(AssertionError: the first time" in done.stdout
+    assert "(AssertionError: the first" in done.stdout
     assert [line.split() for line in suite.count()[::2]] == [["1", f"test_some.py::test_{name}"] for name in tests]
 
 
@@ -120,7 +130,33 @@ def test_a_file_that_cannot_be_read_is_red(suite: Suite) -> None:
 
 
 def test_a_run_without_tests_is_red(suite: Suite) -> None:
-    assert suite.run("").returncode == 5
+    done = suite.run("")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (5, "RED: no tests collected")
+
+
+STARTS_A_PROGRAM = """
+import subprocess
+@pytest.fixture
+def program():
+    with subprocess.Popen(["sleep", "600"]) as process:
+        Path(__file__).with_name("program").write_text(str(process.pid))
+        yield
+        Path(__file__).with_name("cleaned").touch()
+        process.kill()
+def test_waits(program): time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_stopped_cleans_up_and_leaves_nothing(number: int, suite: Suite, tmp_path: Path) -> None:
+    running = suite.begin(STARTS_A_PROGRAM)
+    noted = tmp_path / "program"
+    wait_until(lambda: noted.exists() and noted.read_text() != "", what="the test to begin")
+    running.send_signal(number)
+    output, _ = running.communicate()
+    assert (running.returncode, output.splitlines()[-1]) == (130, "RED: interrupted")
+    assert (tmp_path / "cleaned").exists()
+    assert not Path("/proc", noted.read_text()).exists()
 
 
 def test_a_run_that_is_over_its_bound_is_red_though_nothing_failed(suite: Suite) -> None:

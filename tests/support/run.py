@@ -3,6 +3,7 @@
 A test that passes then is named FLAKY and written down; one that fails again, or too many at once, make the run red.
 """
 
+import os
 import shlex
 import signal
 import subprocess
@@ -11,9 +12,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from tests.support.outcomes import Failure, read_failures
 
@@ -23,7 +27,8 @@ MOST_SECOND_TRIES = 20
 _AFTER_BOUND_SECONDS = 300.0
 _ALONE_SECONDS = 1800.0
 """What all second tries may take together."""
-_FAILED = 1
+_CLEANING_UP_SECONDS = 60.0
+TAB = "\t"
 _PYTEST = (sys.executable, "-m", "pytest")
 
 
@@ -45,14 +50,14 @@ def main(argv: Sequence[str], root: Path = ROOT) -> int:
         failed = Path(folder) / "failed"
         code = _run([*_PYTEST, f"--failures-to={failed}", *argv], root, _bound_of(argv))
         failures = read_failures(failed)
-    if code != _FAILED or not failures:
+    if code != pytest.ExitCode.TESTS_FAILED or not failures:
         return _end(code, failures)
     if len(failures) > MOST_SECOND_TRIES:
         print(f"{len(failures)} tests failed, more than the {MOST_SECOND_TRIES} that are tried again.")
         return _end(code, failures)
     verdict = _second_tries(failures, root)
     _note_flaky(verdict, notes)
-    return _end(_FAILED if verdict.red else 0, verdict.red)
+    return _end(1 if verdict.red else 0, verdict.red)
 
 
 def _bound_of(argv: Sequence[str]) -> float | None:
@@ -62,24 +67,25 @@ def _bound_of(argv: Sequence[str]) -> float | None:
 
 
 def _run(command: Sequence[str], root: Path, seconds: float | None) -> int:
-    process = subprocess.Popen(command, cwd=root)
+    """In a session of its own, so that it hears of a Ctrl-C once, from here, and nothing of it stays."""
+    process = subprocess.Popen(command, cwd=root, start_new_session=True)
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
         print(f"\nThe run did not end by itself within {seconds:.0f} seconds; it is ended now.", flush=True)
-        return _ended(process)
-    except KeyboardInterrupt:
-        return _ended(process)
+        return int(pytest.ExitCode.INTERRUPTED)
+    finally:
+        _end_with_all(process)
 
 
-def _ended(process: "subprocess.Popen[bytes]") -> int:
-    process.send_signal(signal.SIGINT)
-    try:
-        process.wait(60)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
-        process.kill()
-        process.wait()
-    return 2
+def _end_with_all(process: "subprocess.Popen[bytes]") -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.wait(_CLEANING_UP_SECONDS)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _second_tries(failures: Sequence[Failure], root: Path) -> Verdict:
@@ -102,7 +108,7 @@ def _note_flaky(verdict: Verdict, notes: Path) -> None:
     for failure, seconds in verdict.flaky:
         print(f"FLAKY {failure.test}: failed beside others ({failure.reason}), passed alone ({seconds:.0f} s)")
         with notes.open("a") as file:
-            file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\t{failure.test}\t{failure.reason}\n")
+            file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\t{failure.test}\t{failure.reason.replace(TAB, ' ')}\n")
 
 
 def _print_flaky(notes: Path) -> None:
@@ -117,12 +123,26 @@ def _print_flaky(notes: Path) -> None:
 def _end(code: int, failures: Sequence[Failure]) -> int:
     """The last lines of a red run are what failed, each with the command that runs it alone."""
     if code:
-        print(f"\nRED: {len(failures)} failed" if failures else f"\nRED: pytest ended with {code}")
+        known = code in set(pytest.ExitCode)
+        why = pytest.ExitCode(code).name.lower().replace("_", " ") if known else f"pytest ended with {code}"
+        print(f"\nRED: {len(failures)} failed" if failures else f"\nRED: {why}")
     for failure in failures:
         print(f"  {failure.test}: {failure.reason}\n    .venv/bin/python -m pytest {shlex.quote(failure.test)}")
     sys.stdout.flush()
     return code
 
 
+def run_until_interrupted(argv: Sequence[str], root: Path = ROOT) -> int:
+    """Whatever ends this process in order ends the run and all it has started."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup wants it to go on
+            signal.signal(number, signal.default_int_handler)
+    try:
+        return main(argv, root)
+    except KeyboardInterrupt:
+        print("\nRED: interrupted", flush=True)
+        return 130
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_until_interrupted(sys.argv[1:]))
