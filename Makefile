@@ -51,7 +51,7 @@ conformance: setup ## run every agent through the whole suite and write what was
 
 chaos: setup ## kill everything at random for ten minutes and at every failpoint (ARGS=30 for 30 minutes, ARGS=cluster)
 ifeq ($(firstword $(ARGS)),cluster)
-	@$(BIN)/python -m tests.chaos.cluster.long $(wordlist 2,2,$(ARGS))
+	@$(BIN)/python -m tests.chaos.cluster.cluster_long $(wordlist 2,2,$(ARGS))
 else
 	@$(BIN)/python -m tests.chaos.long $(or $(ARGS),10)
 	@OSTLER_CHAOS_ALL=1 $(BIN)/python -m pytest -q tests/chaos/test_failpoints.py tests/chaos/test_power.py

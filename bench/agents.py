@@ -20,7 +20,7 @@ from ostler.agents import ADAPTERS
 from ostler.agents.adapter import Adapter
 from ostler.conformance.rows import row_of
 from ostler.conformance.stage import Row
-from tests.serving import running_server
+from tests.support.serving import running_server
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 120.0

@@ -23,8 +23,8 @@ from ostler.base.ids import new_id
 from ostler.server.store.postgres.store import PostgresStore
 from ostler.server.store.protocol import Store
 from ostler.server.store.sqlite.store import SqliteStore
-from tests.databases import running_cluster
-from tests.store.writing import Writing, notice
+from tests.support.databases import running_cluster
+from tests.support.log_writing import Writing, notice
 
 ROWS = (
     Row("first.p50", "prompt to first event, p50; cluster: at the other server", "ms", Aim("at_most", 10)),

@@ -12,7 +12,7 @@ from pathlib import Path
 from bench import processes
 from bench.clients import Http, NoAnswer
 from bench.peers import WORK, Ostler
-from tests.databases import running_cluster
+from tests.support.databases import running_cluster
 
 START_SECONDS = 60.0
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import hatch_build
 from bench.scale import FULL, QUICK, Scale, median, p95
-from tests.serving import clean_env
+from tests.support.serving import clean_env
 
 _PROGRAM = Path(__file__).with_name("web.mjs")
 _LONGEST = 1200

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.serving import RunningServer, running_server, stacks
+from tests.support.serving import RunningServer, running_server, stacks
 
 pytest_plugins = ("tests.support.lanes", "tests.support.outcomes")
 

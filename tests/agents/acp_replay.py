@@ -14,7 +14,7 @@ from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.wire.events import PermissionData, QuestionData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
-from tests.conformance.recorded import Line, Recording
+from tests.support.recorded import Line, Recording
 
 OPENINGS = {"session/new", "session/load", "session/resume"}
 GRANTED = {"session/set_mode", "session/set_model", "session/set_config_option", "_ostler/echo"}

@@ -22,7 +22,7 @@ from ostler.wire.events import (
 from ostler.wire.parts import ToolCallPart, ToolResultPart
 from ostler.wire.running import AgentSpec, Draft, PermissionAnswer, Prompt, QuestionAnswer
 from tests.agents.overheard import Overheard
-from tests.conformance.recorded import Recording
+from tests.support.recorded import Recording
 
 PLAIN = AgentSpec(
     session_id="ses_1",

@@ -9,7 +9,7 @@ from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.wire.events import PermissionData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
-from tests.conformance.recorded import Recording, recordings
+from tests.support.recorded import Recording, recordings
 
 RECORDINGS = {recording.case: recording for recording in recordings("codex")}
 ALLOWING = {"accept", "acceptForSession"}

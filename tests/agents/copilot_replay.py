@@ -23,7 +23,7 @@ from ostler.wire.items import PlanUpdatedData
 from ostler.wire.parts import ContentPart, ImagePart, PromptPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
-from tests.conformance.recorded import Recording, recordings
+from tests.support.recorded import Recording, recordings
 
 RECORDINGS = {recording.case: recording for recording in recordings("copilot")}
 PROVIDER = Provider(type="openai", base_url="http://127.0.0.1:1", api_key="sk-test")

@@ -11,7 +11,7 @@ from ostler.agents.opencode.translator import OpenCodeTranslator
 from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentSpec, Draft, PermissionAnswer, Prompt, QuestionAnswer
-from tests.conformance.recorded import Line, Recording
+from tests.support.recorded import Line, Recording
 
 DEFAULTS: dict[str, Any] = {
     "session_id": "ses_1",

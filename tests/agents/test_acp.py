@@ -16,7 +16,7 @@ from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.providers import HttpMcpServer, StdioMcpServer
 from ostler.wire.running import AgentSpec, PermissionAnswer, Prompt, QuestionAnswer
 from tests.agents.acp_replay import SPEC, Replay, short
-from tests.conformance.recorded import FOLDER, Recording, recordings
+from tests.support.recorded import FOLDER, Recording, recordings
 
 ADAPTER = AcpAdapter.custom("any", ("any-agent", "acp"), {"KEY": "1"})
 OTHERS = ("claude", "codex", "codex-zed", "copilot", "opencode", "openhands", "pi")

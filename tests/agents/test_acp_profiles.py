@@ -14,7 +14,7 @@ from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Prompt
 from tests.agents.acp_replay import SPEC, Replay, short
-from tests.conformance.recorded import Recording, recordings
+from tests.support.recorded import Recording, recordings
 
 FOUND = Installation(path="/bin/agent", command=("/bin/agent",))
 PROVIDER = Provider(type="openai", base_url="http://model:1", api_key="sk-1")

@@ -20,7 +20,7 @@ from ostler.wire.parts import TextPart, ToolCallPart
 from ostler.wire.providers import HttpMcpServer, Provider
 from ostler.wire.running import AgentSpec, Draft, PermissionAnswer, Prompt
 from tests.agents.overheard import Overheard
-from tests.conformance.recorded import Recording, recordings
+from tests.support.recorded import Recording, recordings
 
 RECORDED = {recording.case: recording for recording in recordings("amp")}
 INSTALLED = Installation(path="/bin/amp", command=("/bin/amp",))

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.server.talk import Talk
-from tests.serving import running_server
+from tests.support.serving import running_server
+from tests.support.talk import Talk
 
 ADDRESS = "https://example.com/cli-login?authToken=s3cr3t"
 PROMPT = f"""

@@ -17,7 +17,7 @@ from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.providers import HttpMcpServer, Provider, StdioMcpServer
 from ostler.wire.running import Draft, Prompt, QuestionAnswer
 from tests.agents.claude_code_replay import PLAIN, Replay, begun, story
-from tests.conformance.recorded import recordings
+from tests.support.recorded import recordings
 
 RECORDED = {recording.case: recording for recording in recordings("claude-code")}
 INSTALLED = Installation(path="/bin/claude", command=("/bin/claude",))

@@ -8,7 +8,7 @@ import pytest
 from ostler.wire.events import FileChangedData, PermissionData, QuestionData, UsageUpdatedData
 from ostler.wire.running import PermissionAnswer, Prompt, QuestionAnswer
 from tests.agents.copilot_replay import RECORDINGS, Player, play, short, told
-from tests.conformance.recorded import Line, Recording
+from tests.support.recorded import Line, Recording
 
 EXPECTED = {
     "thinking": [

@@ -11,7 +11,7 @@ from ostler.base.errors import Unprocessable
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec
 from tests.agents.acp_replay import SPEC, Replay, short
-from tests.conformance.recorded import recordings
+from tests.support.recorded import recordings
 
 RECORDINGS = {recording.case: recording for recording in recordings("acp-gemini")}
 FOUND = Installation(path="/bin/gemini", command=("/bin/gemini",))

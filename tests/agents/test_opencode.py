@@ -15,7 +15,7 @@ from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.providers import HttpMcpServer, Provider, StdioMcpServer
 from ostler.wire.running import PermissionAnswer, Prompt, QuestionAnswer
 from tests.agents.opencode_replay import Replay, replay, short, spec_with
-from tests.conformance.recorded import recordings
+from tests.support.recorded import recordings
 
 RECORDED = {recording.case: recording for recording in recordings("opencode")}
 RESUMED = {"resume": {"resume": "ses_e23146998ffekxbnDtvjDl29H1"}}

@@ -13,7 +13,7 @@ from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider, StdioMcpServer
 from ostler.wire.running import AgentSpec, Draft, PermissionAnswer, Prompt, QuestionAnswer
-from tests.conformance.recorded import Line, Recording, recordings
+from tests.support.recorded import Line, Recording, recordings
 
 RECORDINGS = {recording.case: recording for recording in recordings("pi")}
 PLACE = Installation(path="/bin/pi", command=("/bin/pi",))

@@ -12,7 +12,7 @@ from ostler.wire.parts import ImagePart, TextPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Prompt
 from tests.agents.acp_replay import SPEC, Replay, short
-from tests.conformance.recorded import recordings
+from tests.support.recorded import recordings
 
 RECORDINGS = {recording.case: recording for recording in recordings("acp-qwen")}
 FOUND = Installation(path="/bin/qwen", command=("/bin/qwen",))

@@ -185,24 +185,8 @@ RETIRED_ELSEWHERE: dict[str, str] = {
 }
 """Names with a retired word that people outside know, and where from; this list only shrinks."""
 
-MAX_FILE_LINES = 400
-MAX_TEST_FILE_LINES = 600
-MAX_FILES_IN_A_FOLDER = 20
-MAX_METHODS = 25
 MAX_FUNCTION_LINES = 60
 MAX_MEDIAN_FUNCTION_LINES = 9
-
-LONG_FILES: dict[str, int] = {
-    "src/ostler/base/errors/__init__.py": 470,
-    "src/ostler/wire/events.py": 540,
-}
-"""Files of the package that may be longer, and how long; this list only shrinks."""
-
-LARGE_FOLDERS: dict[str, int] = {}
-"""Folders that may hold more files, and how many; this list only shrinks."""
-
-LARGE_CLASSES: dict[str, int] = {}
-"""Classes that may have more methods, and how many; this list only shrinks."""
 
 
 @cache

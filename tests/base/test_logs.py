@@ -15,7 +15,7 @@ import pytest
 
 from ostler.base.logs import Log, configure_logs, never_log
 from ostler.base.redaction import Secrets, redacted
-from tests.serving import clean_env
+from tests.support.serving import clean_env
 
 SECRET = "sekret-2Wq3-very-private"
 

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from ostler.agents.opencode import BRIDGE
-from tests.serving import clean_env, wait_until
+from tests.support.patience import wait_until
+from tests.support.serving import clean_env
 
 WEB = (sys.executable, "-I", str(Path(__file__).with_name("web.py")))
 PATIENCE = 60.0

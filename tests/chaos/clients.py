@@ -13,7 +13,7 @@ from ostler.client.aio import AsyncClient
 from ostler.client.errors import ClientError
 from ostler.client.sse import SseParser
 from tests.chaos.history import Reading
-from tests.patience import stretched
+from tests.support.patience import stretched
 
 PATIENCE = 90.0
 _PAUSE = 0.05

@@ -12,8 +12,8 @@ from tests.chaos.clients import Caller, read_plainly, read_with_sdk
 from tests.chaos.history import History, Reading
 from tests.chaos.hostile import send_archives, stall
 from tests.chaos.traffic import SPARSE, Person, model_script, sparse_script
-from tests.chaos.victim import Kept, until
-from tests.patience import stretched
+from tests.chaos.victim import Kept
+from tests.support.patience import stretched, until
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos.victim import Victim
-from tests.server.small_disk import SmallDisk
-from tests.serving import OSTLER
+from tests.support.serving import OSTLER
+from tests.support.small_disk import SmallDisk
 
 _MEGABYTES = 128
 _FILES = 20_000

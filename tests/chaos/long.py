@@ -7,10 +7,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.chaos.chaos_run import CRAMPED, Run, seed_of, told
 from tests.chaos.crowd import Plan
 from tests.chaos.full_disk import CrampedVictim
 from tests.chaos.real_agents import installed, real_agents
-from tests.chaos.run import CRAMPED, Run, seed_of, told
 from tests.chaos.victim import Victim
 
 RUN_SECONDS = 120.0

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ostler.runner.processes.tree import descendants, send_signal
-from tests.chaos.victim import Victim, ours, until
-from tests.serving import OSTLER
+from tests.chaos.victim import Victim, ours
+from tests.support.patience import until
+from tests.support.serving import OSTLER
 
 _GOINGDOWN = 0x8004587D
 _WITHOUT_FLUSHING_THE_LOG = 2

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ostler.agents import ADAPTERS
 from ostler.conformance.model import ScriptedModel
 from ostler.conformance.rows import ROWS
-from tests.chaos.run import Run
+from tests.chaos.chaos_run import Run
 from tools.agent_cache import cached_agents
 
 AGENTS = ("claude-code", "pi")

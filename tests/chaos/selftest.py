@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.chaos.bugs import BUGS, VARIABLE
-from tests.chaos.cluster.long import alone, obstacle
+from tests.chaos.chaos_run import Run, seed_of
+from tests.chaos.cluster.cluster_long import alone, obstacle
 from tests.chaos.crowd import Plan
 from tests.chaos.power import PoweredVictim, make_disk
-from tests.chaos.run import Run, seed_of
 from tests.chaos.sweep import Sweep
 from tests.chaos.victim import Victim
-from tests.serving import OSTLER
+from tests.support.serving import OSTLER
 
 PROGRAM = (sys.executable, "-m", "tests.chaos.bugs")
 PLAN = Plan(seed=seed_of(), seconds=10, kills=9, sessions=8, rest_seconds=20, kinds=("server", "server", "agent"))

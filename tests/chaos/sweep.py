@@ -10,8 +10,8 @@ from tests.chaos.checker import check
 from tests.chaos.clients import Caller
 from tests.chaos.history import History
 from tests.chaos.traffic import Person
-from tests.chaos.victim import Victim, leavings, orphans_come_to_us, ours, until
-from tests.patience import stretched
+from tests.chaos.victim import Victim, leavings, orphans_come_to_us, ours
+from tests.support.patience import stretched, until
 
 STORY_SECONDS = 240.0
 MOST_STORIES_EACH = 3

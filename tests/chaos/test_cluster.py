@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.cluster.checker import Seen, one_at_a_time
-from tests.chaos.cluster.long import alone, obstacle
-from tests.chaos.run import seed_of
-from tests.patience import stretched
+from tests.chaos.chaos_run import seed_of
+from tests.chaos.cluster.cluster_checker import Seen, one_at_a_time
+from tests.chaos.cluster.cluster_long import alone, obstacle
+from tests.support.patience import stretched
 
 KILLS = 11
 """Each kind once."""

@@ -11,7 +11,7 @@ from ostler.base.failpoints import NAMES
 from tests.architecture.house import modules, tree
 from tests.chaos.sweep import Sweep, endure
 from tests.chaos.victim import Victim
-from tests.patience import stretched
+from tests.support.patience import stretched
 
 TIMES = {"commit": (1, 4), "journal": (3,), "input": (2,)}
 ALL_TIMES = {

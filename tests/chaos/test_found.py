@@ -10,9 +10,9 @@ import pytest
 
 from tests.chaos.checker import stored_sessions
 from tests.chaos.log_rules import broken
-from tests.chaos.victim import Victim, is_alive, until
-from tests.patience import stretched
-from tests.server.talk import Talk
+from tests.chaos.victim import Victim, is_alive
+from tests.support.patience import stretched, until
+from tests.support.talk import Talk
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests import patience
+from tests.support import patience
 
 
 @pytest.fixture(autouse=True)

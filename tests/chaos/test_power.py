@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.chaos_run import Run, seed_of, told
 from tests.chaos.crowd import Plan
 from tests.chaos.power import PoweredVictim, make_disk
-from tests.chaos.run import Run, seed_of, told
-from tests.patience import stretched
+from tests.support.patience import stretched
 
 
 @pytest.mark.timeout(stretched(1800))

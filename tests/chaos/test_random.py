@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.chaos_run import CRAMPED, Run, seed_of, told
 from tests.chaos.crowd import Plan
 from tests.chaos.full_disk import CrampedVictim
 from tests.chaos.real_agents import installed, real_agents
-from tests.chaos.run import CRAMPED, Run, seed_of, told
 from tests.chaos.victim import Victim
-from tests.patience import stretched
+from tests.support.patience import stretched
 
 
 @pytest.fixture(scope="module")

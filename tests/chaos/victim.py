@@ -1,6 +1,5 @@
 """One server on one port, however often it is killed and started again, and the processes that came of it."""
 
-import asyncio
 import json
 import os
 import random
@@ -8,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from pathlib import Path
 from ostler.runner.processes.keeper import prctl
 from ostler.runner.processes.spool import OUTPUT
 from ostler.runner.processes.tree import birth_of, descendants, send_signal
-from tests.patience import note_start, stretched
-from tests.serving import OSTLER, clean_env
+from tests.support.patience import note_start, until
+from tests.support.serving import OSTLER, clean_env
 
 START_SECONDS = 60.0
 _STOP_SECONDS = 60.0
@@ -217,13 +216,3 @@ def _free_port() -> int:
                 continue
             return port
     raise AssertionError("no port is free")
-
-
-async def until(condition: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> None:
-    """Wait for a condition, bounded."""
-    started = time.monotonic()
-    while not condition():
-        passed = time.monotonic() - started
-        if passed > stretched(seconds):
-            raise AssertionError(f"waited {passed:.0f} s in vain for {what}")
-        await asyncio.sleep(0.01)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import stretched
-from tests.serving import OSTLER, RunningServer, clean_env, running_server
+from tests.support.patience import stretched
+from tests.support.serving import OSTLER, RunningServer, clean_env, running_server
 
 Ostler = Callable[..., "subprocess.CompletedProcess[str]"]
 

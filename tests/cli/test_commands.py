@@ -8,7 +8,8 @@ import pytest
 
 from ostler.agents import ADAPTERS
 from tests.cli.conftest import Ostler
-from tests.serving import OSTLER, RunningServer, running_server, wait_until
+from tests.support.patience import wait_until
+from tests.support.serving import OSTLER, RunningServer, running_server
 
 KNOWN = ", ".join(adapter.info.id for adapter in ADAPTERS)
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import httpx
 
-from tests.buckets import CREDENTIALS, new_bucket, settings_of
 from tests.cli.conftest import Ostler
-from tests.server.talk import Talk
-from tests.serving import running_server, wait_until
-from tests.temporal_server import shared_temporal
+from tests.support.buckets import CREDENTIALS, new_bucket, settings_of
+from tests.support.patience import wait_until
+from tests.support.serving import running_server
+from tests.support.talk import Talk
+from tests.support.temporal_server import shared_temporal
 
 NOWHERE = {"OSTLER_ENDPOINT": "http://127.0.0.1:1"}
 

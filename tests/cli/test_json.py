@@ -11,8 +11,8 @@ from ostler.cli import root
 from ostler.client import Client
 from ostler.wire.workspaces import Repo
 from tests.cli.conftest import Ostler
-from tests.serving import RunningServer
-from tests.workspaces.places import make_repository
+from tests.support.places import make_repository
+from tests.support.serving import RunningServer
 
 WITHOUT = {
     "serve": "runs until it is ended",

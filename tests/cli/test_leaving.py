@@ -11,8 +11,8 @@ import pytest
 
 from ostler.client import Client
 from tests.cli.test_terminal import Terminal, terminal
-from tests.patience import stretched
-from tests.serving import OSTLER, RunningServer, clean_env, wait_until
+from tests.support.patience import stretched, wait_until
+from tests.support.serving import OSTLER, RunningServer, clean_env
 
 
 @contextmanager

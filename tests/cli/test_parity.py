@@ -7,7 +7,7 @@ import pytest
 
 from ostler.cli import root
 from ostler.client import AsyncClient, AsyncSession, Client, SyncSession
-from tests.serving import RunningServer
+from tests.support.serving import RunningServer
 
 NOUNS = ("system", "agents", "sessions", "events", "asks", "tasks", "files", "catalogue", "runners", "prompts")
 CONVENIENCES = {"sessions.open", "events.stream-project"}

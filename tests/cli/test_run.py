@@ -12,7 +12,7 @@ import pytest
 from ostler.client import Client
 from tests.cli.conftest import Ostler
 from tests.cli.reading import Reader
-from tests.serving import OSTLER, RunningServer
+from tests.support.serving import OSTLER, RunningServer
 
 
 class Child(Reader):

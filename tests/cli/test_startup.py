@@ -9,7 +9,7 @@ import pytest
 
 from ostler.cli import root
 from ostler.cli.lazy import COMMANDS
-from tests.serving import OSTLER, RunningServer, clean_env, running_server
+from tests.support.serving import OSTLER, RunningServer, clean_env, running_server
 
 COLOURS = ("rich", "pygments")
 SERVER = ("litestar", "uvicorn", "ostler.app", "ostler.server", "ostler.runner", "ostler.agents")

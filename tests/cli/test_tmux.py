@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ostler.client import Client
-from tests.patience import stretched
-from tests.serving import RunningServer, wait_until
+from tests.support.patience import stretched, wait_until
+from tests.support.serving import RunningServer
 
 _PROMPT = "ready$ "
 

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 from tests.cli.test_terminal import terminal
-from tests.serving import clean_env, running_server
-from tests.workspaces.places import make_repository
+from tests.support.places import make_repository
+from tests.support.serving import clean_env, running_server
 
 
 def slow_git(folder: Path, until: Path) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.serving import RunningServer, running_server
+from tests.support.serving import RunningServer, running_server
 
 
 @pytest.fixture(scope="session")

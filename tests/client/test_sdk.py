@@ -9,8 +9,8 @@ from ostler.client import AsyncClient, Client, OstlerApiError
 from ostler.wire.events import ItemDelta, PermissionData
 from ostler.wire.parts import TextInput, TextPart
 from ostler.wire.sessions import PermissionReply
-from tests.client.proxy import cutting_proxy
-from tests.serving import RunningServer, running_server
+from tests.client.cutting_proxy import cutting_proxy
+from tests.support.serving import RunningServer, running_server
 
 ASKING = "mock: say Hello\nmock: permission dig\nmock: say done"
 

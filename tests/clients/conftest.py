@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hatch_build
-from tests.serving import clean_env
+from tests.support.serving import clean_env
 
 HERE = Path(__file__).parent
 Play = Callable[..., Any]

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 from tests.clients.conftest import Play
-from tests.serving import RunningServer
+from tests.support.serving import RunningServer
 
 BUSY = """\
 mock: think Let me see.

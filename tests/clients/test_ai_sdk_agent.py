@@ -11,7 +11,7 @@ import pytest
 from ostler.agents import ADAPTERS
 from ostler.conformance.model import ScriptedModel
 from tests.clients.conftest import Play
-from tests.serving import RunningServer, running_server
+from tests.support.serving import RunningServer, running_server
 from tools.agent_cache import cached_agents
 
 pytestmark = pytest.mark.timeout(900)  # the first test may have to install the agent

@@ -13,9 +13,9 @@ from ostler.agents import ADAPTERS
 from ostler.conformance.model import ScriptedModel
 from ostler.conformance.rows import ROWS
 from tests.clients.conftest import Play
-from tests.server.chatting import load, words
-from tests.server.spoken import SPOKEN
-from tests.serving import RunningServer, running_server
+from tests.support.chatting import load, words
+from tests.support.serving import RunningServer, running_server
+from tests.support.spoken import SPOKEN
 from tools.agent_cache import cached_agents
 
 pytestmark = pytest.mark.timeout(900)  # the first test may have to install the agent

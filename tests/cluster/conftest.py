@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.databases import Cluster, running_cluster
-from tests.serving import RunningServer, running_server
+from tests.support.databases import Cluster, running_cluster
+from tests.support.serving import RunningServer, running_server
 
 QUICK = ("--server-timeout-seconds", "2")
 

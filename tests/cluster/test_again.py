@@ -13,8 +13,8 @@ import pytest
 NOT_SHARED = "not garbage and not has_the_headers"
 """What each server counts by itself, and a header that is about one connection."""
 CHOSEN = {
-    "2": ("tests/server/test_ai_sdk.py",),
-    "cluster": ("tests/server/test_asks.py", "tests/server/test_turns.py"),
+    "2": ("tests/server/dialects/test_ai_sdk.py",),
+    "cluster": ("tests/server/sessions/test_asks.py", "tests/server/sessions/test_turns.py"),
 }
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import httpx
 
 from tests.cluster.conftest import Servers
-from tests.runners.hosts import runners_of, started_runner, token_of
-from tests.server.talk import Talk
-from tests.serving import wait_until
+from tests.support.hosts import runners_of, started_runner, token_of
+from tests.support.patience import wait_until
+from tests.support.talk import Talk
 
-ECHO = Path(__file__).parents[1] / "server" / "programs" / "forgetful_agent.py"
+ECHO = Path(__file__).parents[1] / "support" / "programs" / "forgetful_agent.py"
 AGENTS = json.dumps({"echo": {"command": [sys.executable, str(ECHO), "an-id"]}})
 
 

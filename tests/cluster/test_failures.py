@@ -12,9 +12,10 @@ import pytest
 
 from tests.cluster.conftest import Servers
 from tests.cluster.test_two_servers import at, following, sequences
-from tests.databases import Cluster
-from tests.server.talk import Talk, said, stream
-from tests.serving import OSTLER, clean_env, wait_until
+from tests.support.databases import Cluster
+from tests.support.patience import wait_until
+from tests.support.serving import OSTLER, clean_env
+from tests.support.talk import Talk, said, stream
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -19,16 +19,14 @@ from ostler.link.channel import LINK_VERSION, Hello
 from ostler.link.keys import hashed
 from ostler.link.socket import dialled, greet
 from tests.cluster.conftest import Servers
-from tests.databases import Cluster
-from tests.patience import stretched
-from tests.runners.hosts import runners_of, started_runner, token_of
-from tests.runners.test_links import beating, goodbye_from
-from tests.server.talk import Talk, said
-from tests.serving import wait_until
+from tests.support.databases import Cluster
+from tests.support.hosts import runners_of, started_runner, token_of
+from tests.support.loopback import beating, goodbye_from
+from tests.support.patience import stretched, wait_until
+from tests.support.talk import Talk, said
 
 HELLO = Hello(link=LINK_VERSION, version="1", boot="b", labels={}, slots=1, os="linux", arch="arm", hostname="h")
 NO_AGENTS = ("--local-slots", "0", "--runner-beat-seconds", "0.5")
-SECONDS = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +58,6 @@ def done_on(api: httpx.Client, session: str) -> str | None:
     return found["runner"]["name"] if found["status"] == "completed" else None
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    wait_until(condition, what=what, seconds=SECONDS)
-
-
 async def links_of(servers: Servers, runner: str) -> int:
     """How many rows tell of a link of a runner."""
     connection = await asyncpg.connect(servers.database)
@@ -86,10 +80,10 @@ def test_a_session_of_one_server_runs_on_a_runner_of_the_other(
     joining = ("--server", servers.url("b"), "--name", "far", "--label", "disk=big", "--slots", "2")
     with started_runner(tmp_path / "far", *joining, token=token_of(servers.url("a"))) as host:
         host.wait_linked()
-        until(lambda: done_on(a, queued) == "far", "the session that waited is done")
+        wait_until(lambda: done_on(a, queued) == "far", "the session that waited is done")
         assert lines(a, queued)[:2] == ["waiting for a runner with disk=big", "Placed on the runner 'far'."]
         named = ordered(a, workspace={"executionHostId": "far"})
-        until(lambda: done_on(b, named) == "far", "one that names the runner is done")
+        wait_until(lambda: done_on(b, named) == "far", "one that names the runner is done")
         talk = Talk(a)
         assert said(talk.turn("mock: say here")) == "here"
         assert talk.get()["runner"]["name"] == "far"
@@ -101,23 +95,26 @@ def test_every_server_tells_the_same_of_a_runner_and_may_drain_and_remove_it(
     joining = ("--server", servers.url("b"), "--name", "shown", "--slots", "1")
     with started_runner(tmp_path / "shown", *joining, token=token_of(servers.url("a"))) as host:
         host.wait_linked()
-        until(lambda: runners_of(servers.url("a")).get("shown", {}).get("health") == "ok", "the other server knows it")
+        wait_until(
+            lambda: runners_of(servers.url("a")).get("shown", {}).get("health") == "ok",
+            "the other server knows it",
+        )
         assert [each["shown"]["server"] for each in map(runners_of, map(servers.url, "ab"))] == [servers.url("b")] * 2
         one = [api.get("/runners/shown").json() for api in (a, b)]
         assert [(each["id"], each["server"], each["health"]) for each in one] == [
             (host.links[0], servers.url("b"), "ok")
         ] * 2
-        until(lambda: bool(runners_of(servers.url("a"))["shown"]["snapshotCapabilities"]), "what it can is known")
+        wait_until(lambda: bool(runners_of(servers.url("a"))["shown"]["snapshotCapabilities"]), "what it can is known")
         busy = ordered(a, "mock: wait 600", workspace={"executionHostId": "shown"})
-        until(lambda: runners_of(servers.url("a"))["shown"]["used"] == 1, "what it has to do is known")
+        wait_until(lambda: runners_of(servers.url("a"))["shown"]["used"] == 1, "what it has to do is known")
         assert a.post("/runners/shown/drain").json()["draining"]
         assert [each["shown"]["draining"] for each in map(runners_of, map(servers.url, "ab"))] == [True, True]
         waits = ordered(b, workspace={"executionHostId": "shown"})
         assert a.post(f"/sessions/{busy}/cancel").status_code < 300
-        until(lambda: runners_of(servers.url("a"))["shown"]["used"] == 0, "that it has nothing to do is known")
+        wait_until(lambda: runners_of(servers.url("a"))["shown"]["used"] == 0, "that it has nothing to do is known")
         assert shown(a, waits)["placement"]["state"] == "queued"
         assert not a.post("/runners/shown/resume").json()["draining"]
-        until(lambda: done_on(a, waits) == "shown", "it gets sessions again")
+        wait_until(lambda: done_on(a, waits) == "shown", "it gets sessions again")
         assert a.delete("/runners/shown").status_code == 204
         assert host.wait_ended() == (1, "Error: Its key was revoked.")
         assert asyncio.run(links_of(servers, host.links[0])) == 0
@@ -136,7 +133,7 @@ def test_one_slot_is_never_had_twice(servers: Servers, a: httpx.Client, b: httpx
         with ThreadPoolExecutor(8) as clients:
             wanted: dict[str, Any] = {"runtime": {"labels": {"narrow": "yes"}}}
             tasks = list(clients.map(lambda number: ordered((a, b)[number % 2], **wanted), range(16)))
-        until(lambda: all(done_on(a, task) == "narrow" for task in tasks), "all are done")
+        wait_until(lambda: all(done_on(a, task) == "narrow" for task in tasks), "all are done")
     spans = sorted(span_of(a, task) for task in tasks)
     assert [(before, after) for before, after in itertools.pairwise(spans) if after[0] < before[1]] == []
 
@@ -155,7 +152,7 @@ def test_a_runner_of_a_tenant_gets_the_sessions_of_that_tenant_only(
     with started_runner(tmp_path / "own", "--server", servers.url("b"), "--name", "own", token=token) as host:
         host.wait_linked()
         other, own, nobody = ordered(a, tenantId="other"), ordered(a, tenantId="one"), ordered(a)
-        until(lambda: done_on(a, own) == "own", "its own tenant's session is done")
+        wait_until(lambda: done_on(a, own) == "own", "its own tenant's session is done")
         assert {shown(a, each)["placement"]["state"] for each in (other, nobody)} == {"queued"}
         for each in (other, nobody):
             assert a.delete(f"/sessions/{each}").status_code == 204
@@ -214,12 +211,12 @@ def test_a_runner_is_lost_when_its_beat_stands_still_and_not_when_the_database_d
         tmp_path / "beats", "--server", servers.url("b"), "--name", "beats", token=token_of(seen_from)
     ) as host:
         host.wait_linked()
-        until(lambda: runners_of(seen_from).get("beats", {}).get("health") == "ok", "it is known")
+        wait_until(lambda: runners_of(seen_from).get("beats", {}).get("health") == "ok", "it is known")
         cluster.stop()
         threading.Timer(3.0, cluster.start).start()  # longer than a beat may stand still
         assert runners_of(seen_from)["beats"]["health"] == "ok"  # answered when the database is back
         servers.kill("b")
-        until(lambda: runners_of(seen_from)["beats"]["health"] == "lost", "its beat stands still")
+        wait_until(lambda: runners_of(seen_from)["beats"]["health"] == "lost", "its beat stands still")
         assert runners_of(seen_from)["beats"]["server"] is None
         servers.start("b", *NO_AGENTS)
 
@@ -229,5 +226,5 @@ def test_a_session_that_waits_outlives_its_server(servers: Servers, a: httpx.Cli
     servers.kill("a")
     token, joining = token_of(servers.url("b")), ("--server", servers.url("b"), "--name", "late", "--label", "late=yes")
     with started_runner(tmp_path / "late", *joining, token=token), servers.api("b") as b:
-        until(lambda: done_on(b, waits) == "late", "another server has taken it")
+        wait_until(lambda: done_on(b, waits) == "late", "another server has taken it")
     servers.start("a", *NO_AGENTS)

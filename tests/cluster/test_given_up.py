@@ -8,8 +8,8 @@ import pytest
 
 from tests.cluster.conftest import Servers
 from tests.cluster.test_two_servers import at, sequences
-from tests.server.talk import Talk, said
-from tests.serving import wait_until
+from tests.support.patience import wait_until
+from tests.support.talk import Talk, said
 
 
 @pytest.fixture(autouse=True)

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.buckets import CREDENTIALS, new_bucket, settings_of, shared_s3
 from tests.cluster.conftest import Servers
-from tests.databases import Cluster
-from tests.runners.hosts import RunnerHost, runners_of, started_runner, token_of
-from tests.runners.test_moves import kill_keepers, moved, next_turn
-from tests.server.talk import Talk, said
-from tests.serving import wait_until
+from tests.support.buckets import CREDENTIALS, new_bucket, settings_of, shared_s3
+from tests.support.databases import Cluster
+from tests.support.hosts import RunnerHost, kill_keepers, moved, next_turn, runners_of, started_runner, token_of
+from tests.support.patience import wait_until
+from tests.support.talk import Talk, said
 
 SERVER = ("--local-slots", "0", "--runner-beat-seconds", "0.5", "--replace-after-seconds", "2")
 

@@ -8,8 +8,8 @@ import pytest
 
 from ostler.runner.servers import Servers as Dialled
 from tests.cluster.conftest import Servers
-from tests.databases import Cluster
-from tests.runners.hosts import started_runner, token_of
+from tests.support.databases import Cluster
+from tests.support.hosts import started_runner, token_of
 
 
 def free_port() -> str:

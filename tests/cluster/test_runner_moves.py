@@ -9,10 +9,10 @@ import pytest
 from tests.cluster.conftest import Servers
 from tests.cluster.test_failures import words
 from tests.cluster.test_two_servers import at, sequences
-from tests.databases import Cluster
-from tests.runners.hosts import runners_of, started_runner, token_of
-from tests.server.talk import Talk, said
-from tests.serving import wait_until
+from tests.support.databases import Cluster
+from tests.support.hosts import runners_of, started_runner, token_of
+from tests.support.patience import wait_until
+from tests.support.talk import Talk, said
 
 WORDS = 400
 

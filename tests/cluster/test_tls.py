@@ -14,12 +14,12 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.certificates import Authority
 from tests.cluster.conftest import Servers
-from tests.databases import Cluster, running_cluster
-from tests.patience import stretched
-from tests.runners.hosts import started_runner
-from tests.serving import OSTLER, clean_env, running_server, wait_until
+from tests.support.certificates import Authority
+from tests.support.databases import Cluster, running_cluster
+from tests.support.hosts import started_runner
+from tests.support.patience import stretched, wait_until
+from tests.support.serving import OSTLER, clean_env, running_server
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "run-a-cluster.md"
 

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 
 from tests.cluster.conftest import Servers
-from tests.server.talk import Event, Talk, said, stream
-from tests.serving import wait_until
+from tests.support.patience import wait_until
+from tests.support.talk import Event, Talk, said, stream
 
 
 def at(api: httpx.Client, talk: Talk) -> Talk:

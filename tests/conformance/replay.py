@@ -15,7 +15,7 @@ from ostler.conformance.sink import AskSink
 from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.runner.execution.frames import FRAMINGS
 from ostler.wire.running import AgentSpec, Answer, Prompt
-from tests.conformance.recorded import Line, Recording
+from tests.support.recorded import Line, Recording
 
 HANDSHAKE_SECONDS = 5.0
 

@@ -11,11 +11,11 @@ import pytest
 from ostler.agents import ADAPTERS
 from ostler.conformance.behaviours import BEHAVIOURS, BY_ID
 from ostler.conformance.suite import play
-from tests.conformance.recorded import read
 from tests.conformance.replay import ReplayStage
-from tests.serving import OSTLER, clean_env
+from tests.support.recorded import read
+from tests.support.serving import OSTLER, clean_env
 
-TINY = Path(__file__).with_name("tiny_agent.py")
+TINY = Path(__file__).parents[1] / "support" / "programs" / "tiny_agent.py"
 MOCK = next(adapter for adapter in ADAPTERS if adapter.info.id == "mock")
 Agents = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -9,9 +9,10 @@ import httpx
 import pytest
 
 from tests.conformance.issuer import CODE, Issuer, running_issuer
-from tests.logins.guest import Door
-from tests.server.talk import Talk
-from tests.serving import running_server, wait_until
+from tests.support.guest import Door
+from tests.support.patience import wait_until
+from tests.support.serving import running_server
+from tests.support.talk import Talk
 from tools.agent_cache import Search
 
 _AGENTS = ("codex", "claude-code", "copilot", "gemini", "kimi", "openhands", "qwen", "vibe")

@@ -14,8 +14,8 @@ import pytest
 
 from ostler.conformance.model import ScriptedModel
 from ostler.conformance.rows import ROWS
-from tests.server.talk import Talk
-from tests.serving import OSTLER, clean_env, running_server
+from tests.support.serving import OSTLER, clean_env, running_server
+from tests.support.talk import Talk
 from tools.agent_cache import Search
 
 ASKING = ["claude-code", "codex", "pi"]

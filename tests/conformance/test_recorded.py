@@ -14,8 +14,8 @@ from ostler.agents.codex import items as codex_items
 from ostler.agents.codex import thread as codex
 from ostler.conformance.behaviours import BY_ID
 from ostler.conformance.suite import play
-from tests.conformance.recorded import Recording, read
 from tests.conformance.replay import ReplayStage
+from tests.support.recorded import Recording, read
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "conformance"
 AGENTS = {adapter.info.id: adapter for adapter in ADAPTERS}

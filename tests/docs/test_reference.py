@@ -9,7 +9,7 @@ import pytest
 from ostler.base.errors import ERRORS
 from ostler.base.settings import Settings
 from ostler.wire.events import EVENTS
-from tests.server.http_helpers import build_document
+from tests.support.http_helpers import build_document
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 

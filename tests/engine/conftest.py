@@ -13,8 +13,8 @@ from ostler.server.engine.protocol import Engine
 from ostler.server.store.postgres.store import PostgresStore
 from ostler.server.store.protocol import Store
 from ostler.server.store.sqlite.store import SqliteStore
-from tests.databases import shared_cluster
-from tests.temporal_server import shared_temporal
+from tests.support.databases import shared_cluster
+from tests.support.temporal_server import shared_temporal
 
 ENGINES: dict[str, Callable[[], str | None]] = {"embedded": lambda: None, "temporal": lambda: shared_temporal().url}
 Maker = Callable[[], Awaitable[Engine]]

@@ -16,9 +16,10 @@ from ostler.server.engine.temporal.workflow import JobWorkflow
 from ostler.server.store.records import NewJob
 from ostler.server.store.sqlite.store import SqliteStore
 from tests.engine.conftest import new_deployment
-from tests.engine.working import Notes, until, until_gone
-from tests.engine.writing import COMMAND, HISTORIES, KINDS, histories
-from tests.temporal_server import running_temporal, shared_temporal
+from tests.engine.history_writing import COMMAND, HISTORIES, KINDS, histories
+from tests.engine.working import Notes, until_gone
+from tests.support.patience import until
+from tests.support.temporal_server import running_temporal, shared_temporal
 
 RECORDED = sorted(HISTORIES.glob("*.json"))
 
@@ -113,6 +114,7 @@ sys.modules["temporalio"] = None
 from pathlib import Path
 from ostler.base.settings import Settings
 from ostler.server.engine.opening import engine_of
+from tests.support.patience import until
 try:
     engine_of(Settings(state_dir=Path("/nonexistent"), engine="temporal://host/x"))
 except Exception as error:

@@ -8,12 +8,12 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tests.serving import wait_until
+from tests.support.patience import wait_until
 
 _TESTS = """
 import sys, time
 from pathlib import Path
-from tests.temporal_server import TemporalServer
+from tests.support.temporal_server import TemporalServer
 server = TemporalServer(Path(sys.argv[1]))
 server.start()
 print(server.port, flush=True)

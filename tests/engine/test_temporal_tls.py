@@ -11,9 +11,9 @@ from temporalio.service import TLSConfig
 
 from ostler.base.settings import Settings
 from ostler.server.engine.temporal.connecting import Access, Unreachable, connected
-from tests.certificates import Authority
-from tests.patience import stretched
-from tests.temporal_server import shared_temporal
+from tests.support.certificates import Authority
+from tests.support.patience import stretched
+from tests.support.temporal_server import shared_temporal
 
 
 def access(**given: object) -> Access:

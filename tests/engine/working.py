@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from ostler.server.engine.protocol import NotDone, Retry, Work
 from ostler.server.store.records import Job
-from tests.patience import stretched
+from tests.support.patience import stretched
 
 QUICK = Retry(first=0.05, longest=0.1, within=3600)
 
@@ -31,14 +31,6 @@ class Notes:
             raise self._error
         self.bodies.append(job.body)
         self.done.append(job.key)
-
-
-async def until(condition: Callable[[], bool], *, what: str, seconds: float = 60.0) -> None:
-    """Wait until something is true."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < stretched(seconds), f"waited in vain: {what}"
-        await asyncio.sleep(0.01)
 
 
 async def until_gone(find: Callable[[str], Awaitable[Job | None]], *keys: str) -> None:

@@ -17,9 +17,9 @@ from ostler.link.protocol import Connection, Sink
 from ostler.runner.local import LocalRunner
 from ostler.wire.events import ErrorData
 from ostler.wire.running import AgentSpec, Draft, ProcessRef
-from tests.link.loopback import BEAT, over_socket, socket_pair
-from tests.link.test_runner import local_runner, prompt, spec_in
-from tests.runner.tools import Recorder, until
+from tests.support.loopback import BEAT, over_socket, socket_pair
+from tests.support.patience import until
+from tests.support.runner_parts import Recorder, local_runner, prompt, spec_in
 
 ECHO = Verb("echo", msgspec.defstruct("echo", [("data", bytes)]), bytes)
 

@@ -13,8 +13,8 @@ from ostler.link.channel import Beat, Piece, decode, encode
 from ostler.link.ends import ServerEnd
 from ostler.link.messages import Answer, Call, Cancel, Failure, Message
 from ostler.wire.agents import Agent
-from tests.link.loopback import AcceptedSocket, socket_pair
-from tests.runner.tools import until
+from tests.support.loopback import AcceptedSocket, socket_pair
+from tests.support.patience import until
 
 pack = msgspec.msgpack.Encoder().encode
 messages = msgspec.msgpack.Decoder(Message)

@@ -14,9 +14,9 @@ from ostler.link.protocol import Runner
 from ostler.link.remote import RemoteRunner, RunnerService
 from ostler.runner.local import LocalRunner
 from ostler.wire.running import Connected, ProcessRef
-from tests.link.loopback import later
-from tests.link.test_runner import local_runner, prompt, spec_in
-from tests.runner.tools import Recorder, until
+from tests.support.loopback import later
+from tests.support.patience import until
+from tests.support.runner_parts import Recorder, local_runner, prompt, spec_in
 
 
 class SlowAnswers:

@@ -33,9 +33,9 @@ from ostler.runner.workspaces.options import Options
 from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.wire.provisioning import DeliveryOrder, FileQuery
 from ostler.wire.workspaces import Deliver, Repo, Resources, Runtime, Workspace, WorkspaceOrder
-from tests.link.loopback import over_socket, workspaces_over_loopback
-from tests.runner.tools import until
-from tests.workspaces.places import git, make_repository
+from tests.support.loopback import over_socket, workspaces_over_loopback
+from tests.support.patience import until
+from tests.support.places import git, make_repository
 
 Linked = Callable[[Workspaces], AbstractAsyncContextManager[Workspaces]]
 

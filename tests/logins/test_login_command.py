@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.logins.guest import guest_server
-from tests.serving import OSTLER, RunningServer, clean_env
+from tests.support.guest import guest_server
+from tests.support.serving import OSTLER, RunningServer, clean_env
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.logins.guest import Door, guest_server, is_gone, pids_in
-from tests.server.http_helpers import assert_problem
-from tests.server.talk import Talk
-from tests.serving import RunningServer, wait_until
+from tests.support.guest import Door, guest_server, is_gone, pids_in
+from tests.support.http_helpers import assert_problem
+from tests.support.patience import wait_until
+from tests.support.serving import RunningServer
+from tests.support.talk import Talk
 
 NAMES = ["machine", "subscription", "key", "session"]
 

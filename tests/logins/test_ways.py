@@ -12,10 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.logins.guest import Door, is_gone, pids_in
-from tests.server.http_helpers import assert_problem
-from tests.server.talk import Talk
-from tests.serving import RunningServer, running_server, wait_until
+from tests.support.guest import Door, is_gone, pids_in
+from tests.support.http_helpers import assert_problem
+from tests.support.patience import wait_until
+from tests.support.serving import RunningServer, running_server
+from tests.support.talk import Talk
 
 PROGRAM = str(Path(__file__).parent / "programs" / "ways.py")
 COMMAND = [sys.executable, PROGRAM]

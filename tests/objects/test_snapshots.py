@@ -11,7 +11,7 @@ from ostler.base.settings import Settings
 from ostler.server.objects.opening import open_objects
 from ostler.server.objects.protocol import Objects
 from ostler.server.objects.snapshots import PART_BYTES, Manifest, SnapshotObjects, Stored
-from tests.buckets import CREDENTIALS, new_bucket, settings_of
+from tests.support.buckets import CREDENTIALS, new_bucket, settings_of
 
 MOST = 64 * 2**20
 LARGE = bytes(range(256)) * (2 * PART_BYTES // 256) + b"the end"

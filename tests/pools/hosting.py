@@ -14,8 +14,9 @@ from typing import Any
 
 import httpx
 
-from tests.serving import RunningServer, running_server, wait_until
-from tests.tasks.real_engine import BARE, VOLUMES, import_bare_image, install_engine, podman
+from tests.support.patience import wait_until
+from tests.support.real_engine import BARE, VOLUMES, import_bare_image, install_engine, podman
+from tests.support.serving import RunningServer, running_server
 
 LABELS = {"made": "yes"}
 Json = dict[str, Any]

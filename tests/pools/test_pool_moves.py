@@ -8,7 +8,7 @@ import pytest
 
 from tests.pools.hosting import Api, Podman, installed_podman, pool, pool_server
 from tests.pools.test_pools import HOLD
-from tests.serving import wait_until
+from tests.support.patience import wait_until
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(900)]
 NOT_STARTING = """case "$1" in start) echo no disk >&2; exit 125;; esac

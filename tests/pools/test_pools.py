@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.certificates import Authority
 from tests.pools.hosting import Api, Podman, installed_podman, pool, pool_server
-from tests.serving import wait_until
-from tests.tasks.real_engine import BARE
+from tests.support.certificates import Authority
+from tests.support.patience import wait_until
+from tests.support.real_engine import BARE
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(900)]
 HOLD = "mock: wait 600"

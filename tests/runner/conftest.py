@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ostler.runner.processes.nursery import NurseryHandle
-from tests.runner.tools import Leash
+from tests.support.runner_parts import Leash
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 from ostler.runner.processes.bells import Bells
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.process import Command, Process
-from tests.runner.tools import until
+from tests.support.patience import until
 
 ROUNDS = 20
 FAST = """

@@ -28,7 +28,8 @@ from ostler.wire.events import (
 from ostler.wire.items import StderrOutput
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentExit, AgentSpec, Draft, PermissionAnswer, Prompt, RunnerStats
-from tests.runner.tools import HERE, PATIENCE, Leash, Recorder, TinyAdapter, until
+from tests.support.patience import until
+from tests.support.runner_parts import HERE, PATIENCE, Leash, Recorder, TinyAdapter
 
 LIMITS = Limits(
     start_timeout=PATIENCE,

@@ -16,7 +16,8 @@ from ostler.runner.local import LocalRunner
 from ostler.wire.events import ItemDeltaData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentSpec, Prompt
-from tests.runner.tools import HERE, PATIENCE, PROGRAMS, Recorder, TinyAdapter, until
+from tests.support.patience import until
+from tests.support.runner_parts import HERE, PATIENCE, PROGRAMS, Recorder, TinyAdapter
 
 
 def split(chunks: list[bytes], limit: int = 1000) -> list[Frame]:

@@ -16,15 +16,16 @@ from ostler.base.errors import InstallFailed, Stopping
 from ostler.runner.installs.installed import Record
 from ostler.runner.installs.npm import machine_node
 from ostler.runner.installs.toolbox import Toolbox
-from tests.runner.installing import SEARCH, begun, installer_in, npm_source, serving
-from tests.serving import running_server, wait_until
+from tests.support.installing import SEARCH, begun, installer_in, npm_source, serving
+from tests.support.patience import wait_until
+from tests.support.serving import running_server
 
 SEMVER = Npm(packages={"semver": "7.6.3"}, program="semver/bin/semver.js", needs_node="18")
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 _INSTALL = """
 import sys
 from pathlib import Path
-from tests.runner.installing import Vendor, installer_in
+from tests.support.installing import Vendor, installer_in
 installer_in(Path(sys.argv[1])).install("tiny", (Vendor(sys.argv[2]).source(),))
 """
 

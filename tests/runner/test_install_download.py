@@ -11,7 +11,7 @@ import pytest
 from ostler.base.errors import InstallFailed
 from ostler.runner.installs.download import sha256_in
 from ostler.runner.installs.platforms import is_musl, loader_of, platform_name, this_platform
-from tests.runner.installing import Handler, Vendor, begun, installer_in, npm_source, serving, tarball, zipped
+from tests.support.installing import Handler, Vendor, begun, installer_in, npm_source, serving, tarball, zipped
 
 SUM = hashlib.sha256(b"program").hexdigest()
 Pack = Callable[[dict[str, str]], bytes]

@@ -22,9 +22,10 @@ from ostler.wire.events import LogData
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec, Prompt
-from tests.runner.installing import SCRIPT, SEARCH, PackedAdapter, begun, installer_in, npm_source, serving, tarball
 from tests.runner.test_local import LIMITS
-from tests.runner.tools import Desk, OfferingAdapter, Recorder, until
+from tests.support.installing import SCRIPT, SEARCH, PackedAdapter, begun, installer_in, npm_source, serving, tarball
+from tests.support.patience import until
+from tests.support.runner_parts import Desk, OfferingAdapter, Recorder
 
 KEY = Credential(name="KEY", env=("KEY",), files=((".auth.json", "key"),))
 

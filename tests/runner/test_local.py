@@ -21,7 +21,8 @@ from ostler.wire.agents import Installed
 from ostler.wire.events import TurnEndedData
 from ostler.wire.parts import TextPart
 from ostler.wire.running import AgentSpec, Prompt
-from tests.runner.tools import HERE, PATIENCE, Recorder, TinyAdapter, until
+from tests.support.patience import until
+from tests.support.runner_parts import HERE, PATIENCE, Recorder, TinyAdapter
 
 LIMITS = Limits(start_timeout=PATIENCE, turn_timeout=0, interrupt_grace=0.3, stop_grace=0.3, max_frame_bytes=8 * 2**20)
 

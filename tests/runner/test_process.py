@@ -13,7 +13,8 @@ from ostler.runner.processes.input import ROOM_BYTES
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.process import CannotStart, Command, Exit, Process
 from ostler.runner.processes.tree import descendants
-from tests.runner.tools import PATIENCE, PROGRAMS, Leash, parent_of, started, state_of, until
+from tests.support.patience import until
+from tests.support.runner_parts import PATIENCE, PROGRAMS, Leash, parent_of, started, state_of
 
 KINDS = ["plain", "setsid", "doublefork", "ignore", "cleanenv", "forkloop", "stopped"]
 ENV = {"PATH": os.defpath}

@@ -12,8 +12,8 @@ import pytest
 from ostler.link.provisioner import Host, NewHost, NotMade, Unreachable
 from ostler.runner.provisioners.podman import Podman
 from ostler.runner.runtimes.container_engines import Engines
-from tests.serving import wait_until
-from tests.tasks.real_engine import BARE, VOLUMES, import_bare_image, install_engine, podman
+from tests.support.patience import wait_until
+from tests.support.real_engine import BARE, VOLUMES, import_bare_image, install_engine, podman
 
 pytestmark = pytest.mark.root
 _SECRET = b"hunter2"

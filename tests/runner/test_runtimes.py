@@ -21,8 +21,8 @@ from ostler.runner.workspaces.orders import EmptySource, Order
 from ostler.wire import workspaces as wire
 from ostler.wire.running import AgentSpec
 from ostler.wire.workspaces import Workspace
-from tests.serving import clean_env
-from tests.tasks.real_engine import IMAGE, import_image, install_engine, podman
+from tests.support.real_engine import IMAGE, import_image, install_engine, podman
+from tests.support.serving import clean_env
 
 _ALL: tuple[wire.RuntimeType, ...] = ("local", "devcontainer", "disabled")
 _FILES = {"a.txt": "one\n", ".devcontainer.json": f'{{"image": "{IMAGE}"}}'}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.runners.hosts import runners_of
-from tests.serving import running_server
+from tests.support.hosts import runners_of
+from tests.support.serving import running_server
 
 
 def test_the_runner_of_a_server_drains_on_after_a_restart(tmp_path: Path) -> None:

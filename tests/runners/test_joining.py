@@ -20,10 +20,10 @@ from ostler.link.channel import LINK_VERSION, Hello, Welcome, encode
 from ostler.link.keys import hashed
 from ostler.link.refusals import refusal
 from ostler.link.socket import ClientSocket, dialled, greet
-from tests.patience import stretched
-from tests.runners.hosts import runners_of, started_runner, token_of
-from tests.runners.proxy import Proxy
-from tests.serving import OSTLER, RunningServer, clean_env, running_server, wait_until
+from tests.support.hosts import runners_of, started_runner, token_of
+from tests.support.patience import stretched, wait_until
+from tests.support.serving import OSTLER, RunningServer, clean_env, running_server
+from tests.support.stalling_proxy import Proxy
 
 HELLO = Hello(link=LINK_VERSION, version="1", boot="b", labels={}, slots=1, os="linux", arch="arm", hostname="h")
 

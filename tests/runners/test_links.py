@@ -4,29 +4,17 @@ import asyncio
 from pathlib import Path
 
 from ostler.base.clock import SystemClock
-from ostler.link.channel import LINK_VERSION, Beat, Goodbye, Hello, decode, encode
+from ostler.link.channel import LINK_VERSION, Hello
 from ostler.link.keys import hashed
-from ostler.link.socket import ClientSocket, greet
+from ostler.link.socket import greet
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
 from ostler.server.store.records import RunnerKey, RunnerToken
 from ostler.server.store.sqlite.store import SqliteStore
-from tests.link.loopback import socket_pair
+from tests.support.loopback import beating, goodbye_from, socket_pair
 
 NOW = "2026-01-01T00:00:00.000Z"
 HELLO = Hello(link=LINK_VERSION, version="1", boot="b", labels={}, slots=1, os="linux", arch="arm", hostname="h")
-
-
-async def beating(socket: ClientSocket) -> None:
-    while True:
-        await socket.send(encode(Beat()))
-        await asyncio.sleep(0.2)
-
-
-async def goodbye_from(socket: ClientSocket) -> Goodbye:
-    while not isinstance(message := decode(await socket.receive() or b""), Goodbye):
-        continue
-    return message
 
 
 async def test_a_key_that_another_server_revoked_ends_the_link(tmp_path: Path) -> None:

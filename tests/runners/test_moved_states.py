@@ -5,9 +5,11 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.runners.test_moves import SERVER, Hosts, moved, next_turn
-from tests.server.talk import Talk, said
-from tests.serving import running_server, wait_until
+from tests.runners.test_moves import SERVER, Hosts
+from tests.support.hosts import moved, next_turn
+from tests.support.patience import wait_until
+from tests.support.serving import running_server
+from tests.support.talk import Talk, said
 
 
 @pytest.fixture(scope="module")

@@ -1,21 +1,19 @@
 """A session outlives its runner: it goes on on another one, and its log says what was lost."""
 
 import json
-import os
-import signal
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from tests.runners.hosts import RunnerHost, runners_of, started_runner, token_of
-from tests.runners.proxy import Proxy
-from tests.server.talk import Talk, said
-from tests.serving import RunningServer, running_server, wait_until
-from tests.workspaces.places import make_repository
+from tests.support.hosts import RunnerHost, kill_keepers, moved, next_turn, runners_of, started_runner, token_of
+from tests.support.patience import wait_until
+from tests.support.places import make_repository
+from tests.support.serving import RunningServer, running_server
+from tests.support.stalling_proxy import Proxy
+from tests.support.talk import Talk, said
 
 SERVER = ("--local-slots", "0", "--runner-beat-seconds", "0.5", "--replace-after-seconds", "2")
 
@@ -63,15 +61,6 @@ class Hosts:
             self.lose(name)
 
 
-def kill_keepers(state_dir: Path) -> None:
-    """Kill every keeper of a runner and the agent that it has."""
-    for running in state_dir.glob("keepers/*/running"):
-        found = json.loads(running.read_bytes())
-        for pid in (found["keeper"], found["pid"]):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-
 @pytest.fixture(scope="module")
 def all_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     folder = tmp_path_factory.mktemp("moves")
@@ -90,19 +79,6 @@ def hosts(all_hosts: Hosts) -> Iterator[Hosts]:
 def api(hosts: Hosts) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=f"{hosts.server.url}/api/v1", timeout=120) as client:
         yield client
-
-
-def moved(talk: Talk) -> dict[str, Any]:
-    data: dict[str, Any] = talk.until_type("session.moved")["data"]
-    return data
-
-
-def next_turn(talk: Talk, text: str) -> str:
-    """What the agent says to a prompt, which may have to wait until the session has arrived."""
-    start = len(talk.events)
-    talk.send(text)
-    talk.until_type("turn.ended")
-    return said(talk.events[start:])
 
 
 def kept(hosts: Hosts, talk: Talk) -> list[str]:

@@ -6,8 +6,9 @@ from typing import Any
 
 import httpx
 
-from tests.runners.hosts import runners_of, started_runner, token_of
-from tests.serving import running_server, wait_until
+from tests.support.hosts import runners_of, started_runner, token_of
+from tests.support.patience import wait_until
+from tests.support.serving import running_server
 
 TASK = {"prompt": "mock: say done", "agent": {"type": "mock"}, "repo": {"mode": "none"}}
 

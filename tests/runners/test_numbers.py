@@ -4,9 +4,10 @@ from pathlib import Path
 
 import httpx
 
-from tests.runners.hosts import started_runner, token_of
-from tests.server.http_helpers import metrics
-from tests.serving import running_server, wait_until
+from tests.support.hosts import started_runner, token_of
+from tests.support.http_helpers import metrics
+from tests.support.patience import wait_until
+from tests.support.serving import running_server
 
 TASK = {"prompt": "mock: say done", "agent": {"type": "mock"}, "repo": {"mode": "none"}}
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 import requests
 
-from tests.serving import RunningServer, running_server
+from tests.support.serving import RunningServer, running_server
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.talk import Talk
-from tests.serving import running_server
+from tests.support.serving import running_server
+from tests.support.talk import Talk
 
-SOURCE = Path(__file__).with_name("programs") / "clock.c"
+SOURCE = Path(__file__).parents[1] / "support" / "programs" / "clock.c"
 HOUR, DAY = 3600, 24 * 3600
 JUMPS = [HOUR, -HOUR, DAY + HOUR, -DAY - HOUR]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.talk import Talk
-from tests.serving import wait_until
-from tests.tasks.ordering import done, new_session, say, task, task_server
-from tests.workspaces.places import make_repository
+from tests.support.ordering import done, new_session, say, task, task_server
+from tests.support.patience import wait_until
+from tests.support.places import make_repository
+from tests.support.talk import Talk
 
 AGENTS_OWN = {"home", "workspace", "tree", "upper", "work"}
 REPOSITORIES = {"mirrors", "bases", "records", "content", "incoming"}

@@ -10,7 +10,8 @@ import pytest
 
 from ostler.base.errors import SettingsError
 from ostler.base.settings import ENV_PREFIX, Settings, load_settings, setting_help
-from tests.serving import OSTLER, clean_env, running_server, wait_until
+from tests.support.patience import wait_until
+from tests.support.serving import OSTLER, clean_env, running_server
 
 NAMES = [field.name for field in msgspec.structs.fields(Settings)]
 DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Settings)}

@@ -13,8 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.talk import Talk, stream
-from tests.serving import OSTLER, RunningServer, clean_env, running_server, wait_until
+from tests.support.patience import wait_until
+from tests.support.serving import OSTLER, RunningServer, clean_env, running_server
+from tests.support.talk import Talk, stream
 
 SESSIONS = 10
 KILLS = 8

@@ -8,7 +8,7 @@ import pytest
 from ostler.server.store.postgres.store import PostgresStore
 from ostler.server.store.protocol import Store
 from ostler.server.store.sqlite.store import SqliteStore
-from tests.databases import shared_cluster
+from tests.support.databases import shared_cluster
 
 Opener = Callable[[], Awaitable[Store]]
 

@@ -3,7 +3,7 @@
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import NewJob
 from tests.store.conftest import Opener
-from tests.store.writing import change, created, notice
+from tests.support.log_writing import change, created, notice
 
 LONG = 600.0
 

@@ -8,7 +8,7 @@ from ostler.server.store.protocol import Store
 from ostler.server.store.records import Placed, Progress, StoredItem
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.workspaces import Snapshot
-from tests.store.writing import NOW, SPEC, Writing, change, created, made, notice, rewound, said, started
+from tests.support.log_writing import NOW, SPEC, Writing, change, created, made, notice, rewound, said, started
 
 LARGE = "x" * 10_000
 

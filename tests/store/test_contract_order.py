@@ -10,7 +10,7 @@ from ostler.server.store.errors import KeyTaken, StaleOwner
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import DONE, AppendResult, Done, NewJob, Placed, StoredResponse
 from tests.store.conftest import Opener
-from tests.store.writing import NOW, SPEC, TASK, Writing, change, created, notice, sequences
+from tests.support.log_writing import NOW, SPEC, TASK, Writing, change, created, notice, sequences
 
 
 async def test_what_is_queued_together_is_written_in_the_order_of_the_calls(store: Store) -> None:

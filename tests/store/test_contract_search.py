@@ -12,9 +12,9 @@ import pytest
 from ostler.server.search.asking import wanted_of
 from ostler.server.search.service import Search
 from ostler.server.store.protocol import Store
-from tests.patience import stretched
 from tests.store.conftest import Opener
-from tests.store.writing import NOW, created, notice, said, started
+from tests.support.log_writing import NOW, created, notice, said, started
+from tests.support.patience import stretched
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from ostler.server.store.protocol import Store
 from ostler.server.store.records import NewJob, Placed, SessionFilter, SessionRecord
 from ostler.wire.sessions import Ask, Turn
 from tests.store.test_contract_runner_keys import TOKEN, key
-from tests.store.writing import NOW, SPEC, TASK, Writing, change, created, notice, sequences
+from tests.support.log_writing import NOW, SPEC, TASK, Writing, change, created, notice, sequences
 
 
 async def ids(store: Store, **wanted: object) -> list[str]:

@@ -10,7 +10,7 @@ from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.connecting import InUse, connect_serving
 from ostler.server.store.postgres.store import PostgresStore
 from ostler.server.store.sql.schema import SCHEMA_VERSION
-from tests.databases import shared_cluster
+from tests.support.databases import shared_cluster
 
 
 async def execute(url: str, *statements: str) -> None:

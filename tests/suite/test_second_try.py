@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving import wait_until
+from tests.support.patience import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = """

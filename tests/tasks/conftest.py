@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serving import RunningServer
-from tests.tasks.ordering import client_of, task_server
-from tests.workspaces.places import make_repository
+from tests.support.ordering import client_of, task_server
+from tests.support.places import make_repository
+from tests.support.serving import RunningServer
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.server.http_helpers import assert_problem
-from tests.serving import wait_until
-from tests.tasks.ordering import done, events, finished, new_session, order, settled, task
-from tests.workspaces.places import git, make_repository
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import done, events, finished, new_session, order, settled, task
+from tests.support.patience import wait_until
+from tests.support.places import git, make_repository
 
 
 def test_the_agents_say_what_they_are_set_with(api: httpx.Client) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.http_helpers import assert_problem
-from tests.tasks.ordering import events, new_session, prompts, say, settled
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import events, new_session, prompts, say, settled
 
 CODE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
 

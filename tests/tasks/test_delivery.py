@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from tests.server.http_helpers import assert_problem
-from tests.serving import OSTLER, RunningServer, clean_env, wait_until
-from tests.tasks.ordering import done, events, finished, new_session, order, say, task, task_server
-from tests.workspaces.forge import TOKEN, State, running_forge
-from tests.workspaces.places import git, make_forged, tree_hash
+from tests.support.forge import TOKEN, State, running_forge
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import done, events, finished, new_session, order, say, task, task_server
+from tests.support.patience import wait_until
+from tests.support.places import git, make_forged, tree_hash
+from tests.support.serving import OSTLER, RunningServer, clean_env
 
 _WORK = "mock: write new.txt hello\\n"
 

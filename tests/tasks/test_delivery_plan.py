@@ -9,11 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.http_helpers import assert_problem
-from tests.serving import RunningServer, wait_until
-from tests.tasks.ordering import events, new_session, say, task_server
-from tests.workspaces.forge import TOKEN, State, running_forge
-from tests.workspaces.places import git, make_forged
+from tests.support.forge import TOKEN, State, running_forge
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import events, new_session, say, task_server
+from tests.support.patience import wait_until
+from tests.support.places import git, make_forged
+from tests.support.serving import RunningServer
 
 _WORK = "mock: write new.txt hello\\n"
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from tests.server.http_helpers import assert_problem
-from tests.tasks.ordering import done, events, finished, order, task, task_server, texts
-from tests.workspaces.places import git, make_repository
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import done, events, finished, order, task, task_server, texts
+from tests.support.places import git, make_repository
 
 _FILE = """{
   // where agents work

@@ -5,9 +5,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.server.http_helpers import assert_problem
-from tests.server.talk import Talk
-from tests.tasks.ordering import Json, new_session, say
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import Json, new_session, say
+from tests.support.talk import Talk
 
 
 def _artifacts(api: httpx.Client, session: str) -> list[Json]:

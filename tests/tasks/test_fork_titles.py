@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.tasks.ordering import new_session, say
+from tests.support.ordering import new_session, say
 
 TITLED = "mock: title By the agent"
 

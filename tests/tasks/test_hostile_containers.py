@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from tests.tasks.ordering import done, finished, order, task, task_server, texts
-from tests.workspaces.places import git, make_repository
+from tests.support.ordering import done, finished, order, task, task_server, texts
+from tests.support.places import git, make_repository
 
 _IMAGE = {"image": "registry.example/base:1"}
 

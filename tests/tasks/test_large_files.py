@@ -6,8 +6,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.tasks.ordering import done, events, new_session, say, task, task_server
-from tests.workspaces.places import git, make_repository
+from tests.support.ordering import done, events, new_session, say, task, task_server
+from tests.support.places import git, make_repository
 
 _LIMITS = {"OSTLER_MAX_SNAPSHOT_FILE_BYTES": "100000", "OSTLER_MAX_SNAPSHOT_BYTES": "250000"}
 _TERABYTE = 2**40

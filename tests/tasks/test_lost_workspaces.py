@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serving import wait_until
-from tests.tasks.ordering import events, new_session, say, task_server
-from tests.workspaces.places import make_repository
+from tests.support.ordering import events, new_session, say, task_server
+from tests.support.patience import wait_until
+from tests.support.places import make_repository
 
 
 def _place(state: Path, api: httpx.Client, session: str) -> Path:

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.http_helpers import assert_problem
-from tests.tasks.ordering import task, task_server
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import task, task_server
 
 _BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "no prompt": ({"prompt": None}, "invalid_request", "prompt"),

@@ -22,11 +22,11 @@ from ostler.runner.workspaces.orders import GitSource
 from ostler.runner.workspaces.repositories.policy import Policy
 from ostler.wire.provisioning import DeliveryOrder
 from ostler.wire.workspaces import RepoCredential
-from tests.server.http_helpers import assert_problem
-from tests.serving import wait_until
-from tests.tasks.ordering import Json, done, finished, order, task, task_server
-from tests.workspaces.places import LOOPBACK, git, make_repository, opened
-from tests.workspaces.places import order as workspace_order
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import Json, done, finished, order, task, task_server
+from tests.support.patience import wait_until
+from tests.support.places import LOOPBACK, git, make_repository, opened
+from tests.support.places import order as workspace_order
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 OTHER = "whsec_" + base64.b64encode(bytes(range(32, 64))).decode()

@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.http_helpers import assert_problem
-from tests.serving import wait_until
-from tests.tasks.ordering import done, events, new_session, say, task, task_server
-from tests.workspaces.forge import TOKEN, State, running_forge
-from tests.workspaces.places import make_forged
+from tests.support.forge import TOKEN, State, running_forge
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import done, events, new_session, say, task, task_server
+from tests.support.patience import wait_until
+from tests.support.places import make_forged
 
 
 class Shop:

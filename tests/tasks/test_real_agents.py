@@ -12,9 +12,9 @@ import pytest
 from ostler.agents import ADAPTERS
 from ostler.conformance.model import ScriptedModel
 from ostler.conformance.rows import ROWS
-from tests.tasks.ordering import done, events, new_session, say, task, task_server, texts
-from tests.workspaces.forge import TOKEN, State, running_forge
-from tests.workspaces.places import git, make_forged, tree_hash
+from tests.support.forge import TOKEN, State, running_forge
+from tests.support.ordering import done, events, new_session, say, task, task_server, texts
+from tests.support.places import git, make_forged, tree_hash
 from tools.agent_cache import cached_agents
 
 _AGENTS = ("claude-code", "codex")

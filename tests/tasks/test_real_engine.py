@@ -11,9 +11,9 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.tasks.ordering import done, events, finished, order, say, settled, task, task_server, texts
-from tests.tasks.real_engine import IMAGE, import_image, install_engine, podman
-from tests.workspaces.places import git, make_repository
+from tests.support.ordering import done, events, finished, order, say, settled, task, task_server, texts
+from tests.support.places import git, make_repository
+from tests.support.real_engine import IMAGE, import_image, install_engine, podman
 
 pytestmark = pytest.mark.root
 _FILE = """{

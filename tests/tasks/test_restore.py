@@ -4,8 +4,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.server.http_helpers import assert_problem
-from tests.tasks.ordering import events, new_session, prompts, say, settled, texts, tree_now
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import events, new_session, prompts, say, settled, texts, tree_now
 
 
 def _snapshots(api: httpx.Client, session: str) -> list[dict[str, object]]:

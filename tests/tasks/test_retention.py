@@ -4,9 +4,10 @@ from pathlib import Path
 
 import httpx
 
-from tests.serving import RunningServer, wait_until
-from tests.tasks.ordering import Json, done, events, new_session, order, say, task, task_server
-from tests.workspaces.places import make_repository
+from tests.support.ordering import Json, done, events, new_session, order, say, task, task_server
+from tests.support.patience import wait_until
+from tests.support.places import make_repository
+from tests.support.serving import RunningServer
 
 _WORK = "mock: write a.txt one"
 

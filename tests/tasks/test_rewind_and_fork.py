@@ -5,8 +5,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.server.http_helpers import assert_problem
-from tests.tasks.ordering import (
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import (
     events,
     new_session,
     prompts,
@@ -18,7 +18,7 @@ from tests.tasks.ordering import (
     tree_now,
     tree_of,
 )
-from tests.workspaces.places import make_repository, tree_hash
+from tests.support.places import make_repository, tree_hash
 
 _TURNS = 20
 

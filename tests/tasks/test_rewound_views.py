@@ -7,12 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.chatting import ask, content, load, message, session_count, words
-from tests.server.folding import folded
-from tests.server.spoken import SPOKEN
-from tests.server.talk import stream
-from tests.serving import RunningServer
-from tests.tasks.ordering import new_session, say
+from tests.support.chatting import ask, content, load, message, session_count, words
+from tests.support.folding import folded
+from tests.support.ordering import new_session, say
+from tests.support.serving import RunningServer
+from tests.support.spoken import SPOKEN
+from tests.support.talk import stream
 
 Json = dict[str, Any]
 SAID = ("one", "two", "three", "four")

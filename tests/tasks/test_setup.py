@@ -5,8 +5,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.tasks.ordering import done, events, finished, new_session, order, say, task
-from tests.workspaces.places import git, make_repository
+from tests.support.ordering import done, events, finished, new_session, order, say, task
+from tests.support.places import git, make_repository
 
 
 def _task(project: Path, setup: str) -> dict[str, object]:

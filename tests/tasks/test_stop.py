@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serving import wait_until
-from tests.tasks.ordering import events, finished, new_session, order, task, task_server, texts
-from tests.workspaces.places import git, make_repository
+from tests.support.ordering import events, finished, new_session, order, task, task_server, texts
+from tests.support.patience import wait_until
+from tests.support.places import git, make_repository
 
 _SLOW = "mock: write a.txt one\nmock: wait 2\nmock: write b.txt two\nmock: say done"
 _ENDLESS = "mock: write a.txt one\nmock: wait 600\nmock: write b.txt two"

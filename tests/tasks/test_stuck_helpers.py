@@ -10,9 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serving import RunningServer, wait_until
-from tests.tasks.ordering import events, new_session, order, settled, task, task_server
-from tests.workspaces.places import make_repository
+from tests.support.ordering import events, new_session, order, settled, task, task_server
+from tests.support.patience import wait_until
+from tests.support.places import make_repository
+from tests.support.serving import RunningServer
 
 _STUCK_GIT = """#!/bin/sh
 for word; do

@@ -5,8 +5,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.tasks.ordering import Json, done, events, finished, new_session, order, say, shell, task, texts
-from tests.workspaces.places import content_of, git, make_repository, tree_hash
+from tests.support.ordering import Json, done, events, finished, new_session, order, say, shell, task, texts
+from tests.support.places import content_of, git, make_repository, tree_hash
 
 _WRITE = "mock: write new.txt hello\\n\nmock: edit src/main.py one -> three"
 

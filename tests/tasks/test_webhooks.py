@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serving import wait_until
-from tests.tasks.ordering import Json, events, finished, new_session, order, say, task, task_server
-from tests.temporal_server import running_temporal
+from tests.support.ordering import Json, events, finished, new_session, order, say, task, task_server
+from tests.support.patience import wait_until
+from tests.support.temporal_server import running_temporal
 
 Calls = list[tuple[str, Json]]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.certificates import Authority
-from tests.serving import RunningServer, running_server
+from tests.support.certificates import Authority
+from tests.support.serving import RunningServer, running_server
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 import hatch_build
 from ostler.agents import ADAPTERS
 from ostler.conformance.model import ScriptedModel
-from tests.serving import clean_env
+from tests.support.serving import clean_env
 from tools.agent_cache import cached_agents
 
 HERE = Path(__file__).resolve().parent

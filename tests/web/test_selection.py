@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.serving import wait_until
+from tests.support.patience import wait_until
 
 SCRIPT = "mock: think Hm hm.\nmock: say One two three.\nmock: run echo hi\nmock: usage 1 2 0.1\nmock: say Four five."
 

@@ -9,7 +9,7 @@ import pytest
 
 from ostler.server.api.edge.asgi import Receive, Scope, Send
 from ostler.server.api.ui import Ui
-from tests.serving import running_server
+from tests.support.serving import running_server
 
 PAGE = b'<!doctype html><script src="/assets/app-1.js"></script>'
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from ostler.wire.workspaces import SnapshotProvider
-from tests.workspaces.places import loop_disk, make_repository
+from tests.support.places import loop_disk, make_repository
 
 _DISKS = {"btrfs": "btrfs", "reflink": "xfs"}
 

@@ -20,7 +20,7 @@ from ostler.runner.file_trees.packing import ArchiveForm
 from ostler.runner.file_trees.unpacking import UnpackLimits
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import EmptySource, Order, UploadSource
-from tests.workspaces.places import contents, inside, opened, summary
+from tests.support.places import contents, inside, opened, summary
 
 _LIMITS = UnpackLimits(total_bytes=8 * 2**20, entries=500, ratio=50)
 

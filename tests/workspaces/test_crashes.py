@@ -14,8 +14,9 @@ from ostler.base.errors import WorkspaceBusy
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import EmptySource, Order
 from ostler.wire.workspaces import SnapshotProvider
-from tests.serving import clean_env, wait_until
-from tests.workspaces.places import inside, opened
+from tests.support.patience import wait_until
+from tests.support.places import inside, opened
+from tests.support.serving import clean_env
 
 _RUNNER = """
 import asyncio, os, subprocess, sys

@@ -9,7 +9,7 @@ from ostler.base.errors import SnapshotNotFound
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import DiffLimits
 from ostler.wire.workspaces import FileChange
-from tests.workspaces.places import git, inside, make_repository, opened, order, summary
+from tests.support.places import git, inside, make_repository, opened, order, summary
 
 
 @pytest.fixture

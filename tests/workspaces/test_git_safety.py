@@ -15,7 +15,7 @@ from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import GitSource, Order
 from ostler.runner.workspaces.repositories.policy import Policy, allowed
 from ostler.wire.workspaces import SnapshotProvider
-from tests.workspaces.places import git, inside, make_repository, opened, order, summary
+from tests.support.places import git, inside, make_repository, opened, order, summary
 
 
 class Trap(NamedTuple):

@@ -11,7 +11,7 @@ import pytest
 
 from ostler.programs.workspace import enter
 from ostler.runner.workspaces.providers.holders import DOOR, Hold, Holders, entrance
-from tests.serving import wait_until
+from tests.support.patience import wait_until
 
 pytestmark = pytest.mark.root
 _SLOW = """

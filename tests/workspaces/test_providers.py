@@ -7,9 +7,9 @@ import pytest
 from ostler.base.errors import ProviderUnavailable, SnapshotNotFound, WorkspaceNotFound
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.wire.workspaces import SnapshotProvider
-from tests.serving import wait_until
+from tests.support.patience import wait_until
+from tests.support.places import content_of, contents, git, inside, opened, order, summary, tree_hash
 from tests.workspaces.conftest import Ground
-from tests.workspaces.places import content_of, contents, git, inside, opened, order, summary, tree_hash
 
 _WORK = """
 echo more >> README.md

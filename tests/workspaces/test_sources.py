@@ -19,8 +19,8 @@ from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.options import Options
 from ostler.runner.workspaces.orders import Credential, EmptySource, FolderSource, GitSource, Order
 from ostler.runner.workspaces.repositories.policy import Policy
-from tests.serving import wait_until
-from tests.workspaces.places import (
+from tests.support.patience import wait_until
+from tests.support.places import (
     content_of,
     contents,
     git,

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.chaos.cluster.network import Machine
-from tests.chaos.victim import Kept, agents_below, until
-from tests.patience import note_start
-from tests.serving import OSTLER, clean_env
+from tests.chaos.victim import Kept, agents_below
+from tests.support.patience import note_start, until
+from tests.support.serving import OSTLER, clean_env
 
 PORT = 2468
 TOKEN = "a-token-of-the-chaos"

@@ -12,8 +12,7 @@ from typing import Any
 from tests.chaos.clients import Caller
 from tests.chaos.cluster.network import SWITCH
 from tests.chaos.history import History
-from tests.chaos.victim import until
-from tests.patience import stretched
+from tests.support.patience import stretched, until
 
 PORT = 8099
 _ENDED = frozenset({"completed", "failed", "stopped", "cancelled"})

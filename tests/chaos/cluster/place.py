@@ -10,10 +10,10 @@ import httpx
 from tests.chaos.cluster.members import TOKEN, Clock, RunnerMember, ServerMember
 from tests.chaos.cluster.network import SWITCH, Machine, open_network
 from tests.chaos.victim import Kept
-from tests.databases import Cluster, running_cluster
-from tests.nginx import running_nginx
-from tests.patience import stretched
-from tests.temporal_server import TemporalServer, running_temporal
+from tests.support.databases import Cluster, running_cluster
+from tests.support.nginx import running_nginx
+from tests.support.patience import stretched
+from tests.support.temporal_server import TemporalServer, running_temporal
 
 MEMBERS = 3
 _PORTS = "10000 30000"

@@ -1,0 +1,114 @@
+"""What clients mark sessions with, deliver with and look for has limits, and the answer names the field."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.http_helpers import assert_problem
+from tests.support.patience import wait_until
+from tests.support.serving import running_server
+from tests.support.talk import Talk
+
+LABELS = [
+    ({f"name{number}": "" for number in range(65)}, "labels"),
+    ({"": "value"}, "labels"),
+    ({"n" * 201: "value"}, "labels"),
+    ({"two\nlines": "value"}, "labels"),
+    ({"name": "v" * 1001}, "labels.name"),
+    ({"name": "a\0b"}, "labels.name"),
+    ({"name": "ends with a line end\n"}, "labels.name"),
+]
+
+
+def assert_refused(answer: httpx.Response, field: str) -> None:
+    assert list(assert_problem(answer, "invalid_request")["errors"]) == [field], answer.text
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with (
+        running_server(tmp_path_factory.mktemp("limits") / "state") as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        yield api
+
+
+@pytest.mark.parametrize(("labels", "field"), LABELS)
+def test_labels_that_no_list_could_show_are_refused_wherever_they_are_given(
+    api: httpx.Client, labels: dict[str, str], field: str
+) -> None:
+    before = api.get("/sessions").json()["total"]
+    assert_refused(api.post("/sessions", json={"agent": "mock", "labels": labels}), field)
+    task = {"prompt": "hello", "agent": {"type": "mock"}, "labels": labels}
+    assert_refused(api.post("/tasks", json=task), field)
+    assert api.get("/sessions").json()["total"] == before
+    talk = Talk(api, agent="mock", labels={"team": "blue"})
+    assert_refused(api.patch(f"/sessions/{talk.id}", json={"labels": labels}), field)
+    assert talk.get()["labels"] == {"team": "blue"}
+    api.delete(f"/sessions/{talk.id}")
+
+
+def test_as_many_and_as_long_labels_as_there_may_be_are_taken(api: httpx.Client) -> None:
+    labels = {f"{number:02}{'n' * 198}": "v" * 1000 for number in range(64)}
+    assert Talk(api, agent="mock", labels=labels).get()["labels"] == labels
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"title": "a\0b"}, "title"),
+        ({"title": "two\nlines"}, "title"),
+        ({"body": "a\0b"}, "body"),
+        ({"body": "\x1b[31mred"}, "body"),
+        ({"message": "a\x07b"}, "message"),
+        ({"credential": {"token": "secret-token\0"}}, "credential.token"),
+        ({"credential": {"token": "secret-token\n"}}, "credential.token"),
+        ({"credential": {"token": "secret-token", "user": "a\0"}}, "credential.user"),
+    ],
+)
+def test_what_neither_git_nor_a_forge_can_take_is_refused(api: httpx.Client, given: dict[str, Any], field: str) -> None:
+    talk = Talk(api, agent="mock", repo={"mode": "none"})
+    answers: list[httpx.Response] = []
+
+    def is_answered() -> bool:
+        answers.append(api.post(f"/sessions/{talk.id}/deliver", json={"mode": "patch", **given}))
+        return answers[-1].status_code != 409
+
+    wait_until(is_answered, what="the workspace is made")
+    refused = answers[-1]
+    assert_refused(refused, field)
+    task = {"prompt": "hello", "agent": {"type": "mock"}, "delivery": {"mode": "patch", **given}}
+    assert_refused(api.post("/tasks", json=task), f"delivery.{field}")
+    assert "secret-token" not in refused.text
+
+
+def test_a_credential_of_a_repository_with_a_line_end_is_refused(api: httpx.Client) -> None:
+    repo = {"mode": "git", "url": "https://127.0.0.1:9/x.git", "credential": {"token": "secret-token\r\nHost: a"}}
+    answer = api.post("/sessions", json={"agent": "mock", "repo": repo})
+    assert_refused(answer, "repo.credential.token")
+    assert "secret-token" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("length", "status", "words"),
+    [
+        (1001, 400, "of length <= 1000"),
+        (60_000, 400, "of length <= 1000"),
+        (100_000, 431, "more than 65535 bytes in its address"),
+    ],
+)
+def test_a_text_that_is_too_long_to_look_for_gets_an_answer(
+    api: httpx.Client, length: int, status: int, words: str
+) -> None:
+    connection = http.client.HTTPConnection(api.base_url.host, api.base_url.port or 80, timeout=60)
+    with closing(connection):
+        connection.request("GET", f"/api/v1/search?q={'x' * length}")
+        answer = connection.getresponse()
+        problem = json.load(answer)
+        assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
+        assert words in problem["detail"], problem

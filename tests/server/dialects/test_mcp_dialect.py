@@ -1,0 +1,125 @@
+"""Other agents use this server through MCP, with the protocol's own client."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+from mcp.client import Client
+
+from tests.support.http_helpers import assert_problem
+from tests.support.serving import RunningServer, clean_env, running_server
+
+
+async def call(mcp: Any, name: str, **arguments: Any) -> Any:
+    result = await mcp.call_tool(name, arguments)
+    assert not result.is_error, result.content
+    content = result.structured_content
+    return content["result"] if set(content) == {"result"} else content
+
+
+async def refused(mcp: Any, name: str, **arguments: Any) -> str:
+    result = await mcp.call_tool(name, arguments)
+    assert result.is_error
+    return str(result.content[0].text)
+
+
+async def test_the_tools_say_what_they_do(server: RunningServer) -> None:
+    async with Client(f"{server.url}/mcp") as mcp:
+        tools = {tool.name: tool.description for tool in (await mcp.list_tools()).tools}
+        assert set(tools) == {
+            "list_agents",
+            "list_sessions",
+            "start_session",
+            "send_message",
+            "hand_over",
+            "wait_for_turn",
+            "read_transcript",
+            "answer_ask",
+            "interrupt",
+            "stop_session",
+        }
+        assert all(tools.values())
+
+
+async def test_an_agent_is_started_awaited_and_read(server: RunningServer, tmp_path: Path) -> None:
+    async with Client(f"{server.url}/mcp") as mcp:
+        assert "mock" in [agent["id"] for agent in await call(mcp, "list_agents")]
+        started = await call(
+            mcp, "start_session", agent="mock", prompt="mock: say Hello.", cwd=str(tmp_path), title="Tea"
+        )
+        done = await call(mcp, "wait_for_turn", session_id=started["session_id"])
+        assert (done["activity"], done["outcome"], done["answer"]) == ("idle", "completed", "Hello.")
+        await call(mcp, "send_message", session_id=started["session_id"], message="mock: say Again.")
+        assert (await call(mcp, "wait_for_turn", session_id=started["session_id"]))["answer"] == "Again."
+        read = await call(mcp, "read_transcript", session_id=started["session_id"])
+        assert [(found["role"], found["text"]) for found in read["messages"]] == [
+            ("user", "mock: say Hello."),
+            ("assistant", "Hello."),
+            ("user", "mock: say Again."),
+            ("assistant", "Again."),
+        ]
+        assert started["session_id"] in [found["session_id"] for found in await call(mcp, "list_sessions", limit=200)]
+
+
+async def test_asks_end_the_wait_and_are_answered(server: RunningServer) -> None:
+    async with Client(f"{server.url}/mcp") as mcp:
+        script = "mock: permission delete\nmock: question Tea or coffee? | tea | coffee"
+        session = (await call(mcp, "start_session", agent="mock", prompt=script))["session_id"]
+        (ask,) = (await call(mcp, "wait_for_turn", session_id=session))["asks"]
+        assert ask["action"] == "delete"
+        assert "needs once, always or reject" in await refused(
+            mcp, "answer_ask", session_id=session, ask_id=ask["ask_id"]
+        )
+        await call(mcp, "answer_ask", session_id=session, ask_id=ask["ask_id"], reply="once")
+        (question,) = (await call(mcp, "wait_for_turn", session_id=session))["asks"]
+        assert question["options"] == ["tea", "coffee"]
+        await call(mcp, "answer_ask", session_id=session, ask_id=question["ask_id"], answers=[["tea"]])
+        assert "You answered: tea" in (await call(mcp, "wait_for_turn", session_id=session))["answer"]
+
+
+async def test_a_wait_ends_when_its_time_is_up_and_a_turn_can_be_interrupted(server: RunningServer) -> None:
+    async with Client(f"{server.url}/mcp") as mcp:
+        session = (await call(mcp, "start_session", agent="mock", prompt="mock: wait 60"))["session_id"]
+        assert (await call(mcp, "wait_for_turn", session_id=session, timeout_seconds=0.1))["activity"] == "working"
+        assert (await call(mcp, "interrupt", session_id=session))["interrupted"] is True
+        assert (await call(mcp, "wait_for_turn", session_id=session))["outcome"] == "interrupted"
+        assert (await call(mcp, "stop_session", session_id=session))["status"] == "stopped"
+        assert "stopped" in await refused(mcp, "send_message", session_id=session, message="hi")
+
+
+async def test_wrong_arguments_are_told_and_start_nothing(server: RunningServer, api: httpx.Client) -> None:
+    async with Client(f"{server.url}/mcp") as mcp:
+        before = api.get("/sessions").json()["total"]
+        assert "no agent 'nobody'" in await refused(mcp, "start_session", agent="nobody")
+        assert "must not be empty" in await refused(mcp, "start_session", agent="mock", prompt=" ")
+        assert "absolute path" in await refused(mcp, "start_session", agent="mock", cwd="here")
+        assert "permission_mode" in await refused(mcp, "start_session", agent="mock", permission_mode="yolo")
+        assert "no session 'nobody'" in await refused(mcp, "wait_for_turn", session_id="nobody")
+        assert "no open ask" in await refused(
+            mcp, "answer_ask", session_id=await _session(mcp), ask_id="x", reply="once"
+        )
+        assert api.get("/sessions").json()["total"] == before + 1
+
+
+async def _session(mcp: Any) -> str:
+    return str((await call(mcp, "start_session", agent="mock"))["session_id"])
+
+
+async def test_the_token_is_needed_here_too(state_dir: Path) -> None:
+    with running_server(state_dir, "--token", "right") as guarded:
+        assert_problem(httpx.post(f"{guarded.url}/mcp", json={}), "token_invalid")
+
+
+def test_what_is_no_message_is_refused(server: RunningServer) -> None:
+    headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    answer = httpx.post(f"{server.url}/mcp", content="{", headers=headers, timeout=60)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
+
+
+def test_a_server_without_mcp_clients_does_not_load_its_library(tmp_path: Path) -> None:
+    program = "import sys, ostler.app as app; app.build_app.__globals__['build_openapi'](); print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=clean_env(tmp_path), capture_output=True, text=True, check=True, timeout=60)
+    assert {"mcp", "pydantic"} & set(done.stdout.split()) == set()
