@@ -15,7 +15,6 @@ import uvicorn
 import uvloop
 
 from ostler import __version__
-from ostler.base import failpoints
 from ostler.base.addresses import AddressRules
 from ostler.base.clock import ObjectNumbers, SystemClock
 from ostler.base.errors import OstlerError, SettingsError
@@ -26,7 +25,7 @@ from ostler.base.private import close_state
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.link.channel import MOST_FRAME_BYTES
-from ostler.machine import made_provisioner, made_runner, made_workspaces
+from ostler.machine import arm_failpoint, made_provisioner, made_runner, made_workspaces
 from ostler.runner.identity import REGISTRATION, this_machine
 from ostler.runner.local import LocalRunner
 from ostler.runner.processes.helpers import Minder
@@ -82,19 +81,12 @@ def serve(settings: Settings) -> int:
     never_log(settings.token, settings.webhook_secret, settings.engine_api_key)
     give_large_blocks_back()
     try:
-        _arm_failpoint(os.environ.get("OSTLER_FAILPOINT"))
+        arm_failpoint(os.environ)
         uvloop.run(_serve(settings))
     except OstlerError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _arm_failpoint(text: str | None) -> None:
-    try:
-        failpoints.arm(text)
-    except ValueError as error:
-        raise SettingsError(name="OSTLER_FAILPOINT", value=text, reason=str(error)) from error
 
 
 async def _serve(settings: Settings) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 from ostler.agents import ADAPTERS
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.adapter import Adapter, Login
+from ostler.base import failpoints
+from ostler.base.errors import SettingsError
 from ostler.base.setting_groups.tables import AgentSetting
 from ostler.base.settings import Settings
 from ostler.link.provisioner import Provisioner
@@ -26,6 +28,15 @@ from ostler.runner.runtimes.setups import Setups
 from ostler.runner.session_folders import SessionFolders
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.options import options_from
+
+
+def arm_failpoint(environ: Mapping[str, str]) -> None:
+    """Have this process die, fail or wait where a test wants it to."""
+    text = environ.get("OSTLER_FAILPOINT")
+    try:
+        failpoints.arm(text)
+    except ValueError as error:
+        raise SettingsError(name="OSTLER_FAILPOINT", value=text, reason=str(error)) from error
 
 
 async def made_workspaces(settings: Settings, *, is_own: bool = False) -> LocalWorkspaces:

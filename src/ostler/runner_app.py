@@ -25,7 +25,7 @@ from ostler.base.tls.contexts import File, Trust, trusting
 from ostler.link.channel import LINK_VERSION, Goodbye, Hello
 from ostler.link.ends import RunnerEnd
 from ostler.link.socket import ClientSocket, dialled, greet
-from ostler.machine import made_runner, made_workspaces
+from ostler.machine import arm_failpoint, made_runner, made_workspaces
 from ostler.runner.local_workspaces import LocalWorkspaces
 from ostler.runner.processes.helpers import Minder
 from ostler.runner.processes.spool import boot
@@ -64,6 +64,7 @@ def run(settings: Settings, options: RunnerOptions) -> int:
     never_log(options.token)
     give_large_blocks_back()
     try:
+        arm_failpoint(os.environ)
         uvloop.run(_run(settings, options))
     except OstlerError as error:
         print(f"Error: {error}", file=sys.stderr)

@@ -8,15 +8,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ostler.cli import main
 from ostler.runner.processes import nursery
 from ostler.runner.processes.process import Process
+from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.log.tail import frame
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import Append, AppendResult
 from ostler.server.store.sql.verbs import SqlLogs
 from ostler.server.store.sqlite.writer import Writer
+from ostler.wire.running import Answer, PermissionAnswer
 
 VARIABLE = "OSTLER_CHAOS_BUG"
 _SLOW_DISK = 0.05
@@ -107,6 +111,18 @@ def lose_a_wake_up() -> None:
     Process._on_output = deaf  # type: ignore[method-assign]  # a seeded bug
 
 
+def hear_the_opposite() -> None:
+    """Tell agents the opposite of what was decided."""
+    tell = SessionAgent.tell
+
+    async def wrong(self: SessionAgent, answer: Answer) -> None:
+        if isinstance(answer, PermissionAnswer):
+            answer = msgspec.structs.replace(answer, allow=not answer.allow)
+        await tell(self, answer)
+
+    SessionAgent.tell = wrong  # type: ignore[method-assign]  # a seeded bug
+
+
 BUGS: dict[str, Callable[[], None]] = {
     "acknowledge-first": acknowledge_first,
     "forget-claims": forget_claims,
@@ -115,6 +131,7 @@ BUGS: dict[str, Callable[[], None]] = {
     "repeat-a-step": repeat_a_step,
     "lose-a-wake-up": lose_a_wake_up,
     "orphan-grandchildren": orphan_grandchildren,
+    "hear-the-opposite": hear_the_opposite,
 }
 
 

@@ -118,6 +118,56 @@ def asks_are_decided_once(events: list[Event]) -> list[str]:
     return repeated + again + unknown
 
 
+def decisions_are_heard(events: list[Event]) -> list[str]:
+    """What the log says was decided is what the agent heard: the mock agent says it in its next messages."""
+    problems: list[str] = []
+    for place, event in enumerate(events):
+        kind, _, what = event["type"].partition(".")
+        if kind not in _ASKS or what != "requested":
+            continue
+        ask, asked, decided = event["data"][_ASKS[kind]], _subject(event), None
+        for later in events[place + 1 :]:
+            if later["type"] == event["type"] and (kind == "question" or _subject(later) == asked):
+                break  # what is said from now on is about that one
+            if later["type"] == f"{kind}.resolved" and later["data"][_ASKS[kind]] == ask:
+                decided = later["data"]
+            elif (text := _spoken(later)) and (heard := _heard(kind, asked, text)):
+                if not heard.startswith(expected := _expected(kind, decided)):
+                    problems.append(f"I8: of ask {ask} the agent heard {heard!r}, the log says {expected!r}")
+                break
+    return problems
+
+
+def _subject(event: Event) -> str:
+    data = event["data"]
+    return str(data["action"] if "action" in data else data["prompt"])
+
+
+def _spoken(event: Event) -> str:
+    item = event["data"].get("item", {}) if event["type"] == "item.completed" else {}
+    is_whole = item.get("role") == "assistant" and item.get("kind") == "message" and item.get("status") != "failed"
+    return "".join(part.get("text", "") for part in item["content"]) if is_whole else ""
+
+
+def _heard(kind: str, asked: str, text: str) -> str:
+    """What a message says about an ask, if anything."""
+    if kind == "permission":
+        found = re.search(rf"\b(Allowed|Rejected): {re.escape(asked)}(?![\w-])", text)
+        return found[1] if found else ""
+    found = re.search(rf"{re.escape(asked)} You answered: (.*)|(You declined to answer)", text)
+    return (found[1] or found[2]) if found else ""
+
+
+def _expected(kind: str, decided: Event | None) -> str:
+    """What the agent says when it heard what the log says."""
+    if decided is None:
+        return "nothing yet"
+    if kind == "permission":
+        return "Rejected" if decided["status"] == "reject" else "Allowed"
+    answers = decided.get("answers")
+    return ", ".join(answers[0]) if answers else "You declined to answer"
+
+
 def tools_answer_once(events: list[Event]) -> list[str]:
     """A tool call has at most one result."""
     parts = (part for item in completed(events) for part in item["content"] if part["type"] == "tool_result")
@@ -139,6 +189,7 @@ RULES: tuple[Rule, ...] = (
     items_are_whole,
     words_are_counted,
     asks_are_decided_once,
+    decisions_are_heard,
     tools_answer_once,
 )
 

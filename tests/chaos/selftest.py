@@ -56,6 +56,7 @@ SEEDED = (
     _seeded("repeat-a-step", "I4", "I8", "I6"),
     _seeded("lose-a-wake-up", "I5", "I2"),
     _seeded("orphan-grandchildren", "I7"),
+    _seeded("hear-the-opposite", "I8"),
     _seeded("late-resume", "I4", plan=replace(PLAN, resume_after=1)),
     _seeded("normal-sync", "I2", "I4", plan=POWER, args=("--database-sync", "normal")),
     _seeded("cluster-none", is_cluster=True),

@@ -1,4 +1,4 @@
-"""Places where a test may make a server die, fail or wait; nothing happens at them unless one was armed."""
+"""Places where a test may make a server or runner die, fail or wait; nothing happens at them unless one was armed."""
 
 import errno
 import os

@@ -247,8 +247,10 @@ class AgentConnection:
         self._turns.end(TurnDone(outcome="interrupted", stop_reason="interrupted"))
 
     async def answer(self, answer: Answer) -> None:
-        """Hand a decision to the agent; while the disk is full it waits."""
+        """Hand a decision to the agent once; while the disk is full it waits."""
         process = await self._listening()
+        if not self._dialogue.guard.waits_for(answer.ask_id):
+            return  # who adopted it has told it
         pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE)
         while not self._turns.noted(calls.Answered(answer)):  # noqa: ASYNC110  nobody tells when the disk has room again
             await asyncio.sleep(next(pauses))

@@ -85,6 +85,10 @@ class TurnGuard:
         """A prompt goes to the agent."""
         self._turn_id = turn_id
 
+    def waits_for(self, ask_id: str) -> bool:
+        """Whether nobody has told the agent what was decided about an ask."""
+        return ask_id in self._asks
+
     def answered(self, ask_id: str) -> None:
         """A human decided an ask; whoever took the decision has logged it."""
         self._asks.pop(ask_id, None)

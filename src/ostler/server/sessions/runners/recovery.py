@@ -113,8 +113,9 @@ class Recovery:
             await self._runner.discard(survivor)
             return error if isinstance(error, AgentLost) else AgentLost(reason="it could not be gone on with.")
         for ask_id in _unheard(live, found):
-            if (ask := await self._directory.store.logs.find_ask(live.id, ask_id)) is not None:
-                await live.agent.tell(_answer_of(ask))
+            ask = await self._directory.store.logs.find_ask(live.id, ask_id)
+            if ask is not None and (answer := _answer_of(ask)) is not None:
+                await live.agent.tell(answer)
         return found
 
 
@@ -201,8 +202,10 @@ def _unheard(live: LiveSession, found: Connected) -> list[str]:
     return [ask_id for ask_id in found.open_asks if ask_id not in still_open]
 
 
-def _answer_of(ask: Ask) -> Answer:
-    """What was decided, for the agent."""
+def _answer_of(ask: Ask) -> Answer | None:
+    """What the log says was decided; None while that is on its way to the disk: who writes it tells the agent."""
+    if ask.status == "requested":
+        return None
     if ask.permission is not None:
         allow = ask.permission.status in {"accept", "accept_for_session"}
         return PermissionAnswer(ask_id=ask.ask_id, allow=allow, message=ask.permission.message)
