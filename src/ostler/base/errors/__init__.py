@@ -408,6 +408,13 @@ class StoreUnavailable(OstlerError):
     template = "The server cannot write: {reason}. Nothing was changed. See to its disk or database and try again."
 
 
+class StoreUnreadable(StoreUnavailable):
+    """Nothing can be read now, as while the database is away."""
+
+    code, title = "store_unreadable", "Cannot read"
+    template = "The server cannot read from its database: {reason}. Try again in a moment, or see to the database."
+
+
 class Stopping(OstlerError):
     """The server is going down."""
 

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import asyncpg
 
-from ostler.base.errors import StoreUnavailable
+from ostler.base.errors import StoreUnavailable, StoreUnreadable
 from ostler.base.retry import delays
 from ostler.base.state_lock import StateLock
 from ostler.base.undo import undone_by
@@ -36,6 +37,8 @@ T = TypeVar("T")
 _READERS = 4
 _WRITE_PATIENCE, _READ_PATIENCE = 90.0, 10.0
 _FIRST_DELAY, _LONGEST_DELAY = 0.05, 1.0
+_PROBE_SECONDS = 0.8
+_AWAY = "The database does not answer."
 
 
 class _Reader:
@@ -45,6 +48,13 @@ class _Reader:
         self.pool = pool
         self.bytes_read = 0
         self._away_since: float | None = None
+
+    async def answers(self) -> bool:
+        """Whether the database answers just now."""
+        with suppress(TimeoutError, *FAILURES):
+            async with asyncio.timeout(_PROBE_SECONDS), self.pool.acquire() as connection:
+                return bool(await connection.fetchval("SELECT TRUE"))
+        return False
 
     async def read(self, query: Callable[[], Query[T]]) -> T:
         """Run a query, again and again for a while if the database is away; those who come later wait no longer."""
@@ -56,7 +66,7 @@ class _Reader:
             except FAILURES as error:
                 self._away_since = self._away_since or time.monotonic()
                 if not passes(error) or time.monotonic() - self._away_since > _READ_PATIENCE:
-                    raise StoreUnavailable(reason=str(error) or type(error).__name__) from error
+                    raise StoreUnreadable(reason=str(error) or type(error).__name__) from error
                 await asyncio.sleep(next(waits))
             else:
                 self._away_since = None
@@ -152,7 +162,9 @@ class PostgresStore(_Writing, SqlReads):
         return self._connections.bytes_read
 
     async def problem(self) -> str | None:
-        """Why nothing can be written, if the last write failed and the next would too."""
+        """Why nothing can be read or written, known within a moment; no write is tried if none failed before."""
+        if not await self._connections.answers():
+            return _AWAY
         if self._writer.problem is None or not self._writer.is_idle:
             return self._writer.problem
         try:
