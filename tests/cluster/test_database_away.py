@@ -21,6 +21,14 @@ def session(servers: Servers, cluster: Cluster) -> Iterator[str]:
     cluster.start()
 
 
+def test_a_post_with_an_idempotency_key_is_refused_as_one_without(session: str, a: httpx.Client) -> None:
+    body = {"agent": "mock", "title": "twice"}
+    refused = a.post("/sessions", json=body, headers={"idempotency-key": "one"})
+    assert (refused.status_code, refused.headers["content-type"]) == (503, "application/problem+json")
+    assert refused.json()["code"] == "store_unreadable"
+    assert int(refused.headers["retry-after"]) > 0
+
+
 def test_who_reads_is_told_about_reading(session: str, a: httpx.Client) -> None:
     refused = a.get("/sessions")
     assert (refused.status_code, refused.json()["code"]) == (503, "store_unreadable")

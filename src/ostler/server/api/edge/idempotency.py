@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ostler.base.errors import IdempotencyConflict, InvalidRequest, StoreUnavailable
+from ostler.base.errors import IdempotencyConflict, InvalidRequest, OstlerError, StoreUnavailable
 from ostler.base.logs import Log
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.problems import refuse
@@ -55,7 +55,12 @@ class Idempotency:
             await running.wait()
         running = self._running[place] = asyncio.Event()
         try:
-            if (known := await self._known(place)) is not None:
+            try:
+                known = await self._known(place)
+            except OstlerError as error:  # outside of the application, which makes answers of errors
+                await refuse(scope, send, error)
+                return
+            if known is not None:
                 await _replay(scope, send, known, fingerprint, key)
                 return
             begin_claims(f"{place[0]} {key} {fingerprint}")
