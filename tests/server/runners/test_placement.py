@@ -120,14 +120,27 @@ def waiting_record(session: str, project: str) -> SessionRecord:
 
 
 def test_those_who_wait_are_placed_oldest_first_and_fair_between_projects() -> None:
-    waiting, at_work = Waiting(), Counter({"busy": 2})
+    waiting, at_work = Waiting(), Counter({"default/busy": 2})
     for session, project in (("ses_1", "busy"), ("ses_2", "one"), ("ses_3", "one"), ("ses_4", "one"), ("ses_5", "two")):
         waiting.add(waiting_record(session, project))
     order_of: list[str] = []
     for each in waiting.in_turn(at_work):
         order_of.append(each.id)
-        at_work[each.project] += 1
+        at_work[each.share] += 1
     assert order_of == ["ses_2", "ses_5", "ses_3", "ses_1", "ses_4"]
+
+
+async def test_the_next_free_slot_is_for_the_project_that_has_the_fewest(fleet: Fleet) -> None:
+    await fleet.host("small", slots=2)
+    working = [await order(fleet, "mock: wait 600", projectId="busy") for _ in range(2)]
+    waiting = [await order(fleet, "mock: wait 600", projectId="busy") for _ in range(3)]
+    other = await order(fleet, projectId="quiet")
+    await fleet.post(f"/sessions/{working[0]}/cancel")
+    await finished(fleet, other)
+    begun = [await fleet.until(waiting[0], lambda found: "runner" in found, "the oldest of the others is next")]
+    assert [each["projectId"] for each in begun] == ["busy"]
+    for task in waiting[1:]:
+        await waits(fleet, task)
 
 
 async def test_a_session_without_files_waits_for_a_runner_too(fleet: Fleet) -> None:

@@ -10,12 +10,12 @@ from ostler.base.errors.runners import RunnerNotFound
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.server.runners.known import KnownRunner
 from ostler.server.runners.registry import Runners
+from ostler.server.store.records import DEFAULT_TENANT
 from ostler.wire.agents import Agent
 from ostler.wire.runners import Needs, RunnerAbout
 
 TENANT = "tenant"
 """A label that decides whose sessions a runner gets to see; only a token can give it."""
-_DEFAULT_TENANT = "default"
 _HOST = "workspace.executionHostId"
 
 
@@ -73,7 +73,7 @@ def choose(
 def fits(about: RunnerAbout, needs: Needs, tenant: str | None) -> bool:
     """Whether a session may be on a runner: one that is for a tenant has only sessions of that tenant."""
     is_wanted = needs.host in {None, about.id, about.name} and needs.labels.items() <= about.labels.items()
-    return is_wanted and about.labels.get(TENANT) in {None, tenant or _DEFAULT_TENANT}
+    return is_wanted and about.labels.get(TENANT) in {None, tenant or DEFAULT_TENANT}
 
 
 def _is_there(known: KnownRunner, agent: str | None = None) -> bool:

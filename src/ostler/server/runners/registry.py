@@ -37,7 +37,7 @@ class Listener(Protocol):
         ...
 
     def at_work(self, runner_id: str) -> Counter[str]:
-        """How many sessions are at work there, by project."""
+        """How many sessions are at work there, by share."""
         ...
 
     def room(self) -> None:
@@ -200,7 +200,7 @@ class Runners(Ways):
         return RunnerStatus(known.about, is_there, link.heard_at, used, known.drain_until, server, known.managed)
 
     def at_work(self, runner_id: str) -> Counter[str]:
-        """How many sessions are at work there, by project."""
+        """How many sessions are at work there, by share."""
         return self._listener.at_work(runner_id) if self._listener is not None else Counter()
 
     def used(self, runner_id: str) -> int:

@@ -44,7 +44,7 @@ class RunnerLoad(msgspec.Struct, frozen=True, kw_only=True):
     """What a runner has to do, as the server tells that it is linked to."""
 
     at_work: dict[str, int]
-    """How many sessions are at work there, by project."""
+    """How many sessions are at work there, by share."""
     agents: tuple[str, ...]
     drain_until: str | None = None
     """How long turns under way there may go on, if it drains."""
@@ -80,6 +80,7 @@ class Offer(NamedTuple):
 
     id: str
     project: str
+    share: str
     agent: str
     needs: Needs
     tenant: str | None

@@ -13,6 +13,8 @@ from ostler.wire.sessions import Ask, Turn
 from ostler.wire.tasks import TaskSpec
 from ostler.wire.workspaces import Snapshot, WorkspaceOrder
 
+DEFAULT_TENANT = "default"
+"""Of sessions that name none."""
 DONE = "done"
 """The scope of claims among the answers to Idempotency-Keys."""
 
@@ -103,6 +105,18 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     def runner_name(self) -> str:
         """What the runner that it is on is called."""
         return self.spec.runner_name
+
+    @property
+    def share(self) -> str:
+        """Whose share of the slots it takes."""
+        return share_of(self.project, self.spec.task)
+
+
+def share_of(project: str, task: TaskSpec | None) -> str:
+    """Whose share of the slots a session takes: that of the project its task names, within its tenant."""
+    if task is None:
+        return f"{DEFAULT_TENANT}/{project}"
+    return f"{task.tenant_id or DEFAULT_TENANT}/{task.project_id or project}"
 
 
 class StateChange(msgspec.Struct, frozen=True, kw_only=True):

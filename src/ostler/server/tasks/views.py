@@ -8,7 +8,7 @@ from ostler.server.runners.placement import waiting_for
 from ostler.server.sessions.log import limits
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.settings import settings_shown
-from ostler.server.store.records import SessionRecord
+from ostler.server.store.records import DEFAULT_TENANT, SessionRecord
 from ostler.wire.runners import Placement, SessionRunner
 from ostler.wire.sessions import ProcessInfo, Session, UsageView
 from ostler.wire.struct import Answer
@@ -25,7 +25,6 @@ from ostler.wire.tasks import (
 )
 from ostler.wire.workspaces import SnapshotProvider
 
-DEFAULT_TENANT = "default"
 T = TypeVar("T", bound=Answer)
 
 

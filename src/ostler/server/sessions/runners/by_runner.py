@@ -82,9 +82,9 @@ class ByRunner(Directory):
         """The sessions of a runner that are in use."""
         return [live for live in self._live.values() if live.record.runner == runner]
 
-    def at_work_by_project(self) -> Counter[str]:
-        """How many sessions are at work, by project."""
-        return Counter(live.record.project for live in self._live.values() if live.is_at_work)
+    def at_work_by_share(self) -> Counter[str]:
+        """How many sessions are at work, by share."""
+        return Counter(live.record.share for live in self._live.values() if live.is_at_work)
 
     def at_work(self) -> dict[str, str]:
         """What to call each session with a turn under way in this process, by id."""

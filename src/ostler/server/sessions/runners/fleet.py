@@ -111,8 +111,8 @@ class Fleet:
             live.release()
 
     def at_work(self, runner_id: str) -> Counter[str]:
-        """How many sessions are at work on a runner, by project."""
-        return Counter(live.record.project for live in self._sessions.live_on(runner_id) if live.is_at_work)
+        """How many sessions are at work on a runner, by share."""
+        return Counter(live.record.share for live in self._sessions.live_on(runner_id) if live.is_at_work)
 
     def drain_changed(self, about: RunnerAbout, until: str | None) -> None:
         """Sessions leave a runner that drains."""
@@ -171,7 +171,7 @@ class Fleet:
             about = choose(self._runners, waiting.agent, waiting.needs, waiting.tenant, slots=slots)
             if about is None:
                 continue
-            at_work[waiting.project] += 1
+            at_work[waiting.share] += 1
             slots.take(about.id)
             group.append((waiting, about))
             if len(group) == _AT_ONCE:
@@ -184,7 +184,7 @@ class Fleet:
         placed = await asyncio.gather(*placing, return_exceptions=True)
         for (waiting, about), outcome in zip(group, placed, strict=True):
             if outcome is not True:
-                at_work[waiting.project] -= 1
+                at_work[waiting.share] -= 1
                 is_over = waiting.id not in self._sessions.waiting  # the slot that was meant for it is free
                 self._again |= is_over or not takes_sessions(self._runners, about.id)
         for outcome in placed:
@@ -203,8 +203,8 @@ class Fleet:
             self._sessions.waiting.offer(await self._peers.links.offers(TERMINAL))
 
     def _at_work(self) -> Counter[str]:
-        """How many sessions are at work by project, at any server."""
-        counted = self._sessions.at_work_by_project()
+        """How many sessions are at work by share, at any server."""
+        counted = self._sessions.at_work_by_share()
         for known in self._runners.known:
             if known.elsewhere is not None and not known.is_lost_elsewhere:
                 counted.update(known.elsewhere.load.at_work)

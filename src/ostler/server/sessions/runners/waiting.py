@@ -18,6 +18,8 @@ class WaitingSession(NamedTuple):
 
     id: str
     project: str
+    share: str
+    """Whose share of the slots it takes."""
     agent: str
     needs: Needs
     tenant: str | None = None
@@ -51,7 +53,7 @@ class Waiting:
     def offer(self, offers: Iterable[Offer]) -> None:
         """Those that wait at other servers, and no others."""
         self._offered = {
-            each.id: WaitingSession(each.id, each.project, each.agent, each.needs, each.tenant, each.epoch)
+            each.id: WaitingSession(each.id, each.project, each.share, each.agent, each.needs, each.tenant, each.epoch)
             for each in offers
             if each.id not in self._sessions
         }
@@ -60,7 +62,9 @@ class Waiting:
         """One more, which came after those that are there."""
         tenant = record.task.tenant_id if record.task is not None else None
         self._offered.pop(record.id, None)
-        self._sessions[record.id] = WaitingSession(record.id, record.project, record.agent, record.needs, tenant)
+        self._sessions[record.id] = WaitingSession(
+            record.id, record.project, record.share, record.agent, record.needs, tenant
+        )
         self._since.setdefault(record.id, time.monotonic())
         for heard in self.heard:
             heard()
@@ -92,20 +96,20 @@ class Waiting:
         return time.monotonic() - min(self._since.values()) if self._since else 0.0
 
     def in_turn(self, at_work: Counter[str]) -> Iterator[WaitingSession]:
-        """Each of them: the oldest of the project that has the fewest at work, and then of the next.
+        """Each of them: the oldest of the share that has the fewest at work, and then of the next.
 
-        `at_work` counts sessions by project; whoever places one counts it there.
+        `at_work` counts sessions by share; whoever places one counts it there.
         """
         left: dict[str, list[WaitingSession]] = {}
         everybody = [*self._sessions.values(), *self._offered.values()]
         if self._offered:
             everybody.sort(key=lambda session: session.id)
         for session in everybody:
-            left.setdefault(session.project, []).append(session)
+            left.setdefault(session.share, []).append(session)
         for sessions in left.values():
             sessions.reverse()
         while left:
-            project = min(left, key=lambda name: (at_work[name], left[name][-1].id))
-            yield left[project].pop()
-            if not left[project]:
-                del left[project]
+            share = min(left, key=lambda name: (at_work[name], left[name][-1].id))
+            yield left[share].pop()
+            if not left[share]:
+                del left[share]

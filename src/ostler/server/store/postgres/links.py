@@ -11,7 +11,7 @@ from ostler.base.errors.runners import RunnerUnavailable
 from ostler.server.store.peers import HeldLink, Offer, RunnerLink, RunnerLoad
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.postgres.writer import Writer
-from ostler.server.store.records import SessionSpec, encode
+from ostler.server.store.records import SessionSpec, encode, share_of
 from ostler.server.store.sql.reading import Query, rows_of
 from ostler.server.store.sql.verbs import Reader
 from ostler.wire.runners import Needs, RunnerAbout
@@ -211,5 +211,7 @@ def _offers(server: str, terminal: tuple[str, ...]) -> Query[list[Offer]]:
     for session, project, agent, spec, epoch in (yield from rows_of(query, server, list(terminal))):
         known = _spec.decode(spec)
         tenant = known.task.tenant_id if known.task is not None else None
-        found.append(Offer(session, project, agent, known.needs or Needs(), tenant, epoch))
+        found.append(
+            Offer(session, project, share_of(project, known.task), agent, known.needs or Needs(), tenant, epoch)
+        )
     return found
