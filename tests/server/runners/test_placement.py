@@ -77,10 +77,31 @@ async def test_a_runner_gets_no_more_sessions_than_it_has_slots_and_the_rest_wai
     first = await order(fleet, "mock: wait 600")
     await fleet.until(first, lambda found: found["activity"] == "working", "it works")
     second = await order(fleet)
-    assert await waits(fleet, second) == "waiting for a runner with room for mock"
+    assert await waits(fleet, second) == "waiting for a slot: the runner 'small' is full"
     assert fleet.runners.describe("small").used == 1
     await fleet.post(f"/sessions/{first}/cancel")
     assert (await finished(fleet, second))["runner"]["name"] == "small"
+
+
+async def test_an_idle_agent_is_put_to_sleep_for_what_waits_for_its_slot(fleet: Fleet) -> None:
+    await fleet.host("small", labels={"gpu": "yes"}, slots=2)
+    idle, busy = await order(fleet, keepOpen=True), await order(fleet, "mock: wait 600", keepOpen=True)
+    await fleet.until(idle, lambda found: found["turnCount"] == 1 and found["activity"] == "idle", "its turn is over")
+    await finished(fleet, await order(fleet, runtime={"labels": {"gpu": "yes"}}))
+    assert "process" not in await fleet.session(idle)
+    assert (await fleet.session(busy))["activity"] == "working"
+    await fleet.post(f"/sessions/{idle}/messages", message="mock: say again")
+    await fleet.until(idle, lambda found: found["turnCount"] == 2 and found["activity"] == "idle", "it woke up")
+
+
+async def test_an_agent_that_comes_to_rest_makes_room_for_what_waits(fleet: Fleet) -> None:
+    await fleet.host("small", slots=1)
+    first = await order(fleet, "mock: permission go on", keepOpen=True)
+    await fleet.until(first, lambda found: found["openAsks"] == 1, "it asks")
+    second = await order(fleet)
+    assert await waits(fleet, second) == "waiting for a slot: the runner 'small' is full"
+    await fleet.post(f"/sessions/{first}/permissions/per_1_1/reply", reply="once")
+    await finished(fleet, second)
 
 
 async def test_a_runner_that_is_drained_gets_none_until_it_is_not(fleet: Fleet) -> None:

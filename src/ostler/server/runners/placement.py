@@ -151,8 +151,39 @@ async def _found(runners: Runners, id_or_name: str) -> KnownRunner:
         return runners.find_runner(id_or_name)
 
 
-def waiting_for(agent: str, needs: Needs) -> str:
+def full_here(runners: Runners, agent: str, needs: Needs, tenant: str | None) -> list[KnownRunner]:
+    """The runners of this server that could take a session if they had a free slot."""
+    slots = Slots(runners)
+    return [
+        known
+        for known in runners.known
+        if known.about.slots
+        and _is_there(known, agent)
+        and fits(known.about, needs, tenant)
+        and _free(slots, known) <= 0
+    ]
+
+
+def _full_elsewhere(runners: Runners, agent: str, needs: Needs, tenant: str | None) -> list[KnownRunner]:
+    """Those of other servers, as far as we know."""
+    found = []
+    for known in runners.known:
+        link = known.elsewhere
+        if link is None or known.is_lost_elsewhere or known.draining or agent not in link.load.agents:
+            continue
+        is_full = bool(known.about.slots) and sum(link.load.at_work.values()) >= (known.about.slots or 0)
+        if is_full and fits(known.about, needs, tenant):
+            found.append(known)
+    return found
+
+
+def waiting_for(runners: Runners, agent: str, needs: Needs, tenant: str | None) -> str:
     """What a session waits for, in words."""
+    asked = (runners, agent, needs, tenant)
+    if full := sorted(f"'{known.about.name}'" for known in (*full_here(*asked), *_full_elsewhere(*asked))):
+        if len(full) == 1:
+            return f"waiting for a slot: the runner {full[0]} is full"
+        return f"waiting for a slot: the runners {', '.join(full)} are full"
     if needs.host is not None:
         return f"waiting for the runner {needs.host}"
     if needs.labels:

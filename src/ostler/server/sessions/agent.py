@@ -31,6 +31,8 @@ class _Link:
         self.report: Connected | None = None
         self.is_held = False
         """Whether the session stays in memory until it ends."""
+        self.falls_asleep = False
+        """Whether it is being ended because it has nothing to do."""
         self.is_cut = False
         """Whether its runner cannot be reached: what it did since is told when the process is adopted."""
         self._agent = agent
@@ -51,7 +53,7 @@ class _Link:
     async def closed(self, end: AgentExit) -> None:
         if self.is_cut:
             raise LinkLost(reason="a newer link has its place")
-        self.alive = False
+        self.alive = self.falls_asleep = False
         is_held, self.is_held = self.is_held, False
         self._agent.closed(end, is_held=is_held)
 
@@ -87,6 +89,11 @@ class SessionAgent:
     def connection(self) -> Connection | None:
         """The way to its process, while one runs."""
         return self._link.connection if self._link is not None and self._link.alive else None
+
+    @property
+    def falls_asleep(self) -> bool:
+        """Whether its process is being ended because it has nothing to do."""
+        return self._link is not None and self._link.falls_asleep
 
     @property
     def process(self) -> ProcessInfo | None:
@@ -254,7 +261,7 @@ class SessionAgent:
         """Nothing is to be done: end the process if that stays so for a while; the next prompt starts another."""
         self.stay_awake()
         if self._idle_seconds > 0 and self.connection is not None:
-            self._idle_timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._fall_asleep)
+            self._idle_timer = asyncio.get_running_loop().call_later(self._idle_seconds, self.fall_asleep)
 
     def stay_awake(self) -> None:
         """Somebody needs the process."""
@@ -262,8 +269,11 @@ class SessionAgent:
             self._idle_timer.cancel()
             self._idle_timer = None
 
-    def _fall_asleep(self) -> None:
+    def fall_asleep(self) -> None:
+        """End the process if nothing is to be done; the next prompt starts another."""
+        self.stay_awake()
         connection = self.connection
         if connection is not None and self._link is not None and self._session.may_sleep:
+            self._link.falls_asleep = True
             self._link.alive = False  # a prompt that comes now waits until this process is gone, and starts another
             self._falling_asleep = self._session.background.spawn(connection.close(force=False))

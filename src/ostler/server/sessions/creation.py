@@ -6,7 +6,6 @@ import msgspec
 
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import is_key, new_id
-from ostler.server.runners.placement import waiting_for
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting
 from ostler.server.sessions.admission import Admission, check_choices, check_credential, check_labels, check_servers
@@ -183,15 +182,14 @@ def agent_spec(
     )
 
 
-def first_events(new: NewSession, wanted: CreateSession) -> list[Draft]:
-    """How every log begins."""
+def first_events(new: NewSession, wanted: CreateSession, waits_for: str) -> list[Draft]:
+    """How every log begins; one that is on no runner yet says what it waits for."""
     metadata = {
         name: value
         for name in ("agent", "model", "variant", "mode", "permission_mode")
         if (value := getattr(wanted, name)) is not None
     }
-    why = waiting_for(new.agent, new.spec.needs or Needs())
-    waits = [drafts.on_runner(why, "queued")] if new.runner is None else []
+    waits = [drafts.on_runner(waits_for, "queued")] if new.runner is None else []
     where = {"cwd": new.spec.cwd} if new.spec.workspace is None else {"repo": new.spec.workspace.repo.mode}
     events = [drafts.started({**metadata, "key": new.key, **where})]
     if wanted.title is not None or wanted.labels:

@@ -54,6 +54,7 @@ class LiveSession(SessionCore):
             jobs_at_end=work.jobs_at_end,
             unused=unused,
         )
+        self._runners = runners
         self.agent = SessionAgent(self, runners, self.delivered, idle_seconds)
         self.chores = Chores(self, self.agent, work)
         self.limit = LimitWait(self, reading, is_wanted=goes_on_after_limit)
@@ -68,7 +69,14 @@ class LiveSession(SessionCore):
         state = self.state
         is_begun = state.status in {"queued", "provisioning"} and self.record.runner is not None
         is_busy = state.status == "running" and (self.has_prompts or self.chores.are_blocking)
-        return self.agent.connection is not None or state.turn is not None or is_begun or is_busy
+        is_there = self.agent.connection is not None or self.agent.falls_asleep
+        return is_there or state.turn is not None or is_begun or is_busy
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has a slot of its runner only because its process is kept for the next prompt."""
+        is_free = not self.chores.are_blocking and not self.changes_under_way
+        return self.agent.connection is not None and self.may_sleep and is_free
 
     async def delivered(self, events: Sequence[Draft], progress: Progress) -> None:
         """Store what the agent did; decides by itself the asks that need no human."""
@@ -91,7 +99,12 @@ class LiveSession(SessionCore):
             self.background.spawn(self._overflow())
         if any(draft.type == "turn.ended" for draft in written):
             self.agent.rest()
-            self.background.spawn(self.turns.begin_next())
+            self.background.spawn(self._go_on())
+
+    async def _go_on(self) -> None:
+        await self.turns.begin_next()
+        if self.is_idle:
+            self._runners.room()  # it may be put to sleep for another
 
     def _name_interrupter(self, written: Sequence[Draft]) -> None:
         """Somebody wanted the turn to end: if it ends for that reason, it was their deed."""

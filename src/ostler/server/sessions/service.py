@@ -19,7 +19,7 @@ from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import follow, new_id
 from ostler.base.logs import Log
 from ostler.base.undo import async_undone_by
-from ostler.server.runners.placement import agent_anywhere, checked_needs, choose, server_with_room
+from ostler.server.runners.placement import agent_anywhere, checked_needs, choose, server_with_room, waiting_for
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
@@ -177,8 +177,9 @@ class Sessions(ByRunner):
         self, new: NewSession, wanted: CreateSession, claim: str | None, before: list[Draft]
     ) -> tuple[LiveSession, bool]:
         session_log = self.log_of(new.id, new.project, new.agent, self._epoch, SessionState(), 0, new.created_at)
+        waits_for = self._waits_for(new) if new.runner is None else ""
         first = session_log.prepare(
-            [*deed(*first_events(new, wanted)), *before],
+            [*deed(*first_events(new, wanted, waits_for)), *before],
             done=Done(claim, new.id.encode()) if claim is not None else None,
         )
         try:
@@ -197,6 +198,10 @@ class Sessions(ByRunner):
             self.waiting.add(live.record)
         await live.turns.go_on()
         return live, True
+
+    def _waits_for(self, new: NewSession) -> str:
+        tenant = new.spec.task.tenant_id if new.spec.task is not None else None
+        return waiting_for(self._runners, new.agent, new.spec.needs or Needs(), tenant)
 
     async def place(self, live: LiveSession, about: RunnerAbout, spec: SessionSpec) -> None:
         """Put a session that waited on a runner, and go on with it."""

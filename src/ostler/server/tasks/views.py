@@ -4,7 +4,6 @@ from typing import TypeVar, overload
 
 import msgspec
 
-from ostler.server.runners.placement import waiting_for
 from ostler.server.sessions.log import limits
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.settings import settings_shown
@@ -112,7 +111,7 @@ def delivery_view(state: SessionState) -> Delivered | None:
 def _placement(record: SessionRecord, state: SessionState) -> Placement:
     if record.runner is not None or state.ended:
         return Placement(state="placed")
-    return Placement(state="queued", reason=waiting_for(record.agent, record.needs))
+    return Placement(state="queued")
 
 
 def _agent(record: SessionRecord, state: SessionState) -> SessionAgent:

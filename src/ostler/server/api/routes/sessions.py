@@ -11,6 +11,7 @@ from ostler.server.api.accept import JSON
 from ostler.server.api.described import answer
 from ostler.server.api.services import Services
 from ostler.server.api.views import listed_view, live_view
+from ostler.server.runners.placement import waiting_for
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.store.records import SessionFilter, SessionRecord
 from ostler.server.tasks.handoffs import hand_over
@@ -85,7 +86,7 @@ def labels_of(given: str | None) -> dict[str, str]:
 async def create_session(services: Services, project: str, data: CreateSession) -> Response[Session]:
     """A new session; 200 with the existing one if the key is known."""
     live, is_new = await services.sessions.create(project, data)
-    view = live_view(live)
+    view = stored_view(services, live.record)
     return Response(view, status_code=201 if is_new else 200, headers={"location": view.links["self"]})
 
 
@@ -99,9 +100,17 @@ async def get_session(session: str, services: Services, project: str) -> Session
 def stored_view(services: Services, record: SessionRecord) -> Session:
     """A session that may be in memory or not."""
     view = session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record))
-    if (reason := _waits_for_server(services, record)) is not None and view.status not in TERMINAL:
+    if (reason := _waits_for(services, record)) is not None and view.status not in TERMINAL:
         return msgspec.structs.replace(view, placement=msgspec.structs.replace(view.placement, reason=reason))
     return view
+
+
+def _waits_for(services: Services, record: SessionRecord) -> str | None:
+    """Why nothing happens in a session, where that is a matter of runners."""
+    if record.runner is None:
+        tenant = record.task.tenant_id if record.task is not None else None
+        return waiting_for(services.runners, record.agent, record.needs, tenant)
+    return _waits_for_server(services, record)
 
 
 def _waits_for_server(services: Services, record: SessionRecord) -> str | None:
@@ -118,7 +127,8 @@ def _waits_for_server(services: Services, record: SessionRecord) -> str | None:
 @patch("/sessions/{session:str}", operation_id="sessions.update", tags=_TAGS, role="operator")
 async def update_session(session: str, services: Services, project: str, data: UpdateSession) -> Session:
     """Change model, variant, mode and permissions between two turns; title, labels, pin and archive at any time."""
-    return live_view(await services.sessions.update(project, session, data))
+    live = await services.sessions.update(project, session, data)
+    return stored_view(services, live.record)
 
 
 @delete("/sessions/{session:str}", operation_id="sessions.delete", tags=_TAGS, role="operator")

@@ -20,6 +20,7 @@ from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.draining import Draining
 from ostler.server.sessions.runners.lost_runners import LostRunners
+from ostler.server.sessions.runners.making_room import MakingRoom
 from ostler.server.sessions.runners.recovery import Recovery
 from ostler.server.sessions.runners.waiting import WaitingSession
 from ostler.server.sessions.service import Sessions
@@ -166,10 +167,11 @@ class Fleet:
     async def _place_in_turn(self, at_work: Counter[str]) -> None:
         """Some at a time: most of a placement is to wait for the runner and the disk."""
         group: list[tuple[WaitingSession, RunnerAbout]] = []
-        slots = Slots(self._runners)
+        slots, making_room = Slots(self._runners), MakingRoom(self._sessions, self._runners)
         for waiting in self._sessions.waiting.in_turn(at_work):
             about = choose(self._runners, waiting.agent, waiting.needs, waiting.tenant, slots=slots)
             if about is None:
+                making_room.make_room_for(waiting)
                 continue
             at_work[waiting.share] += 1
             slots.take(about.id)
