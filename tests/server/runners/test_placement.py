@@ -104,6 +104,33 @@ async def test_an_agent_that_comes_to_rest_makes_room_for_what_waits(fleet: Flee
     await finished(fleet, second)
 
 
+async def test_a_runner_whose_agents_are_taken_over_from_another_server_gets_no_more_than_it_has_slots(
+    tmp_path: Path,
+) -> None:
+    async with fleet_in(tmp_path, local_slots=0) as first:
+        host = await first.host("small", slots=3)
+        kept = [await order(first, keepOpen=True) for _ in range(3)]
+        for session in kept:
+            await first.until(
+                session, lambda found: found["turnCount"] == 1 and found["activity"] == "idle", "it rests"
+            )
+        await host.cut()
+        first.let_go(host)
+    async with fleet_in(tmp_path, local_slots=0) as second:
+        linking = asyncio.create_task(second.host("small", slots=3))
+        async with asyncio.timeout(stretched(60)):
+            while (known := second.runners.get(host.about.id)) is None or known.link is None:
+                await asyncio.sleep(0)
+        late = await order(second, "mock: wait 600")
+        used = []
+        while (await second.session(late))["activity"] != "working":
+            used.append(second.runners.describe("small").used)
+            await asyncio.sleep(0.01)
+        await linking
+        assert max(used) <= second.runners.describe("small").used == 3
+        assert ["process" in await second.session(session) for session in kept].count(True) == 2
+
+
 async def test_a_runner_that_is_drained_gets_none_until_it_is_not(fleet: Fleet) -> None:
     host = await fleet.host("one")
     fleet.runners.drain(host.about.id, "2026-01-01T00:00:00.000Z")

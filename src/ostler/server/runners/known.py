@@ -58,6 +58,8 @@ class KnownRunner:
         self.is_lost_elsewhere = True
         self.managed: Managed | None = None
         """Which pool it is of, if this server made it."""
+        self.is_being_taken_over = False
+        """Whether its agents are being gone on with: until that is done nobody knows how many slots are free."""
         self.is_mute = False
         """Whether it was asked something a while ago and did not answer, though its link is there."""
 

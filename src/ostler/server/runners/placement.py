@@ -121,7 +121,9 @@ async def agent_anywhere(runners: Runners, name: str) -> Agent:
 
 def _free(slots: Slots, known: KnownRunner) -> float:
     most = known.about.slots
-    return math.inf if most is None else most - slots.used(known.about.id)
+    if most is None:
+        return math.inf
+    return 0 if known.is_being_taken_over else most - slots.used(known.about.id)
 
 
 async def checked_needs(runners: Runners, needs: Needs, pinned: str | None) -> Needs:
@@ -158,6 +160,7 @@ def full_here(runners: Runners, agent: str, needs: Needs, tenant: str | None) ->
         known
         for known in runners.known
         if known.about.slots
+        and not known.is_being_taken_over
         and _is_there(known, agent)
         and fits(known.about, needs, tenant)
         and _free(slots, known) <= 0

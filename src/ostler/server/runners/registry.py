@@ -103,7 +103,11 @@ class Runners(Ways):
         known.link, known.elsewhere = link, None
         known.last_beat = self._clock.now()
         if go_on is not None and self._listener is not None:
-            await go_on()
+            known.is_being_taken_over = True
+            try:
+                await go_on()
+            finally:
+                known.is_being_taken_over = False
             self._listener.room()
 
     async def unlinked(self, runner_id: str, runner: Runner | None = None) -> None:
