@@ -11,6 +11,7 @@ import msgspec
 from ostler.base.errors import AddressRefused, SettingsError
 
 Ip = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 _RESOLVE_SECONDS = 10.0
 _MOST_ADDRESSES = 16
 _PORTS = {"http": 80, "https": 443, "ssh": 22}
@@ -21,6 +22,31 @@ _ODD = re.compile(r"[\x00-\x20\x7f\\]")
 _PUBLIC_6 = IPv6Network("2000::/3")
 _INDIRECT = tuple(map(ip_network, ("192.88.99.0/24", "2001::/32", "2002::/16")))
 """Public by their numbers, but what they lead to is another address."""
+
+
+def networks_of(setting: str, named: tuple[str, ...]) -> tuple[Network, ...]:
+    """The addresses and networks of a setting."""
+    found = []
+    for each in named:
+        try:
+            found.append(ip_network(each.strip().strip("[]"), strict=False))
+        except ValueError:
+            reason = "name an address such as 10.0.0.5 or a network such as 10.0.0.0/8."
+            raise SettingsError(name=setting, value=each, reason=reason) from None
+    return tuple(found)
+
+
+def address_in(given: str) -> Ip | None:
+    """The address in what a proxy or a socket says of a peer, with or without a port; None if it is none."""
+    text = given.strip()
+    host, _, port = text.rpartition(":")
+    without_port = host if port.isdigit() and (host.endswith("]") or ":" not in host) else text
+    try:
+        found = ip_address(without_port.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return mapped or found
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +65,7 @@ class AddressRules(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's exceptions: hosts, patterns of hosts, addresses and networks."""
 
     hosts: tuple[str, ...] = ()
-    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    networks: tuple[Network, ...] = ()
 
     @classmethod
     def reading(cls, named: tuple[str, ...]) -> "AddressRules":

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from ostler.base import signing
-from ostler.base.addresses import AddressRules
+from ostler.base.addresses import AddressRules, networks_of
 from ostler.base.errors import SettingsError
 from ostler.base.setting_groups.cluster import ClusterSettings
 from ostler.base.setting_groups.tables import AgentSetting, PoolSetting, check_agent, check_pool
@@ -46,6 +46,13 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
     max_wrong_tokens: Annotated[int, Meta(ge=1, description="Wrong tokens that one address may send in a minute.")] = 50
     allowed_hosts: Annotated[
         tuple[str, ...], _about("More names this server answers to, beside loopback and `host`.")
+    ] = ()
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        _about(
+            "Addresses and networks of proxies in front of this server, such as 10.0.0.5 or 10.0.0.0/8: what they say "
+            "in X-Forwarded-For tells clients apart. Of anybody else it is ignored."
+        ),
     ] = ()
     cors_origins: Annotated[tuple[str, ...], _about("Web origins that may call the API; none by default.")] = ()
     cors_methods: Annotated[tuple[str, ...], _about("Methods allowed from those origins.")] = (
@@ -103,7 +110,12 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
         15.0
     )
     max_streams_per_client: Annotated[
-        int, Meta(ge=1, description="Event streams and sockets that one client, known by its address, may have open.")
+        int,
+        Meta(
+            ge=1,
+            description="Event streams and sockets that one client, known by its address, may have open. Behind a "
+            "proxy that `trusted_proxies` does not name all clients are one.",
+        ),
     ] = 1000
     stream_buffer_bytes: Annotated[
         int,
@@ -389,6 +401,7 @@ def _check_addresses(settings: Settings) -> None:
             reason = "must be where others reach this server: http://host:port, without a path."
             raise SettingsError(name=name, value=value, reason=reason)
     AddressRules.reading(settings.allowed_addresses)
+    networks_of("trusted_proxies", settings.trusted_proxies)
     try:
         signing.key(settings.webhook_secret)
     except ValueError as error:

@@ -18,10 +18,15 @@ def _option(field: msgspec.structs.FieldInfo, text: str) -> click.Option:
     if field.default is False:
         return click.Option([flag, field.name], is_flag=True, default=None, help=text)
     if isinstance(field.default, tuple):
-        one = flag.removesuffix("es") if flag.endswith("sses") else flag.removesuffix("s")
-        return click.Option([one, field.name], multiple=True, help=f"{text} Repeatable.")
+        return click.Option([_singular(flag), field.name], multiple=True, help=f"{text} Repeatable.")
     shown = None if field.default in (None, msgspec.NODEFAULT) else str(field.default)
     return click.Option([flag, field.name], metavar="VALUE", help=f"{text} Default: {shown}." if shown else text)
+
+
+def _singular(flag: str) -> str:
+    if flag.endswith("ies"):
+        return f"{flag.removesuffix('ies')}y"
+    return flag.removesuffix("es") if flag.endswith("sses") else flag.removesuffix("s")
 
 
 def _options() -> list[click.Parameter]:

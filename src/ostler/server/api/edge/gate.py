@@ -6,6 +6,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
+from ostler.base.addresses import networks_of
 from ostler.base.errors import (
     ForeignHost,
     InvalidRequest,
@@ -20,6 +21,7 @@ from ostler.base.settings import Settings
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.edge.certificates import check_shown
 from ostler.server.api.edge.cors import Cors
+from ostler.server.api.edge.forwarded import TrustedProxies
 from ostler.server.api.edge.relay import admitted
 from ostler.server.api.edge.runner_link import LINK_PATH, REGISTER_PATH, TOKENS_PATH
 from ostler.server.api.edge.stream_limit import client_of
@@ -62,12 +64,14 @@ class Gate:
         self._counters = counters
         self._peers = peers
         self._cors = Cors(settings)
+        self._proxies = TrustedProxies(networks_of("trusted_proxies", settings.trusted_proxies))
         self._token = (settings.effective_token() or "").encode()
         self._wrong_tokens = WrongTokens(settings.max_wrong_tokens)
         self._hosts = _LOOPBACK | {settings.host.lower(), *map(str.lower, settings.allowed_hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request and pass it on."""
+        self._proxies.name_client(scope)
         if scope["type"] == "websocket":
             await self._socket(scope, receive, send)
             return
