@@ -2,18 +2,21 @@
 
 import json
 import re
+import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from operator import contains
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from tests.cluster.conftest import Servers
 from tests.support.patience import wait_until
+from tests.support.serving import OSTLER, clean_env
 from tests.support.talk import Event, Talk, said, stream
 
 
@@ -240,3 +243,16 @@ def test_who_reads_leaves_nothing_behind(a: httpx.Client, b: httpx.Client) -> No
         assert first["sequence"] == 1
     assert b.delete(f"/sessions/{talk.id}").status_code == 204
     assert b.get(f"/sessions/{talk.id}/events/sse").status_code == 404
+
+
+def test_the_command_line_says_which_servers_local_runner_it_drains(servers: Servers, tmp_path: Path) -> None:
+    def runners(server: str, *words: str) -> str:
+        command = [*OSTLER, "--endpoint", servers.url(server), "runners", *words, "local"]
+        done = subprocess.run(command, env=clean_env(tmp_path), capture_output=True, text=True, check=True, timeout=120)
+        return done.stdout
+
+    whose = f"local of the server at {servers.url('b')}"
+    assert runners("b", "drain") == f"{whose} gets no more sessions; 0 at work there.\n"
+    shown = runners("b", "get").splitlines()
+    assert [line.split()[1] for line in shown if line.startswith("server ")] == [servers.url("b")]
+    assert runners("b", "resume") == f"{whose} gets sessions again.\n"

@@ -80,8 +80,12 @@ def get_(target: Target, runner: str, as_json: bool) -> None:
     with connect(target) as client:
         found = client.runners.get(runner)
     names = ("runner", *(heading.lower() for heading in _HEADINGS[1:]))
-    more = [("server", found.server or ""), ("version", found.version)]
-    show(found, as_json, lambda: facts([*zip(names, _row(found), strict=True), *more]))
+    show(found, as_json, lambda: facts([*zip(names, _row(found), strict=True), ("version", found.version)]))
+
+
+def _which(runner: RunnerInfo) -> str:
+    """Its name; where there are several servers each has a `local`."""
+    return f"{runner.name} of the server at {runner.server}" if runner.server is not None else runner.name
 
 
 def state_of(runner: RunnerInfo) -> str:
@@ -125,7 +129,7 @@ def drain(target: Target, runner: str, deadline: float | None, as_json: bool) ->
     """Place no more sessions on a runner, and move those that it has."""
     with connect(target) as client:
         found = client.runners.drain(runner, deadline_seconds=deadline)
-    show(found, as_json, lambda: f"{found.name} gets no more sessions; {found.used} at work there.")
+    show(found, as_json, lambda: f"{_which(found)} gets no more sessions; {found.used} at work there.")
 
 
 @command.command()
@@ -136,7 +140,7 @@ def resume(target: Target, runner: str, as_json: bool) -> None:
     """Place sessions on a runner again."""
     with connect(target) as client:
         found = client.runners.resume(runner)
-    show(found, as_json, lambda: f"{found.name} gets sessions again.")
+    show(found, as_json, lambda: f"{_which(found)} gets sessions again.")
 
 
 @command.command()
