@@ -301,3 +301,7 @@ def _announce(settings: Settings, listener: socket.socket) -> None:
     print(f"Ostler {__version__} is listening on {scheme}://{shown}:{port}", flush=True)
     guard = "a token is needed" if settings.effective_token() else "no token: everyone on this machine may use it"
     print(f"State: {settings.state_dir} ({guard}). Stop with Ctrl-C.", flush=True)
+    if settings.tls_cert is None and not settings.is_loopback():
+        seen = "tokens, prompts and files" if settings.effective_token() else "prompts and files"
+        mend = "Give --tls-cert and --tls-key, or put a proxy with TLS in front."
+        print(f"Not encrypted: everybody on the way can read {seen} of clients. {mend}", flush=True)

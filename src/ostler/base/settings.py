@@ -1,6 +1,5 @@
 """Every setting: its type, default and meaning, read from flags, then OSTLER_* variables, then a config file."""
 
-import ipaddress
 import re
 import tomllib
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from ostler.base.errors import SettingsError
 from ostler.base.setting_groups.cluster import ClusterSettings
 from ostler.base.setting_groups.tables import AgentSetting, PoolSetting, check_agent, check_pool
 from ostler.base.setting_groups.tls import check_tls
+from ostler.base.tls.loopback import is_loopback
 from ostler.wire.sessions import MOST_INSTRUCTIONS
 from ostler.wire.workspaces import SnapshotProvider
 
@@ -284,12 +284,7 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
 
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the server."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     def effective_token(self) -> str | None:
         """The token clients must send, or None if the server is open."""

@@ -27,8 +27,10 @@ class ApiCommand(click.Command):
             if each.name in WORDS and each.type is click.STRING:
                 each.type = WORDS[each.name]
         for name in Target._fields:
-            option = click.Option([f"--{name.replace('_', '-')}"], expose_value=False, hidden=True, callback=_override)
-            self.params.append(option)
+            flag = True if name == "insecure" else None
+            option = [f"--{name.replace('_', '-')}"]
+            made = click.Option(option, is_flag=flag, default=None, expose_value=False, hidden=True, callback=_override)
+            self.params.append(made)
 
 
 class Noun(click.Group):
@@ -37,7 +39,7 @@ class Noun(click.Group):
     command_class = ApiCommand
 
 
-def _override(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
+def _override(ctx: click.Context, option: click.Parameter, value: str | bool | None) -> None:
     if value is not None and option.name is not None:
         top = ctx.find_root()
         top.obj = top.obj._replace(**{option.name: value})
@@ -48,13 +50,14 @@ def connect(target: Target, *, seconds: float = ANSWER_SECONDS) -> Client:
     """A client for the chosen server; an answer may take so long."""
     address, token = address_of(target), target.token
     transport = PlainTransport(address, token, seconds) if suits(address, token) else None
-    return Client(address, token, timeout=seconds, ca_file=target.ca_file, transport=transport)
+    insecure = target.insecure
+    return Client(address, token, timeout=seconds, ca_file=target.ca_file, insecure=insecure, transport=transport)
 
 
 def connect_async(target: Target) -> "AsyncClient":
     """An asynchronous client for the chosen server; few commands need one, and loading it takes long."""
     client = import_module("ostler.client.aio").AsyncClient
-    made: AsyncClient = client(address_of(target), target.token, ca_file=target.ca_file)
+    made: AsyncClient = client(address_of(target), target.token, ca_file=target.ca_file, insecure=target.insecure)
     return made
 
 

@@ -3,7 +3,15 @@
 import click
 
 from ostler.base.errors import OstlerError, SettingsError
-from ostler.client.errors import BadName, ClientError, ConnectionLost, NoAnswer, OstlerApiError, ServerUnreachable
+from ostler.client.errors import (
+    BadName,
+    ClientError,
+    ConnectionLost,
+    NoAnswer,
+    OstlerApiError,
+    ServerUnreachable,
+    TokenExposed,
+)
 
 FAILED, USAGE, UNREACHABLE, NOT_FOUND = 1, 2, 3, 4
 
@@ -19,7 +27,7 @@ def _exit_code(error: Exception) -> int:
             return error.exit_code
         case ServerUnreachable() | ConnectionLost() | NoAnswer():
             return UNREACHABLE
-        case SettingsError() | BadName():
+        case SettingsError() | BadName() | TokenExposed():
             return USAGE
         case OstlerApiError(status=404):
             return NOT_FOUND

@@ -24,6 +24,8 @@ class Target(NamedTuple):
     endpoint: str
     token: str | None
     ca_file: str | None = None
+    insecure: bool = False
+    """Whether the token may go to another machine without TLS."""
 
 
 def default_endpoint(port: str | None) -> str:
@@ -34,7 +36,8 @@ def default_endpoint(port: str | None) -> str:
 def target_of(options: Mapping[str, Any]) -> Target:
     """The server that the options name, or the one on this machine."""
     endpoint = options.get("endpoint") or default_endpoint(os.environ.get("OSTLER_PORT"))
-    return Target(endpoint, options.get("token") or None, options.get("ca_file") or None)
+    insecure = bool(options.get("insecure"))
+    return Target(endpoint, options.get("token") or None, options.get("ca_file") or None, insecure)
 
 
 @click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,6 +45,9 @@ def target_of(options: Mapping[str, Any]) -> Target:
 @click.option("--endpoint", envvar="OSTLER_ENDPOINT", metavar="URL", help="Server to talk to.")
 @click.option("--token", envvar="OSTLER_TOKEN", metavar="TOKEN", help="Token the server wants.")
 @click.option("--ca-file", envvar="OSTLER_CA_FILE", metavar="FILE", help="Authorities to trust, for https.")
+@click.option(
+    "--insecure", is_flag=True, envvar="OSTLER_INSECURE", help="Send the token by http to another machine too."
+)
 @click.option("--agent", metavar="AGENT", help="Alone: the agent to talk to in this folder.")
 @click.option("--new", "is_new", is_flag=True, help="Alone: start another session in this folder.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         NoAnswer,
         OstlerApiError,
         ServerUnreachable,
+        TokenExposed,
     )
     from ostler.client.events import EventBatch, SessionEvent
     from ostler.client.sync import Client, SyncSession, SyncTurn
@@ -35,6 +36,7 @@ __all__ = [
     "SessionEvent",
     "SyncSession",
     "SyncTurn",
+    "TokenExposed",
 ]
 _EXPORTS = {
     "ostler.client.aio": ("AsyncClient", "AsyncSession", "AsyncTurn"),

@@ -11,7 +11,7 @@ from ostler.client import operations as op
 from ostler.client import prompt_operations, review_operations, task_operations
 from ostler.client.calls import AsyncAnswer, Call
 from ostler.client.events import SessionEvent, project_stream, session_stream
-from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, AsyncTransport
+from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, AsyncTransport, check_exposure
 from ostler.client.turns import AsyncDecide, OwnTurn, async_decided
 from ostler.wire.events import PermissionRequested
 from ostler.wire.parts import InputPart
@@ -353,9 +353,15 @@ class AsyncClient:
         timeout: float = ANSWER_SECONDS,
         silence: float = SILENCE_SECONDS,
         ca_file: str | Path | None = None,
+        insecure: bool = False,
         transport: AsyncTransport | None = None,
     ) -> None:
-        """`ca_file` has the authorities to trust, for a server whose certificate is of one of its own."""
+        """`ca_file` has the authorities to trust, for a server whose certificate is of one of its own.
+
+        `insecure` sends the token to another machine without TLS too; everybody on the way can read it.
+        """
+        if transport is None:
+            check_exposure(base_url, token, insecure=insecure)
         self._transport = transport or _over_http(base_url, token, timeout, silence, ca_file)
         self.system = AsyncSystem(self._transport)
         self.agents = AsyncAgents(self._transport)

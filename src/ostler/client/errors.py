@@ -43,6 +43,17 @@ class ServerUnreachable(ClientError):
         self.address = address
 
 
+class TokenExposed(ClientError):
+    """The token would be sent where others can read it on its way."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"The token was not sent to {address}: without TLS everybody on the way could read it. Use an address that "
+            "begins with https://, or accept the risk with --insecure or OSTLER_INSECURE=1 (in Python: insecure=True)."
+        )
+        self.address = address
+
+
 class NotTrusted(ServerUnreachable):
     """The certificate of the server is not one to trust."""
 

@@ -3,9 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Generator
 from typing import TypeVar
+from urllib.parse import urlsplit
 
+from ostler.base.tls.loopback import is_loopback
 from ostler.client.calls import Call, headers_of
-from ostler.client.errors import ConnectionLost
+from ostler.client.errors import ConnectionLost, TokenExposed
 from ostler.client.events import SessionEvent, Stream
 
 DEFAULT_ADDRESS = "http://127.0.0.1:2468"
@@ -15,6 +17,17 @@ ANSWER_SECONDS = 120.0
 SILENCE_SECONDS = 45.0
 CLOSE_SECONDS = 2.0
 T = TypeVar("T")
+_UNSPECIFIED = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, never bound
+"""What a server that listens everywhere is told to listen on; as an address to call it is this machine."""
+
+
+def check_exposure(address: str, token: str | None, *, insecure: bool) -> None:
+    """Raise TokenExposed if others could read the token on its way, and that was not accepted."""
+    url = urlsplit(address)
+    if token is None or insecure or url.scheme != "http":
+        return
+    if (host := url.hostname or "") not in _UNSPECIFIED and not is_loopback(host):
+        raise TokenExposed(address)
 
 
 class SyncTransport(ABC):

@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,6 +13,7 @@ from ostler.base import private
 from ostler.base.errors import SettingsError
 from ostler.base.errors.runners import RunnerRefused
 from ostler.base.tls.contexts import Trust
+from ostler.base.tls.loopback import is_loopback
 from ostler.link.keys import hashed
 from ostler.link.refusals import lost, refusal
 from ostler.runner.identity import REGISTRATION
@@ -90,13 +90,7 @@ def checked_servers(servers: tuple[str, ...], *, insecure: bool) -> Iterator[str
         parts = urlsplit(server)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/") or parts.query:
             raise SettingsError(name="server", value=server, reason="must be an address such as https://HOST:PORT.")
-        if parts.scheme == "http" and not insecure and not _is_loopback(parts.hostname):
+        if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname):
             reason = "everybody on the way could read the runner's key. Use https, or accept the risk with --insecure."
             raise SettingsError(name="server", value=server, reason=reason)
         yield server.rstrip("/")
-
-
-def _is_loopback(host: str) -> bool:
-    with suppress(ValueError):
-        return ip_address(host).is_loopback
-    return host == "localhost"

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.support.http_helpers import Operation, assert_problem, operations
+from tests.support.patience import wait_until
 from tests.support.serving import OSTLER, RunningServer, clean_env, running_server
 
 TOKEN = "open sesame ÿ"
@@ -200,7 +201,17 @@ def test_a_server_for_other_machines_answers_to_any_name(state_dir: Path, argume
     with running_server(state_dir, "--host", "0.0.0.0", *arguments) as server:
         headers = {"host": "ostler.example", "authorization": "Bearer t"}
         answer = httpx.get(f"http://127.0.0.1:{server.port}/api/v1/version", headers=headers)
+        wait_until(lambda: "Not encrypted" in server.stdout.read_text(), what="the word about TLS")
+        (line,) = (line for line in server.stdout.read_text().splitlines() if line.startswith("Not encrypted"))
     assert answer.status_code == 200
+    assert "prompts and files of clients" in line
+    assert ("tokens" in line) is ("--token" in arguments)
+    assert "--tls-cert" in line
+
+
+def test_a_server_for_this_machine_alone_says_nothing_of_encryption(server: RunningServer) -> None:
+    wait_until(lambda: "State: " in server.stdout.read_text(), what="the last word of the start")
+    assert "encrypted" not in server.stdout.read_text()
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])

@@ -15,6 +15,7 @@ from ostler.base.tls.faults import fault_of
 from ostler.cli.api import ApiCommand, address_of
 from ostler.cli.root import Target
 from ostler.client.errors import BadAnswer, ConnectionLost, NotTrusted, ServerUnreachable
+from ostler.client.transport import check_exposure
 
 _READ_BYTES = 64 * 1024
 _MAX_MESSAGE = 256 * 2**20
@@ -37,6 +38,7 @@ def command(target: Target, agent: str | None, server: str | None) -> None:
 
 
 async def _bridge(address: str, target: Target, agent: str | None) -> None:
+    check_exposure(address, target.token, insecure=target.insecure)
     query = f"?{urlencode({'agent': agent})}" if agent else ""
     url = f"{address.rstrip('/').replace('http', 'ws', 1)}/acp{query}"
     headers = {"authorization": f"Bearer {target.token}"} if target.token else {}

@@ -29,7 +29,12 @@ _PEM = click.Path(path_type=Path)
 @click.option("--label", "labels", multiple=True, callback=pairs, metavar="NAME=VALUE", help="Label to be chosen by.")
 @click.option("--slots", type=click.IntRange(1), help="Most sessions at work at a time; no limit by default.")
 @click.option("--state-dir", metavar="FOLDER", help="Folder for everything of this runner. [OSTLER_STATE_DIR]")
-@click.option("--insecure", is_flag=True, help="Allow http to another machine, where others can read along.")
+@click.option(
+    "--insecure",
+    is_flag=True,
+    envvar="OSTLER_INSECURE",
+    help="Allow http to another machine, where others can read along. [OSTLER_INSECURE]",
+)
 @click.option("--leave", is_flag=True, help="Leave for good when stopped: its sessions go on elsewhere at once.")
 @click.option("--ca-file", type=_PEM, metavar="FILE", help="Authorities to trust. [OSTLER_CA_FILE]")
 @click.option("--client-cert", type=_PEM, metavar="FILE", help="Certificate to show to the server.")
