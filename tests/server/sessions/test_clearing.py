@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
@@ -30,6 +31,44 @@ def test_the_events_of_a_deleted_session_are_cleared_in_the_background(state_dir
         assert api.get(f"/sessions/{gone.id}/events").status_code == 404
         wait_until(lambda: _chunks(state_dir) == {kept.id}, what="the events stayed")
         assert kept.turn("mock: say more")[-1]["data"]["outcome"] == "completed"
+
+
+def _files_with(folder: Path, value: str) -> list[str]:
+    """The files below a folder in which a value can be read."""
+    found = []
+    for file in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # removed meanwhile
+            if file.is_file() and not file.is_symlink() and value.encode() in file.read_bytes():
+                found.append(str(file.relative_to(folder)))
+    return found
+
+
+def test_nothing_of_a_deleted_session_s_secrets_stays_on_disk(state_dir: Path) -> None:
+    planted = "planted-9f31c07be24d"
+    secrets = {"X_NOTE": f"{planted}-1", "API_TOKEN": f"{planted}-2"}
+    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        kept, gone = Talk(api), Talk(api, env=secrets, repo={"mode": "none"})
+        kept.turn("mock: say hello")
+        gone.send("mock: say hello")
+        gone.until_type("turn.ended")
+        assert "ostler.db-wal" in _files_with(state_dir, planted)
+        assert api.delete(f"/sessions/{gone.id}").status_code == 204
+        wait_until(lambda: _files_with(state_dir, planted) == [], what="the values stayed")
+        assert kept.turn("mock: say more")[-1]["data"]["outcome"] == "completed"
+
+
+def test_a_log_that_a_reader_holds_is_emptied_after_it(state_dir: Path) -> None:
+    planted = "planted-7a20d1e9c4b8"
+    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        kept, gone = Talk(api), Talk(api, env={"API_TOKEN": planted})
+        gone.turn("mock: say hello")
+        with closing(sqlite3.connect(f"file:{state_dir / 'ostler.db'}?mode=ro", uri=True)) as backup:
+            backup.execute("BEGIN")
+            backup.execute("SELECT count(*) FROM sessions").fetchone()
+            assert api.delete(f"/sessions/{gone.id}").status_code == 204
+            assert kept.turn("mock: say more")[-1]["data"]["outcome"] == "completed"
+            assert "ostler.db-wal" in _files_with(state_dir, planted)
+        wait_until(lambda: _files_with(state_dir, planted) == [], what="the values stayed")
 
 
 def test_what_a_killed_server_did_not_clear_is_cleared_at_the_next_start(state_dir: Path) -> None:

@@ -301,6 +301,10 @@ class Store(Protocol):
         """Remove a little of a deleted session's log; False when nothing was left."""
         ...
 
+    async def wipe_deleted(self) -> bool:
+        """Leave nothing of what was deleted in our files; False if that has to be tried again."""
+        ...
+
     async def deleted_with_events(self) -> list[str]:
         """Deleted sessions whose events have not all been cleared."""
         ...

@@ -29,11 +29,15 @@ class Clearing:
             self._task = self._background.spawn(self._run())
 
     async def _run(self) -> None:
-        while self._waiting:
+        is_wiped = False
+        while self._waiting or not is_wiped:
             began = steady_seconds()
             try:
-                if not await self._store.clear_some_events(self._waiting[0]):
+                if not self._waiting:
+                    is_wiped = await self._store.wipe_deleted()
+                elif not await self._store.clear_some_events(self._waiting[0]):
                     self._waiting.popleft()
+                    is_wiped = False
             except StoreUnavailable as error:
                 log.warning("clearing.put_off", sessions=len(self._waiting), error=str(error))
                 return

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
@@ -24,6 +25,8 @@ T = TypeVar("T")
 C = TypeVar("C", bound=sqlite3.Connection)
 
 _LITTLE_BYTES = 2**20
+_LOG_SECONDS = 1.0
+"""How long a reader is waited for before its log is left for later; commits wait as long."""
 
 
 class Reads:
@@ -59,7 +62,9 @@ class Database:
             ledger = _connect(path, Ledger)
             ledger.execute("PRAGMA journal_mode = WAL")
             ledger.execute(f"PRAGMA synchronous = {sync}")
+            ledger.execute("PRAGMA secure_delete = ON")  # also in pages that nothing uses any more
             migrate(ledger, path=str(path))
+            empty_log(ledger)
         return cls(path, Writer(ledger, asyncio.get_running_loop()), lock)
 
     def write(
@@ -85,6 +90,14 @@ class Database:
         """How much queries took out of the database so far."""
         return sum(reads.bytes for reads in self._reads)
 
+    async def empty_log(self) -> bool:
+        """Bring what was written to the database's own file and leave nothing in its log; False if it is being read."""
+        return await asyncio.to_thread(self._empty_log)
+
+    def _empty_log(self) -> bool:
+        with closing(_connect(self._path, sqlite3.Connection, timeout=_LOG_SECONDS)) as connection:
+            return empty_log(connection)
+
     async def problem(self) -> str | None:
         """Why nothing can be written, if the last commit failed and the next would too."""
         if not self._writer.is_refused:
@@ -104,7 +117,16 @@ class Database:
         self._lock.release()
 
 
-def _connect(path: Path, kind: type[C]) -> C:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10, factory=kind)
+def empty_log(connection: sqlite3.Connection) -> bool:
+    """What `Database.empty_log` does, on any database; who writes waits so long."""
+    try:
+        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.OperationalError as error:
+        raise StoreUnavailable(reason=str(error)) from error
+    return not is_busy
+
+
+def _connect(path: Path, kind: type[C], timeout: float = 10) -> C:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=timeout, factory=kind)
     connection.execute("PRAGMA foreign_keys = ON")
     return connection

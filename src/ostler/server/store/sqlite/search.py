@@ -13,6 +13,7 @@ from ostler.base.errors import StoreUnavailable
 from ostler.base.logs import Log
 from ostler.base.private import make_database
 from ostler.server.store.search import Entry, Found, Wanted
+from ostler.server.store.sqlite.database import empty_log
 
 T = TypeVar("T")
 log = Log(__name__)
@@ -74,8 +75,11 @@ class SqliteSearch:
 
     async def forget_deleted(self) -> None:
         """Have nothing of sessions that are deleted; a little at a time, so that nobody waits."""
+        has_forgotten = False
         while await self._run(self._writer, self._forget_some):
-            pass
+            has_forgotten = True
+        if has_forgotten:
+            await self._run(self._writer, empty_log)
 
     def _forget_some(self, connection: sqlite3.Connection) -> bool:
         """Of the session that was deleted next; False when there is none."""
@@ -144,6 +148,7 @@ class SqliteSearch:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version != _VERSION or self._is_ahead(connection):
             connection.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT")

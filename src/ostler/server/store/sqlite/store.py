@@ -102,6 +102,10 @@ class SqliteStore(_Writing, SqlReads):
         """How much queries took out of the database so far."""
         return self._database.bytes_read
 
+    async def wipe_deleted(self) -> bool:
+        """Leave nothing of what was deleted in the database's log."""
+        return await self._database.empty_log()
+
     async def problem(self) -> str | None:
         """Why nothing can be written, if the last commit failed and the next would too."""
         return await self._database.problem()
