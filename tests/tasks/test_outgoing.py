@@ -243,6 +243,29 @@ def test_a_webhook_is_signed_by_the_servers_secret_or_its_own(repository: Path, 
     assert SECRET not in seen
 
 
+def test_a_webhook_that_names_no_secret_gets_one_of_its_own_which_is_told_once(
+    api: httpx.Client, repository: Path
+) -> None:
+    hook = Hook(200)
+    with hook.listening() as url:
+        hooks = [
+            {"event": "session.ended", "url": url},
+            {"event": "session.completed", "url": url, "secret": OTHER},
+            {"event": "session.ended", "url": url},
+        ]
+        answer = api.post("/tasks", json=task("mock: say hi", repository, webhooks=hooks))
+        session = answer.json()["id"]
+        finished(api, session)
+        wait_until(lambda: len(hook.calls) == 3, what="all were told")
+    made = answer.json()["webhooks"]
+    assert [(each["event"], each["url"]) for each in made] == [("session.ended", url)] * 2
+    secrets = {f"{session}-0": made[0]["secret"], f"{session}-1": OTHER, f"{session}-2": made[1]["secret"]}
+    assert len(set(secrets.values())) == 3
+    assert [verified(secrets[headers["webhook-id"]], headers, body) for headers, body in hook.calls] == [True] * 3
+    seen = "".join(api.get(f"/{kind}/{session}").text for kind in ("tasks", "sessions"))
+    assert [each["secret"] for each in made if each["secret"] in seen + str(hook.calls)] == []
+
+
 def test_the_signature_is_the_one_of_the_standard() -> None:
     headers = {"webhook-id": "msg_01OSTLER", "webhook-timestamp": "1790000000"}
     body = '{"type":"push","id":1,"text":"grüß"}'.encode()

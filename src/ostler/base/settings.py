@@ -183,7 +183,8 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
         _about("Hosts, addresses and networks that may be called although they are not public, such as 127.0.0.1."),
     ] = ()
     webhook_secret: Annotated[
-        str | None, _about("What webhooks are signed with: whsec_ and the base64 of 24 to 64 bytes.")
+        str | None,
+        _about("What webhooks without a secret of their own are signed with: whsec_ and the base64 of 24 to 64 bytes."),
     ] = None
     repository_hosts: Annotated[
         tuple[str, ...], _about("Hosts that repositories may come from; patterns such as *.example.com.")

@@ -3,10 +3,12 @@
 import base64
 import binascii
 import hmac
+import secrets
 
 PREFIX = "whsec_"
 _SHORTEST = 24
 _LONGEST = 64
+_NEW = 32
 """Bytes of a secret, as the standard has them."""
 
 
@@ -21,6 +23,11 @@ def key(secret: str | None) -> bytes | None:
     if not secret.startswith(PREFIX) or not _SHORTEST <= len(found) <= _LONGEST:
         raise ValueError(f"must be whsec_ and the base64 of {_SHORTEST} to {_LONGEST} bytes")
     return found
+
+
+def new_secret() -> str:
+    """One that nobody knows yet."""
+    return PREFIX + base64.b64encode(secrets.token_bytes(_NEW)).decode()
 
 
 def headers(secret: bytes | None, name: str, at: int, body: bytes) -> dict[str, str]:

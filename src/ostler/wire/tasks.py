@@ -110,7 +110,7 @@ class TaskWebhook(Body, frozen=True, kw_only=True):
     """Public, or one of the server's `allowed_addresses`."""
     secret: WebhookSecret | None = None
     """What the calls are signed with, whsec_ and the base64 of 24 to 64 bytes; without it, the server's
-    `webhook_secret`. Never shown again."""
+    `webhook_secret`, or else one that is made and told in the answer. Never shown again."""
 
 
 class CreateTask(Body, frozen=True, kw_only=True):
@@ -143,12 +143,23 @@ class TaskLinks(Answer, frozen=True, kw_only=True):
     ide: str
 
 
+class TaskWebhookSecret(Answer, frozen=True, kw_only=True):
+    """What the calls of a webhook are signed with, since the task named nothing for that."""
+
+    event: str
+    url: str
+    secret: str
+    """Told this once."""
+
+
 class TaskCreated(Answer, frozen=True, kw_only=True):
     """The session that works on the task."""
 
     id: str
     status: SessionStatus
     links: TaskLinks
+    webhooks: tuple[TaskWebhookSecret, ...] = ()
+    """Those that got a secret now."""
 
 
 class TaskPart(Answer, frozen=True, kw_only=True):

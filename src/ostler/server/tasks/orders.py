@@ -1,13 +1,15 @@
 """A task in the words of sessions: what is created, what is remembered, and what is refused."""
 
 import msgspec
+from msgspec.structs import replace
 
 from ostler.base import signing
 from ostler.base.errors import InvalidRequest, VersionNotOffered
+from ostler.base.signing import new_secret
 from ostler.server.tasks.delivery_plan import check_words
 from ostler.wire.agents import Agent
 from ostler.wire.sessions import CreateSession
-from ostler.wire.tasks import CreateTask, TaskSpec
+from ostler.wire.tasks import CreateTask, TaskSpec, TaskWebhookSecret
 from ostler.wire.workspaces import Deliver, WorkspaceWish
 
 _LATEST = "latest"
@@ -53,6 +55,19 @@ def spec_of(task: CreateTask) -> TaskSpec:
         agent_version=task.agent.version,
         max_tokens=task.agent.settings.max_tokens,
     )
+
+
+def signed(task: CreateTask) -> tuple[CreateTask, tuple[TaskWebhookSecret, ...]]:
+    """The task with a secret for each webhook that has none, and those that were made for that."""
+    webhooks = [
+        webhook if webhook.secret is not None else replace(webhook, secret=new_secret()) for webhook in task.webhooks
+    ]
+    made = tuple(
+        TaskWebhookSecret(event=webhook.event, url=webhook.url, secret=webhook.secret or "")
+        for webhook, given in zip(webhooks, task.webhooks, strict=True)
+        if webhook is not given
+    )
+    return replace(task, webhooks=tuple(webhooks)), made
 
 
 def _delivery(task: CreateTask) -> Deliver | None:

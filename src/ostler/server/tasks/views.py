@@ -20,6 +20,7 @@ from ostler.wire.tasks import (
     TaskResources,
     TaskRuntimeView,
     TaskVcs,
+    TaskWebhookSecret,
     TaskWorkspaceView,
 )
 from ostler.wire.workspaces import SnapshotProvider
@@ -41,9 +42,11 @@ def links_of(session_id: str) -> TaskLinks:
     )
 
 
-def task_created(record: SessionRecord, state: SessionState) -> TaskCreated:
+def task_created(
+    record: SessionRecord, state: SessionState, webhooks: tuple[TaskWebhookSecret, ...] = ()
+) -> TaskCreated:
     """The answer to a new task."""
-    return TaskCreated(id=record.id, status=state.status, links=links_of(record.id))
+    return TaskCreated(id=record.id, status=state.status, links=links_of(record.id), webhooks=webhooks)
 
 
 def session_view(

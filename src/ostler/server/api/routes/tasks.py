@@ -9,7 +9,7 @@ from ostler.server.api.routes.sessions import labels_of, statuses_of, stored_vie
 from ostler.server.api.services import Services
 from ostler.server.runners.placement import agent_anywhere
 from ostler.server.store.records import SessionFilter
-from ostler.server.tasks.orders import session_of, spec_of
+from ostler.server.tasks.orders import session_of, signed, spec_of
 from ostler.server.tasks.views import task_created
 from ostler.wire.sessions import Page, Session
 from ostler.wire.tasks import CreateTask, TaskCreated
@@ -21,8 +21,9 @@ _TAGS = ["tasks"]
 async def create_task(services: Services, project: str, data: CreateTask) -> Response[TaskCreated]:
     """Order work: a session with a workspace of its own is queued, works on the prompt and delivers the result."""
     agent = await agent_anywhere(services.runners, data.agent.type)
-    live, _ = await services.sessions.create(project, session_of(data, agent), spec_of(data))
-    view = task_created(live.record, live.state)
+    wanted, made = (data, ()) if services.settings.webhook_secret is not None else signed(data)
+    live, _ = await services.sessions.create(project, session_of(wanted, agent), spec_of(wanted))
+    view = task_created(live.record, live.state, made)
     return Response(view, status_code=201, headers={"location": view.links.self})
 
 
