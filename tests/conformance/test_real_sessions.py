@@ -15,7 +15,7 @@ import pytest
 from ostler.conformance.model import ScriptedModel
 from ostler.conformance.rows import ROWS
 from tests.support.serving import OSTLER, clean_env, running_server
-from tests.support.talk import Talk
+from tests.support.talk import Talk, said
 from tools.agent_cache import Search
 
 ASKING = ["claude-code", "codex", "pi"]
@@ -79,6 +79,20 @@ def test_a_limit_of_a_subscription_says_when_it_ends(place: Place, name: str) ->
     assert (error["code"], error["resets_at"]) == ("rate_limit", reached["until"])
     assert datetime.fromisoformat(reached["until"]).timestamp() == pytest.approx(began + 3600, abs=60)
     assert (reached["waits"], reached["acted"], talk.get()["waitsForLimit"]) == (True, False, True)
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "opencode", "pi"])
+def test_an_interrupt_drops_what_was_steered_and_not_read(place: Place, name: str) -> None:
+    """Copilot reads at once, and puts what it does aside."""
+    talk = place.talk(name, permission_mode="bypass")
+    talk.send("SCRIPT: bash python3 -c 'import time; time.sleep(60.09)'\nSCRIPT: say First.")
+    talk.until(lambda event: event["data"].get("item", {}).get("kind") == "tool_call" and "60.09" in str(event["data"]))
+    assert talk.send("SCRIPT: say Left.", when_busy="steer")["disposition"] == "steered"
+    talk.post("/interrupt")
+    assert talk.until_type("turn.ended")["data"]["outcome"] == "interrupted"
+    assert said(talk.turn("SCRIPT: say Next.\nSCRIPT: recall")).startswith("Next.")
+    unread = [event["data"]["code"] for event in talk.events if event["type"] == "notice"]
+    assert unread == ["unheard"]
 
 
 @pytest.mark.parametrize("name", ASKING)

@@ -42,6 +42,7 @@ T = TypeVar("T")
 Action = Literal["created", "modified", "deleted", "moved"]
 _DOCUMENTS = frozenset({".md", ".txt", ".rst", ".html", ".pdf"})
 _STEPS: dict[str, Literal["in_progress", "completed"]] = {"in_progress": "in_progress", "completed": "completed"}
+_MOST_SHOWN = 200
 _PRIORITIES: dict[str | None, Literal["high", "medium", "low"]] = {"high": "high", "medium": "medium", "low": "low"}
 
 
@@ -172,6 +173,18 @@ def diff_of(path: str, before: str, after: str, target: str | None = None) -> st
 def notice(text: str, code: str | None, severity: Literal["info", "warning", "error"] = "warning") -> Draft:
     """Something that people should know, although the session goes on."""
     return Draft("notice", NoticeData(severity=severity, message=text, code=code))
+
+
+def text_of(prompt: Prompt) -> str:
+    """What somebody wrote, without what is attached."""
+    return "\n".join(part.text for part in prompt.parts if isinstance(part, TextPart))
+
+
+def unheard(text: str) -> Draft:
+    """A message within a turn that an interrupt took back."""
+    shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    message = f'The turn was interrupted before the agent read "{shown}". Send it again if you still want it.'
+    return notice(message, "unheard", "info")
 
 
 def failure(text: str, code: str, details: dict[str, Any] | None = None) -> Draft:

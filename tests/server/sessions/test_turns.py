@@ -63,6 +63,18 @@ def test_steer_reaches_the_running_turn(api: httpx.Client) -> None:
     talk.until_type("turn.ended")
 
 
+def test_an_interrupt_drops_what_was_steered_and_not_heard_and_the_log_tells_it(api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.send("mock: wait 600")
+    talk.until(lambda event: "start" in event["data"])
+    talk.send("mock: say LEFT", when_busy="steer")
+    talk.post("/interrupt")
+    dropped = talk.until_type("notice")["data"]
+    assert (dropped["code"], "mock: say LEFT" in dropped["message"]) == ("unheard", True)
+    assert talk.until_type("turn.ended")["data"]["outcome"] == "interrupted"
+    assert said(talk.turn("mock: say NEXT")) == "NEXT"
+
+
 def test_an_interrupt_during_text_ends_the_turn_and_closes_its_items(api: httpx.Client) -> None:
     talk = Talk(api)
     talk.send("mock: stream 100000 words 100/s")

@@ -197,6 +197,12 @@ class Lifecycle(Frame, frozen=True, kw_only=True):
     state: str
 
 
+class Withdrawal(msgspec.Struct, frozen=True):
+    """Whether words of the user were taken back before they were read."""
+
+    cancelled: bool = False
+
+
 class Result(Frame, frozen=True, kw_only=True):
     """The turn is over."""
 

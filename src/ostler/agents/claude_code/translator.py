@@ -86,6 +86,10 @@ class ClaudeCodeTranslator:
         """The limit of the account that is reached."""
         self._sent = 0
         self._waiting: set[str] = set()
+        self._steered: dict[str, str] = {}
+        """Name -> text of what was steered and not taken in yet."""
+        self._withdrawn: dict[str, str] = {}
+        """Request that takes something steered back -> its name."""
         self._tells_lifecycle = False
         self._interrupting = False
         self._planning = False
@@ -99,29 +103,39 @@ class ClaudeCodeTranslator:
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
         """Begin a turn."""
         self._interrupting = False
+        self._steered.clear()
         self._error = None
         self._talk.last_words = ""
         self._meter.begin_turn()
-        return (self._say(prompt),)
+        return (self._say(prompt, self._name()),)
 
     def steer(self, prompt: Prompt) -> Sequence[Output]:
         """Add to the running turn: it is taken in at the next model call, or runs right after."""
-        return (self._say(prompt),)
+        name = self._name()
+        self._steered[name] = say.text_of(prompt)
+        return (self._say(prompt, name),)
 
     def interrupt(self) -> Sequence[Output]:
-        """Ask it to end its turn."""
+        """Take back what was steered, which it would go on with, and ask it to end its turn."""
         self._interrupting = True
-        return (self._request("interrupt", {}),)
+        return (*map(self._withdraw, self._steered), self._request("interrupt", {}))
+
+    def _withdraw(self, name: str) -> Send:
+        request = self._request("cancel_async_message", {"message_uuid": name})
+        self._withdrawn[f"req_{len(self._requests)}"] = name
+        return request
 
     def answer(self, answer: Answer) -> Sequence[Output]:
         """Hand over a decision; one on an ask of an earlier process has nobody to hear it."""
         ask = self._asks.pop(answer.ask_id, None)
         return () if ask is None else (asks.reply(ask, answer),)
 
-    def _say(self, prompt: Prompt) -> Send:
-        """Send words of the user under a name of ours, by which we hear whether they were taken in."""
+    def _name(self) -> str:
+        """A name for words of the user, by which we hear whether they were taken in."""
         self._sent += 1
-        name = str(uuid5(NAMESPACE_OID, f"{self._spec.session_id}/{self._spec.start}/{self._sent}"))
+        return str(uuid5(NAMESPACE_OID, f"{self._spec.session_id}/{self._spec.start}/{self._sent}"))
+
+    def _say(self, prompt: Prompt, name: str) -> Send:
         self._waiting.add(name)
         message = {"role": "user", "content": say.blocks(prompt)}
         frame = {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "", "uuid": name}
@@ -216,6 +230,8 @@ class ClaudeCodeTranslator:
         self._tells_lifecycle = True
         if frame.state != "queued":
             self._waiting.discard(frame.command_uuid)
+        if frame.state not in {"queued", "cancelled"}:
+            self._steered.pop(frame.command_uuid, None)
         return ()
 
     def on_result(self, frame: frames.Result) -> Sequence[Output]:
@@ -285,11 +301,21 @@ class ClaudeCodeTranslator:
         asked = self._requests.get(outcome.request_id)
         if asked is None:
             raise Unreadable(f"No request {outcome.request_id} is open", "$.response.request_id")
+        if asked == "cancel_async_message":
+            return self._taken_back(outcome)
         if outcome.subtype == "error" and asked == "initialize":
             return (StartFailed(outcome.error or "It refused to begin."),)
         if outcome.subtype == "error":
             return (say.failure(f"Claude Code refused to {asked}: {outcome.error}", "agent_error"),)
         return self._greet(outcome) if asked == "initialize" else ()
+
+    def _taken_back(self, outcome: frames.Outcome) -> Sequence[Output]:
+        """What it had not begun to read is gone; older versions cannot do that."""
+        name = self._withdrawn.pop(outcome.request_id, "")
+        if outcome.subtype == "error" or not say.read(outcome.response, frames.Withdrawal).cancelled:
+            return ()
+        self._waiting.discard(name)
+        return (say.unheard(self._steered.pop(name, "")),)
 
     def _greet(self, outcome: frames.Outcome) -> Sequence[Output]:
         hello = msgspec.json.decode(outcome.response, type=frames.Handshake)

@@ -29,6 +29,12 @@ def _item_started(state: State, frame: frames.ItemFrame) -> Outputs:
     return handle(state, frame.thread_id, frame.item) if handle else ()
 
 
+def _user_message(state: State, thread_id: str, _: thread.UserMessage) -> Outputs:
+    if thread_id == state.thread:
+        state.unread = state.unread[1:]
+    return ()
+
+
 def _item_completed(state: State, frame: frames.ItemFrame) -> Outputs:
     handle = ENDS.get(type(frame.item))
     return handle(state, frame.thread_id, frame.item) if handle else ()
@@ -97,6 +103,7 @@ STARTS: dict[type[thread.ThreadItem], ItemHandler] = {
     **dict.fromkeys(USES, _call_started),
     thread.AgentMessage: _message_started,
     thread.PlanText: _message_started,
+    thread.UserMessage: _user_message,
 }
 """Reasoning opens when it says something; our own messages and what clients or hooks hand in are not shown."""
 ENDS: dict[type[thread.ThreadItem], ItemHandler] = {

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ostler.agents import say
 from ostler.agents.adapter import Output, Send, TurnDone
 from ostler.agents.codex import thread
 from ostler.agents.codex.asks import Ask
@@ -44,6 +45,8 @@ class State:
         """A prompt comes: forget the turn before it."""
         self.base = dict(self.totals)
         self.plan: str | None = None
+        self.unread = [""]
+        """What was said in this turn and is not in Codex's thread yet; the prompt itself has no name here."""
         self.has_failed = False
         self.is_interrupted = False
         self.end: TurnDone | None = None
@@ -79,6 +82,8 @@ class State:
         turn = self.turns.get(thread_id)
         if turn is None:
             return []
+        if thread_id == self.thread:
+            self.unread.append("\n".join(block["text"] for block in content if block["type"] == "text"))
         params = {"threadId": thread_id, "expectedTurnId": turn, "input": content}
         return [self.calls.request("turn/steer", params)]
 
@@ -91,11 +96,14 @@ class State:
 
     def finish(self, end: TurnDone) -> list[Output]:
         """End the turn; after an interrupt only when its commands are gone, which Codex leaves running."""
-        if end.outcome != "interrupted" or not self.commands:
+        if end.outcome != "interrupted":
             return [end]
+        unread = [say.unheard(text) for text in self.unread if text]
+        if not self.commands:
+            return [*unread, end]
         self.end = end
         method = "thread/backgroundTerminals/clean"
-        return [self.calls.request(method, {"threadId": at}) for at in sorted(set(self.commands.values()))]
+        return [*unread, *(self.calls.request(method, {"threadId": at}) for at in sorted(set(self.commands.values())))]
 
     def finished(self) -> list[Output]:
         """The end that waited for commands, once none is left."""

@@ -174,9 +174,10 @@ def _turn_accepted(_: State, response: Incoming) -> Outputs:
     return [*_broken(response.error), TurnDone(outcome="failed", stop_reason="error")]
 
 
-def _steered(_: State, response: Incoming) -> Outputs:
+def _steered(state: State, response: Incoming) -> Outputs:
     if response.error is None:
         return ()
+    state.unread = state.unread[:-1]
     return [say.notice(f"Codex did not take the message: {response.error.message}", "steer_failed")]
 
 

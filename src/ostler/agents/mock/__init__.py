@@ -221,6 +221,10 @@ def _title(_: MockTranslator, frame: frames.TitleFrame) -> Sequence[Output]:
     return (Draft("session.info", SessionInfoData(title=frame.title)),)
 
 
+def _unheard(_: MockTranslator, frame: frames.Unheard) -> Sequence[Output]:
+    return [say.unheard(text) for text in frame.texts]
+
+
 def _error(_: MockTranslator, frame: frames.ErrorFrame) -> Sequence[Output]:
     ends = say.time_of(frame.resets_at)
     return (
@@ -248,6 +252,7 @@ HANDLERS: dict[type[frames.Incoming], Callable[[MockTranslator, Any], Sequence[O
     frames.PlanFrame: _plan,
     frames.UsageFrame: _usage,
     frames.TitleFrame: _title,
+    frames.Unheard: _unheard,
     frames.ErrorFrame: _error,
     frames.Done: _done,
 }
@@ -275,7 +280,7 @@ def _user_frame(kind: str, prompt: Prompt) -> bytes:
     return msgspec.json.encode(
         {
             "type": kind,
-            "text": "\n".join(part.text for part in prompt.parts if isinstance(part, TextPart)),
+            "text": say.text_of(prompt),
             "images": [part.path for part in prompt.parts if isinstance(part, ImagePart)],
             "files": [part.path for part in prompt.parts if isinstance(part, FileRefPart)],
         }

@@ -132,6 +132,12 @@ class TitleFrame(Incoming, frozen=True, tag="title"):
     title: str
 
 
+class Unheard(Incoming, frozen=True, tag="unheard"):
+    """Steering that an interrupt took back."""
+
+    texts: tuple[str, ...]
+
+
 class ErrorFrame(Incoming, frozen=True, tag="error"):
     """The turn goes wrong."""
 
@@ -163,6 +169,7 @@ AnyFrame = (
     | PlanFrame
     | UsageFrame
     | TitleFrame
+    | Unheard
     | ErrorFrame
     | Done
 )

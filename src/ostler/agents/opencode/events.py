@@ -41,6 +41,7 @@ def _message_updated(state: Talk, update: frames.MessageUpdated) -> Sequence[Out
         return ()
     if info.role == "user":
         return _prompt_taken(state, turn, info) if is_new else ()
+    turn.answered(info.parent_id)
     if info.time.completed is None:
         turn.unfinished.add(info.id)
     else:
@@ -50,6 +51,7 @@ def _message_updated(state: Talk, update: frames.MessageUpdated) -> Sequence[Out
 
 def _prompt_taken(state: Talk, turn: Turn, info: frames.Message) -> Sequence[Output]:
     turn.awaited = max(0, turn.awaited - 1)
+    turn.messages.append(info.id)
     turn.idles = 0  # it will be answered, whatever was said about idleness before
     return state.switch_mode(info.agent) if info.agent else ()
 

@@ -69,6 +69,8 @@ class Message(msgspec.Struct, frozen=True, rename="camel"):
     role: Literal["user", "assistant"]
     time: Span = Span()
     agent: str | None = None
+    parent_id: str | None = msgspec.field(name="parentID", default=None)
+    """The message that it answers."""
     summary: Any = None
     """True for the summary that a compaction makes."""
 

@@ -81,6 +81,19 @@ class Talk:
         refused = f"OpenCode did not abort: {reason(status, body)}"
         return say.notice(refused, "abort_failed"), *self.settle()
 
+    def _withdraw(self, message: str, text: str) -> Send:
+        """Take a message out of the conversation, in which the next turn would find it."""
+
+        def on_withdrawn(status: int, body: Body) -> Sequence[Output]:
+            if self.turn is None:
+                return ()
+            self.turn.withdrawing -= 1
+            failed = f"OpenCode did not take the message back: {reason(status, body)}" if status not in OK else None
+            notice = say.unheard(text) if failed is None else say.notice(failed, "withdraw_failed")
+            return notice, *self.settle()
+
+        return self.request(on_withdrawn, "DELETE", f"/session/{self.session}/message/{quote(message, safe='')}")
+
     def switch_mode(self, mode: str) -> list[Output]:
         """The session works in another mode from now on."""
         if mode == (self.mode or "build"):
@@ -92,6 +105,9 @@ class Talk:
         """End the turn if it is over."""
         if self.turn is None or not self.turn.is_over():
             return []
+        if unread := self.turn.take_unread():
+            self.turn.withdrawing = len(unread)
+            return [self._withdraw(message, text) for message, text in unread]
         turn, self.turn = self.turn, None
         for collection in (self.texts, self.tools, self.printed, self.proposed, self.announced, self.held, self.asks):
             collection.clear()

@@ -48,7 +48,7 @@ class OpenCodeTranslator:
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
         """Begin a turn."""
-        self._talk.turn = Turn()
+        self._talk.turn = Turn(say.text_of(prompt))
         return (self._send_prompt(prompt),)
 
     def steer(self, prompt: Prompt) -> Sequence[Output] | None:
@@ -56,6 +56,7 @@ class OpenCodeTranslator:
         if self._talk.turn is None:
             return None
         self._talk.turn.awaited += 1
+        self._talk.turn.texts.append(say.text_of(prompt))
         return (self._send_prompt(prompt),)
 
     def interrupt(self) -> Sequence[Output]:
@@ -64,7 +65,7 @@ class OpenCodeTranslator:
         if turn is None:
             return ()
         turn.interrupted = True
-        return () if turn.awaited else (self._talk.abort(turn),)
+        return (self._talk.abort(turn),) if turn.messages else ()
 
     def answer(self, answer: Answer) -> Sequence[Output]:
         """Hand over a decision; one on an ask of an earlier process has nobody to hear it."""

@@ -16,7 +16,15 @@ class Turn:
     on its way when the session becomes idle; so no single event is the end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, text: str = "") -> None:
+        self.texts = [text]
+        """What was said in this turn."""
+        self.messages: list[str] = []
+        """The messages that it became, in the same order."""
+        self.read = 1
+        """How many of them the model was shown, or is about to be: the prompt is never taken back."""
+        self.withdrawing = 0
+        """Messages that are being taken back."""
         self.awaited = 1
         """Prompts that OpenCode has not turned into a message yet."""
         self.unfinished: set[str] = set()
@@ -38,7 +46,19 @@ class Turn:
 
     def is_over(self) -> bool:
         """Whether nothing more will come."""
-        return self.idles > 0 and not self.awaited and not self.aborting and (not self.unfinished or self.idles > 1)
+        busy = self.awaited or self.aborting or self.withdrawing
+        return self.idles > 0 and not busy and (not self.unfinished or self.idles > 1)
+
+    def answered(self, message: str | None) -> None:
+        """The model answers this message, and so has read all before it."""
+        if message in self.messages:
+            self.read = max(self.read, self.messages.index(message) + 1)
+
+    def take_unread(self) -> list[tuple[str, str]]:
+        """The messages that an interrupt takes back, with their texts, once."""
+        unread = list(zip(self.messages, self.texts, strict=False))[self.read :] if self.interrupted else []
+        self.read += len(unread)
+        return unread
 
     def end(self) -> TurnDone:
         """How it ended."""

@@ -284,6 +284,12 @@ class PiModel(msgspec.Struct, frozen=True, rename="camel"):
     context_window: int | None = None
 
 
+class ClearedData(msgspec.Struct, frozen=True):
+    """The answer to clear_queue: what Pi had not read."""
+
+    steering: tuple[str, ...] = ()
+
+
 class ModelsData(msgspec.Struct, frozen=True):
     """The answer to get_available_models."""
 

@@ -29,6 +29,7 @@ BROKEN_OFF = frozenset({"error", "aborted"})
 _decoder: msgspec.json.Decoder[frames.AnyFrame] = msgspec.json.Decoder(frames.AnyFrame)
 _blocks = msgspec.json.Decoder(tuple[frames.Block, ...])
 _state = msgspec.json.Decoder(frames.StateData)
+_cleared = msgspec.json.Decoder(frames.ClearedData)
 _models = msgspec.json.Decoder(frames.ModelsData)
 
 
@@ -82,9 +83,9 @@ class PiTranslator:
         return (command("steer", id=f"steer-{self.turn}", **_content(prompt)),)
 
     def interrupt(self) -> Sequence[Output]:
-        """Ask Pi to end its turn."""
+        """Take back what was steered, which Pi would go on with, and ask it to end its turn."""
         self.interrupted = True
-        return (command("abort", id=f"abort-{self.turn}"),)
+        return command("clear_queue", id=f"abort-{self.turn}"), command("abort", id=f"abort-{self.turn}")
 
     def answer(self, answer: Answer) -> Sequence[Output]:
         """Hand over a decision; one on an ask of an earlier process has nobody to hear it."""
@@ -157,10 +158,17 @@ def _aborted(state: PiTranslator, frame: frames.Response) -> Sequence[Output]:
     return state.done() if frame.id == f"abort-{state.turn}" else ()
 
 
+def _queue_cleared(_: PiTranslator, frame: frames.Response) -> Sequence[Output]:
+    if not frame.success:
+        return ()  # an older version, whose next turn begins with it
+    return [say.unheard(text) for text in _cleared.decode(frame.data).steering]
+
+
 RESPONSES: dict[str, Callable[[PiTranslator, frames.Response], Sequence[Output]]] = {
     "get_state": _state_reported,
     "get_available_models": _models_reported,
     "prompt": _prompt_taken,
+    "clear_queue": _queue_cleared,
     "abort": _aborted,
 }
 

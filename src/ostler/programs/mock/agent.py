@@ -29,6 +29,7 @@ and writes one JSON object per line to stdout; ids count up within one process:
     {"type": "plan", "entries": [{"content", "status"}]}                   the whole plan
     {"type": "usage", "input", "output", "cost", "context_used", "context_window"}
     {"type": "title", "title"}
+    {"type": "unheard", "texts"}                                           steering that an interrupt took back
     {"type": "error", "message", "resets_at"}                              resets_at: a limit that ends then, or null
     {"type": "done", "outcome": "completed|interrupted|failed", "reason"}  the turn is over
 

@@ -55,6 +55,8 @@ def serve(agent: Agent) -> None:
             _work(agent, frame)
         elif frame.get("type") == "steer":
             agent.heard.append(str(frame.get("text") or ""))  # too late for its turn; the next one takes it up
+        elif frame.get("type") == "interrupt":
+            agent.forget_heard()
 
 
 def _work(agent: Agent, prompt: Frame) -> None:
@@ -64,6 +66,7 @@ def _work(agent: Agent, prompt: Frame) -> None:
         _mention_attachments(turn)
         _follow(turn, deque(_directives(turn.text) or ["demo"]))
     except Interrupted:
+        agent.forget_heard()
         turn.end("interrupted", "interrupt")
     except Failed as failure:
         turn.end_message()

@@ -85,6 +85,12 @@ class Agent:
         """Steering that no turn has taken up yet."""
         self._last_id = 0
 
+    def forget_heard(self) -> None:
+        """The turn is interrupted: what nobody took up goes with it."""
+        if self.heard:
+            self.channel.send("unheard", texts=self.heard)
+            self.heard = []
+
     def next_id(self) -> int:
         """A number that names one thing in this process."""
         self._last_id += 1
