@@ -59,6 +59,14 @@ class Editor:
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         return [update for update in self.updates if update["sessionUpdate"] == kind]
 
+    def calls(self) -> dict[str, dict[str, Any]]:
+        """The tool calls as an editor shows them: what an update has takes the place of what was there."""
+        shown: dict[str, dict[str, Any]] = {}
+        for update in self.updates:
+            if update["sessionUpdate"] in {"tool_call", "tool_call_update"}:
+                shown.setdefault(update["toolCallId"], {}).update(update)
+        return shown
+
     def text(self, kind: str = "agent_message_chunk") -> str:
         return "".join(update["content"]["text"] for update in self.of_kind(kind))
 

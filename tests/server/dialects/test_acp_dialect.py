@@ -64,10 +64,13 @@ async def test_a_tool_call_is_told_from_its_start_to_its_result(agent: Any, edit
         ("edit notes.md", "edit", "in_progress"),
         ("shell echo hi", "execute", "in_progress"),
     ]
-    diffs = [part for update in editor.of_kind("tool_call_update") for part in update.get("content", ())]
-    assert {"type": "diff", "path": str(tmp_path / "notes.md"), "oldText": "one\n", "newText": "two\n"} in diffs
-    last = editor.of_kind("tool_call_update")[-1]
-    assert (last["status"], last["content"][0]["content"]["text"]) == ("completed", "hi\n")
+    shown = editor.calls()
+    edited, ran = shown[calls[1]["toolCallId"]], shown[calls[2]["toolCallId"]]
+    diff = {"type": "diff", "path": str(tmp_path / "notes.md"), "oldText": "one\n", "newText": "two\n"}
+    assert (edited["content"][0], edited["content"][1]["type"]) == (diff, "content")
+    assert (ran["status"], ran["content"][0]["content"]["text"]) == ("completed", "hi\n")
+    ended = [update["toolCallId"] for update in editor.of_kind("tool_call_update") if update.get("status") == "completed"]
+    assert ended == [call["toolCallId"] for call in calls]
 
 
 async def test_plan_usage_and_title_are_told(agent: Any, editor: Editor, tmp_path: Path) -> None:

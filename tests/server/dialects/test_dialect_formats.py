@@ -43,7 +43,7 @@ def test_as_acp_updates(talk: Talk) -> None:
         {"sessionUpdate": "agent_thought_chunk", **message, "content": {"type": "text", "text": "Hm"}},
         {"sessionUpdate": "agent_message_chunk", **message, "content": {"type": "text", "text": "Hi"}},
         {"sessionUpdate": "tool_call", "status": "in_progress", **call},
-        {"sessionUpdate": "tool_call_update", "status": "completed", **call},
+        {"sessionUpdate": "tool_call_update", "status": "in_progress", **call},
         {
             "sessionUpdate": "tool_call_update",
             "toolCallId": "itm_1_2",

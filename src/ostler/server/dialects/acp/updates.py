@@ -25,6 +25,7 @@ from ostler.wire.events import (
     SessionHandoff,
     SessionInfo,
     TerminalOutput,
+    TurnEnded,
     TurnStarted,
     UnknownEvent,
     UsageUpdated,
@@ -49,6 +50,22 @@ _OUTPUT_SHOWN = 8192
 """Of a running command only the end is shown, since each update repeats it; the result has all of it."""
 
 
+class _Call:
+    """What a client was told of a tool call. Its content is told whole each time, as an update replaces it."""
+
+    def __init__(self) -> None:
+        self.output = ""
+        self.answer = ""
+        self.diffs: list[Json] = []
+        self.paths: list[str] = []
+        self.is_answered = False
+
+    @property
+    def content(self) -> list[Json]:
+        text = self.answer or self.output
+        return [*self.diffs, text_content(text)] if text else self.diffs
+
+
 class AcpUpdates:
     """Fed every event in order; gives session updates as plain data."""
 
@@ -56,7 +73,7 @@ class AcpUpdates:
         self._cwd = subject.cwd
         self._speech = Speech()
         self._calls: dict[str, str] = {}
-        self._outputs: dict[str, str] = {}
+        self._told: dict[str, _Call] = {}
 
     def feed(self, event: AnyEvent | UnknownEvent) -> Sequence[Json]:
         """What this event becomes."""
@@ -70,13 +87,13 @@ class AcpUpdates:
     def _updates(self, event: AnyEvent | UnknownEvent) -> list[Json]:
         match event:
             case TurnStarted():
-                self._speech, self._calls, self._outputs = Speech(), {}, {}
+                self._speech, self._calls, self._told = Speech(), {}, {}
+            case TurnEnded():
+                return self._left()
             case ItemStarted() | ItemDelta() | ItemCompleted():
                 return self._about_an_item(event)
-            case TerminalOutput():
-                return self._printed(event)
-            case FileChanged():
-                return self._changed(event)
+            case TerminalOutput() | FileChanged():
+                return self._printed(event) if isinstance(event, TerminalOutput) else self._changed(event)
             case PlanUpdated() | UsageUpdated() | SessionInfo():
                 return _about_the_session(event)
             case SessionHandoff() if _agent_of(event):
@@ -97,6 +114,7 @@ class AcpUpdates:
         if item.kind != "tool_call" or call is None:
             return []
         self._calls[call.call_id] = item.item_id
+        self._told[item.item_id] = _Call()
         return [{"sessionUpdate": "tool_call", "status": "in_progress", **_described(item.item_id, call)}]
 
     def _grown(self, item_id: str, delta: ContentPart) -> list[Json]:
@@ -131,41 +149,54 @@ class AcpUpdates:
         call = _call_of(item)
         if call is None:
             return []
-        known = call.call_id in self._calls and self._calls[call.call_id] == item.item_id
+        known = item.item_id in self._told
         self._calls[call.call_id] = item.item_id
+        told = self._told.setdefault(item.item_id, _Call())
         kind = "tool_call_update" if known else "tool_call"
-        status = "failed" if item.status == "failed" else "completed"
-        return [{"sessionUpdate": kind, "status": status, **_described(item.item_id, call)}]
+        update: Json = {"sessionUpdate": kind, "status": "in_progress", **_described(item.item_id, call)}
+        if item.status == "failed":
+            told.is_answered = True
+            update["status"] = "failed"
+        return [update]
 
     def _answered(self, item: Item) -> list[Json]:
         result = next((part for part in item.content if isinstance(part, ToolResultPart)), None)
         call = item.parent_id or self._calls.get(result.call_id if result else "")
         if call is None or result is None:
             return []
-        self._outputs.pop(call, None)
-        update: Json = {
-            "sessionUpdate": "tool_call_update",
-            "toolCallId": call,
-            "status": "failed" if item.status == "failed" else "completed",
-            "rawOutput": {"output": result.output},
-        }
-        return [{**update, "content": [text_content(result.output)]} if result.output else update]
+        told = self._told.setdefault(call, _Call())
+        told.is_answered, told.answer = True, result.output
+        status = "failed" if item.status == "failed" else "completed"
+        return [{**_update(call, told), "status": status, "rawOutput": {"output": result.output}}]
+
+    def _left(self) -> list[Json]:
+        """The calls that have no result are over with their turn."""
+        left = [(call, told) for call, told in self._told.items() if not told.is_answered]
+        for _, told in left:
+            told.is_answered = True
+        return [{**_update(call, told), "status": "completed"} for call, told in left]
 
     def _printed(self, event: TerminalOutput) -> list[Json]:
-        item_id = event.data.item_id
-        if item_id is None or not self.has_call(item_id):
+        told = self._told.get(event.data.item_id or "")
+        if event.data.item_id is None or told is None:
             return []
-        shown = self._outputs[item_id] = (self._outputs.get(item_id, "") + event.data.data)[-_OUTPUT_SHOWN:]
-        return [{"sessionUpdate": "tool_call_update", "toolCallId": item_id, "content": [text_content(shown)]}]
+        told.output = (told.output + event.data.data)[-_OUTPUT_SHOWN:]
+        return [_update(event.data.item_id, told)]
 
     def _changed(self, event: FileChanged) -> list[Json]:
-        item_id = event.data.item_id
-        if item_id is None or not self.has_call(item_id):
+        told = self._told.get(event.data.item_id or "")
+        if event.data.item_id is None or told is None:
             return []
         path = str(PurePosixPath(self._cwd) / event.data.path)
-        update: Json = {"sessionUpdate": "tool_call_update", "toolCallId": item_id, "locations": [{"path": path}]}
-        diffs = diffs_of(path, event.data.diff or "")
-        return [{**update, "content": diffs} if diffs else update]
+        told.paths = [*dict.fromkeys([*told.paths, path])]
+        told.diffs += diffs_of(path, event.data.diff or "")
+        locations = [{"path": path} for path in told.paths]
+        return [{**_update(event.data.item_id, told), "locations": locations}]
+
+
+def _update(call: str, told: _Call) -> Json:
+    update: Json = {"sessionUpdate": "tool_call_update", "toolCallId": call}
+    return {**update, "content": told.content} if told.content else update
 
 
 def _call_of(item: Item) -> ToolCallPart | None:
