@@ -69,7 +69,9 @@ async def test_a_tool_call_is_told_from_its_start_to_its_result(agent: Any, edit
     diff = {"type": "diff", "path": str(tmp_path / "notes.md"), "oldText": "one\n", "newText": "two\n"}
     assert (edited["content"][0], edited["content"][1]["type"]) == (diff, "content")
     assert (ran["status"], ran["content"][0]["content"]["text"]) == ("completed", "hi\n")
-    ended = [update["toolCallId"] for update in editor.of_kind("tool_call_update") if update.get("status") == "completed"]
+    ended = [
+        update["toolCallId"] for update in editor.of_kind("tool_call_update") if update.get("status") == "completed"
+    ]
     assert ended == [call["toolCallId"] for call in calls]
 
 
