@@ -143,6 +143,8 @@ def _open_ask(ostler: Ostler, session: str) -> dict[str, str]:
             "Error: Invalid value for '--env': 'A' is not NAME=VALUE. Try `ostler run --help`.",
         ),
         (("--endpoint", "ftp://x", "system", "health"), 2, None),
+        (("run", "mock", "hi", "--model"), 2, "Error: Option '--model' requires an argument. Try `ostler --help`."),
+        (("serve", "--port"), 2, "Error: Option '--port' requires an argument. Try `ostler --help`."),
         (("serve", "--port", "many"), 2, None),
         (("serve", "--host", "0.0.0.0"), 2, None),
         (("serve", "--config", "missing.toml"), 2, None),

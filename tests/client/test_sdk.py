@@ -10,6 +10,7 @@ from ostler.wire.events import ItemDelta, PermissionData
 from ostler.wire.parts import TextInput, TextPart
 from ostler.wire.sessions import PermissionReply
 from tests.client.cutting_proxy import cutting_proxy
+from tests.client.scripted import reply, scripted_server
 from tests.support.serving import RunningServer, running_server
 
 ASKING = "mock: say Hello\nmock: permission dig\nmock: say done"
@@ -130,6 +131,14 @@ async def test_raw_frames_come_only_when_asked_for(server: RunningServer) -> Non
         plain = [event async for event in s.events() if isinstance(event, ItemDelta)]
         raw = [event async for event in s.events(include_raw=True) if isinstance(event, ItemDelta)]
         assert ([event.raw for event in plain if event.raw], all(event.raw for event in raw)) == ([], True)
+
+
+async def test_the_answer_of_a_proxy_is_told_by_its_status_and_not_read_as_ours() -> None:
+    page = reply(502, "<html>Bad gateway</html>", "text/html")
+    async with scripted_server([lambda _: page]) as server, AsyncClient(server.url) as ostler:
+        with pytest.raises(OstlerApiError) as raised:
+            await ostler.sessions.list()
+    assert (raised.value.status, raised.value.detail) == (502, "The server answered with status 502.")
 
 
 async def test_the_project_s_stream_shows_all_sessions(server: RunningServer) -> None:

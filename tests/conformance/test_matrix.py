@@ -56,6 +56,11 @@ def test_coverage_has_three_values() -> None:
     assert coverage_of("claude-code")["command_execution"] == "none"
 
 
+def test_every_agent_tells_its_tools_and_their_results() -> None:
+    told = {coverage_of(adapter.info.id)[name] for adapter in ADAPTERS for name in ("tool_calls", "tool_results")}
+    assert told == {"converted"}
+
+
 def test_no_result_is_about_something_that_is_gone() -> None:
     assert set(examined()) <= {adapter.info.id for adapter in ADAPTERS}
     assert {behaviour for found in examined().values() for behaviour in found.results} <= set(BY_ID)

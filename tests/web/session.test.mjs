@@ -266,3 +266,17 @@ test("a picture is sent with the prompt", async () => {
   assert.equal(await sent.evaluate((image) => image.decode().then(() => image.naturalWidth)), 1);
   await closed(page);
 });
+
+test("addresses of runs lead to the pages that there are, and others say that there is none", async () => {
+  const { id, page } = await opened("mock: say Here.");
+  const leads = { "/ai": "/new", "/ai/runs": "/", "/ai/runs/new": "/new", [`/ai/runs/${id}`]: `/sessions/${id}` };
+  for (const [from, to] of Object.entries(leads)) {
+    await page.goto(server.url + from);
+    await page.waitForURL(server.url + to);
+  }
+  for (const none of ["/ai/agents", "/ai/workflows", "/ai/tools"]) {
+    await page.goto(server.url + none);
+    await page.getByText("There is no such page").waitFor();
+  }
+  await closed(page);
+});
