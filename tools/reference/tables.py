@@ -79,7 +79,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     match field.default:
         case _ if field.name == "state_dir":
             return _STATE_DIR
-        case None | ():
+        case None | () | "":
             return "none"
         case tuple() as values:
             return ", ".join(code(value) for value in values)
