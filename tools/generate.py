@@ -1,4 +1,4 @@
-"""Writes everything that is derived from the code: schema/, docs/reference/, the matrix and the table of agents."""
+"""Writes everything that is derived: schema/, docs/reference/, the matrix and the table of agents."""
 
 import json
 import sys
@@ -12,6 +12,7 @@ from tools.reference.agents import agent_table, matrix_page
 from tools.reference.cli import cli_page
 from tools.reference.http_api import http_page
 from tools.reference.markdown import between_markers
+from tools.reference.status import requirements, status_page
 from tools.reference.tables import errors_page, settings_page
 from tools.reference.wire import events_page, wire_schema
 from tools.sync_client import sync_client
@@ -32,6 +33,7 @@ def outputs() -> dict[str, str]:
         "docs/reference/settings.md": settings_page(),
         "docs/reference/http-api.md": http_page(openapi),
         "docs/reference/cli.md": cli_page(root),
+        "docs/reference/status.md": status_page(requirements(ROOT / "tests" / "requirements.toml")),
         "src/ostler/client/sync.py": sync_client(ROOT / "src/ostler/client/aio.py"),
         "README.md": between_markers(readme, "agents", agent_table(ADAPTERS)),
     }

@@ -10,6 +10,7 @@ from tools.reference.markdown import anchor
 ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"^ *```(?P<language>[^\n`]*)\n(?P<body>.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_SPAN = re.compile(r"(?<!`)(?P<ticks>`+)(?P<code>(?:(?!\n\n).)+?)(?<!`)(?P=ticks)(?!`)", re.DOTALL)
 _HEADING = re.compile(r"^#{1,6} (?P<title>.+)$", re.MULTILINE)
 
 
@@ -35,6 +36,12 @@ def name(page: Path) -> str:
 def blocks(page: Path) -> tuple[Block, ...]:
     """The fenced blocks of a page."""
     return tuple(Block(found["language"].strip(), found["body"]) for found in _FENCE.finditer(page.read_text()))
+
+
+@cache
+def spans(page: Path) -> tuple[str, ...]:
+    """What stands between backticks in the prose of a page."""
+    return tuple(found["code"] for found in _SPAN.finditer(_prose(page)))
 
 
 @cache

@@ -4,9 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, anchors, blocks, links, name, pages
+from tests.docs.pages import ROOT, anchors, blocks, links, name, pages, spans
 
 _LANGUAGES = {"console", "sh", "python", "json", "text", "toml", "http", "javascript"}
+_STANDARDS = [
+    *(f"https://www.rfc-editor.org/rfc/rfc{number}" for number in (2119, 8174, 8259, 7807, 9457)),
+    "https://html.spec.whatwg.org/multipage/server-sent-events.html",
+    "https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol",
+]
 
 
 def _broken(page: Path, link: str) -> bool:
@@ -24,6 +29,16 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", pages(), ids=name)
 def test_every_block_says_its_language(page: Path) -> None:
     assert {block.language for block in blocks(page)} <= _LANGUAGES
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_no_code_has_spaces_at_its_ends(page: Path) -> None:
+    assert [span for span in spans(page) if span != span.strip()] == []
+
+
+def test_every_standard_that_is_followed_is_cited() -> None:
+    cited = links(ROOT / "docs" / "explanation" / "standards.md")
+    assert [link for link in _STANDARDS if link not in cited] == []
 
 
 def test_every_page_is_reachable_from_the_index() -> None:
