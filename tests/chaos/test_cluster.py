@@ -9,13 +9,12 @@ import pytest
 from tests.chaos.chaos_run import seed_of
 from tests.chaos.cluster.cluster_checker import Seen, one_at_a_time
 from tests.chaos.cluster.cluster_long import alone, obstacle
-from tests.support.patience import stretched
 
 KILLS = 11
 """Each kind once."""
 
 
-@pytest.mark.timeout(stretched(1200))
+@pytest.mark.timeout(1200)
 @pytest.mark.root
 def test_kills_and_cuts_in_a_cluster_break_no_promise(capsys: pytest.CaptureFixture[str]) -> None:
     assert obstacle() is None

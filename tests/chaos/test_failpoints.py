@@ -11,7 +11,6 @@ from ostler.base.failpoints import NAMES
 from tests.architecture.house import modules, tree
 from tests.chaos.sweep import Sweep, endure
 from tests.chaos.victim import Victim
-from tests.support.patience import stretched
 
 TIMES = {"commit": (1, 4), "journal": (3,), "input": (2,)}
 ALL_TIMES = {
@@ -46,14 +45,14 @@ def test_every_failpoint_of_the_table_stands_somewhere() -> None:
     assert called_names() == set(NAMES)
 
 
-@pytest.mark.timeout(stretched(1800))
+@pytest.mark.timeout(1800)
 async def test_a_server_killed_at_any_failpoint_breaks_no_promise(tmp_path: Path) -> None:
     sweep = Sweep(Victim(tmp_path), chosen())
     assert await sweep.play() == []
     assert sweep.fired == chosen()
 
 
-@pytest.mark.timeout(stretched(1800))
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("failpoint", ERRORS)
 async def test_a_disk_that_fails_once_breaks_no_promise(tmp_path: Path, failpoint: str) -> None:
     assert await endure(Victim(tmp_path), failpoint) == []

@@ -7,10 +7,9 @@ import pytest
 from tests.chaos.chaos_run import Run, seed_of, told
 from tests.chaos.crowd import Plan
 from tests.chaos.power import PoweredVictim, make_disk
-from tests.support.patience import stretched
 
 
-@pytest.mark.timeout(stretched(1800))
+@pytest.mark.timeout(1800)
 @pytest.mark.root
 async def test_power_cuts_lose_nothing_that_was_acknowledged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -9,7 +9,6 @@ from tests.chaos.crowd import Plan
 from tests.chaos.full_disk import CrampedVictim
 from tests.chaos.real_agents import installed, real_agents
 from tests.chaos.victim import Victim
-from tests.support.patience import stretched
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +17,7 @@ def programs() -> dict[str, str]:
     return installed()
 
 
-@pytest.mark.timeout(stretched(1800))
+@pytest.mark.timeout(1800)
 async def test_random_kills_break_no_promise(
     tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -34,7 +33,7 @@ async def test_random_kills_break_no_promise(
     assert run.history.kills.total() >= plan.kills
 
 
-@pytest.mark.timeout(stretched(900))
+@pytest.mark.timeout(900)
 @pytest.mark.root
 async def test_a_disk_that_fills_up_breaks_no_promise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = Run(Plan(seed=seed_of(), seconds=15, kills=9, sessions=6, kinds=CRAMPED), CrampedVictim(tmp_path))

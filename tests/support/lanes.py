@@ -4,10 +4,13 @@
 """
 
 from collections import defaultdict
+from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from tests.support.patience import stretched
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -97,7 +100,7 @@ OPEN: dict[str, str] = {}
 """Tests that wait to be understood, each with what is known; every run names them in its end."""
 
 FAST_SECONDS = 120
-"""The bound of a fast test that has none of its own."""
+"""The bound of a fast test that has none of its own, on a quiet machine."""
 
 
 class Spent(NamedTuple):
@@ -161,11 +164,16 @@ class Lanes:
             lane = _lane_of_item(item)
             item.user_properties.append(("lane", lane))
             (kept if lane in self._chosen else left).append(item)
-            if lane == "fast" and item.get_closest_marker("timeout") is None and not self._config.getoption("timeout"):
-                item.add_marker(pytest.mark.timeout(FAST_SECONDS))
         items[:] = kept
         if left:
             self._config.hook.pytest_deselected(items=left)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """The bound of a test is for a quiet machine; it grows with what this one has to do when the test begins."""
+        if not self._config.getoption("timeout"):
+            item.add_marker(pytest.mark.timeout(stretched(_bound_of(item))), append=False)
+        return (yield)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what it took."""
@@ -180,6 +188,12 @@ class Lanes:
             terminalreporter.write_line(f"{lane:12} {tests:6} tests {seconds:8.0f} s of all workers")
         for name, reason in OPEN.items():
             terminalreporter.write_line(f"OPEN {name}: {reason}")
+
+
+def _bound_of(item: pytest.Item) -> float:
+    if marker := item.get_closest_marker("timeout"):
+        return float(marker.args[0])
+    return FAST_SECONDS if _lane_of_item(item) == "fast" else float(item.config.getini("timeout"))
 
 
 def _lane_of_item(item: pytest.Item) -> str:
