@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import httpx
@@ -11,14 +12,14 @@ import pytest
 
 from tests.chaos.log_rules import broken
 from tests.cluster.conftest import Servers
-from tests.databases import Cluster
-from tests.patience import stretched
-from tests.runners.hosts import started_runner, token_of
-from tests.server.talk import Talk, said
+from tests.support.databases import Cluster
+from tests.support.hosts import started_runner, token_of
+from tests.support.patience import stretched
+from tests.support.talk import Talk, said
 
 _WAITING = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 _OWNER = "SELECT owner FROM owners WHERE session = $1"
-_ASKS = {
+_ASKS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "permission": ("mock: permission go on", "/permissions/{}/reply", {"reply": "once"}),
     "question": ("mock: question Which drink? | tea | milk", "/questions/{}/reply", {"answers": [["tea"]]}),
 }

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from tests.cluster.conftest import Servers
-from tests.databases import Cluster
-from tests.server.talk import Talk
+from tests.support.databases import Cluster
+from tests.support.talk import Talk
 
 
 @pytest.fixture(scope="module")
