@@ -122,6 +122,20 @@ def test_a_fork_and_its_parent_go_on_without_each_other(api: httpx.Client, repos
     api.delete(f"/sessions/{fork['id']}")
 
 
+def test_a_fork_right_after_a_turn_waits_until_the_files_of_it_are_kept(api: httpx.Client, repository: Path) -> None:
+    parent = new_session(api, repository)
+    for turn in range(1, 4):
+        prompt = "\n".join(f"mock: write n{number}.txt {turn}" for number in range(40))
+        parts = [{"type": "text", "text": prompt}]
+        body = {"session_id": parent, "data": {"messages": [{"role": "user", "parts": parts}]}}
+        assert api.post("/messages", json=body).status_code == 200  # it answers as soon as the turn ends
+        fork = api.post(f"/sessions/{parent}/fork", json={})
+        assert fork.status_code == 201, fork.text
+        assert tree_of(api, fork.json()["id"], turn) == tree_of(api, parent, turn)
+        api.delete(f"/sessions/{fork.json()['id']}")
+    api.delete(f"/sessions/{parent}")
+
+
 def test_a_fork_can_go_back_further_than_its_own_beginning(api: httpx.Client, repository: Path) -> None:
     parent = new_session(api, repository)
     for name in ("one", "two", "three"):

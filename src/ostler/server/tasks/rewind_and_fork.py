@@ -144,6 +144,8 @@ class RewindAndFork:
     async def fork(self, live: LiveSession, wanted: ForkSession, successor: Successor | None = None) -> LiveSession:
         """A new session that begins as this one was, for the same agent or another; this one does not notice."""
         workspace_of(live)
+        await live.chores.do(patience=REQUEST_SECONDS)
+        await live.turns.go_on()
         state = live.state
         head = turn_before(state.turn) if state.turn is not None else state.stands_at
         turn = head if wanted.turn is None else wanted.turn
