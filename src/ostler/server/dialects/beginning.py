@@ -9,6 +9,7 @@ from ostler.base.errors import OstlerError
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange
+from ostler.server.store.records import SessionRecord
 from ostler.wire.sessions import CreateSession, PromptReceipt, SendMessage
 
 _NO_CHANGE = SessionChange()
@@ -24,14 +25,35 @@ class Begun(NamedTuple):
     """Where in the log it was before."""
 
 
-async def begin(sessions: Sessions, project: str, wanted: CreateSession, prompt: SendMessage) -> Begun:
-    """Create a session and send its first prompt; a prompt that is refused leaves no session behind."""
-    live, is_new = await sessions.create(project, wanted)
+async def begin(
+    sessions: Sessions,
+    project: str,
+    wanted: CreateSession,
+    prompt: SendMessage,
+    beside: SessionRecord | None = None,
+) -> Begun:
+    """Create a session and send its first prompt; a prompt that is refused leaves no session behind.
+
+    `beside` is a session whose folder the new one works in.
+    """
+    live, is_new = await sessions.create(project, wanted, beside=beside)
+    change = _change_of(wanted)
+    return await (begin_with(sessions, live, prompt, change) if is_new else send(sessions, live, prompt, change))
+
+
+async def begin_with(
+    sessions: Sessions,
+    live: LiveSession,
+    prompt: SendMessage,
+    change: SessionChange,
+    names: Mapping[str, str] = _OWN_NAMES,
+) -> Begun:
+    """Send the first prompt of a session that was made for it; it goes if the prompt is refused."""
     try:
-        return await send(sessions, live, prompt, _change_of(wanted))
+        return await send(sessions, live, prompt, change, names)
     except OstlerError:
-        if is_new and not _is_used(live):
-            await sessions.delete(project, live.id)
+        if not _is_used(live):
+            await sessions.delete(live.record.project, live.id)
         raise
 
 

@@ -45,12 +45,7 @@ from ostler.server.store.records import DONE, Done, NewSession, Placed, SessionR
 from ostler.wire.parts import PromptPart
 from ostler.wire.runners import Needs, RunnerAbout
 from ostler.wire.running import Draft
-from ostler.wire.sessions import (
-    CreateSession,
-    PromptReceipt,
-    SendMessage,
-    UpdateSession,
-)
+from ostler.wire.sessions import CreateSession, PromptReceipt, SendMessage, UpdateSession
 from ostler.wire.tasks import TaskSpec
 
 log = Log(__name__)
@@ -98,11 +93,16 @@ class Sessions(ByRunner):
     # Creating and deleting
 
     async def create(
-        self, project: str, wanted: CreateSession, task: TaskSpec | None = None, earlier: Earlier | None = None
+        self,
+        project: str,
+        wanted: CreateSession,
+        task: TaskSpec | None = None,
+        earlier: Earlier | None = None,
+        beside: SessionRecord | None = None,
     ) -> tuple[LiveSession, bool]:
         """A new session, or the one that has this key already; says whether it is new.
 
-        `earlier` gives what was said before, elsewhere.
+        `earlier` gives what was said before, elsewhere; `beside` is a session whose folder the new one works in.
         """
         claim = next_claim()
         if (known_id := await self.outcome_of(claim)) is not None:
@@ -122,17 +122,19 @@ class Sessions(ByRunner):
             return await self._same_agent(known, new), False
         with ExitStack() as slot:
             slot.callback(self._runners.room)  # for a place that was kept and not needed
-            new = await self._placed(new, slot)
+            new = await self._placed(new, slot, beside)
             async with async_undone_by(lambda: self._work.forget(new.runner, new.id)):
                 before = await earlier(new) if earlier is not None else []
             return await self._insert(new, wanted, claim, before)
 
-    async def _placed(self, new: NewSession, slot: ExitStack) -> NewSession:
+    async def _placed(self, new: NewSession, slot: ExitStack, beside: SessionRecord | None) -> NewSession:
         """A new session with the runner that it is on, if there is one for it now and it can be started there.
 
         Its place there is kept as long as `slot` is.
         """
         spec, pinned = new.spec, None
+        if beside is not None:
+            spec, pinned = msgspec.structs.replace(spec, cwd=beside.cwd, folder_of=beside.folder_of), beside.runner
         if spec.workspace is not None:
             order, pinned = await self._work.redeemed(spec.workspace)
             spec = msgspec.structs.replace(spec, workspace=order)
@@ -162,7 +164,7 @@ class Sessions(ByRunner):
             wanted = msgspec.structs.replace(wanted, cwd="/")
         async with self._runners.answering(runner):
             accepted = await self._runners.runner(runner).validate(wanted)
-            if spec.cwd and spec.workspace is None:
+            if spec.cwd and spec.workspace is None and spec.folder_of is None:
                 await self._work.check_folder(runner, spec.cwd)
             if spec.workspace is not None:
                 await self._work.check(runner, spec.workspace, spec.task)

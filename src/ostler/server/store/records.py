@@ -34,6 +34,8 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
     workspace: WorkspaceOrder | None = None
     """What its workspace is made from; without it the agent works in `cwd` as it is."""
+    folder_of: str | None = None
+    """The session that the runner made `cwd` for, if it was made for another one."""
     task: TaskSpec | None = None
     """The task that started it."""
     delivery: DeliveryAccess | None = None
@@ -75,6 +77,12 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     def cwd(self) -> str:
         """The folder that the agent works in, unless it has a workspace."""
         return self.spec.cwd
+
+    @property
+    def folder_of(self) -> str | None:
+        """The session that the runner made this folder for; None for one that a client named."""
+        is_own = self.spec.cwd.endswith(f"/sessions/{self.id}/workspace")
+        return self.id if is_own else self.spec.folder_of
 
     @property
     def order(self) -> WorkspaceOrder | None:

@@ -1,6 +1,6 @@
 """Going back, in the same session or in a new one: files, conversation and the agent's memory, or the files alone."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple
 
 import msgspec
@@ -143,18 +143,62 @@ class RewindAndFork:
 
     async def fork(self, live: LiveSession, wanted: ForkSession, successor: Successor | None = None) -> LiveSession:
         """A new session that begins as this one was, for the same agent or another; this one does not notice."""
+        found = await self._begins_with(live, wanted.turn)
+        agent, spec = successor or Successor(live.record.agent, live.settings)
+        new = await self._sessions.sibling(live, wanted.key, agent, spec)
+        memory = _memory(live, found) if agent == live.record.agent else None
+
+        async def beginning(made: Workspace, frozen: FrozenState) -> list[Draft]:
+            return await self._beginning(live, new, wanted, found, made, frozen, memory)
+
+        return await self._forked(live, new, found, beginning, with_memory=memory is not None)
+
+    async def branch(
+        self, live: LiveSession, key: str, spec: SessionSpec, title: str | None, labels: dict[str, str]
+    ) -> LiveSession:
+        """A new session with the files of this one as they are now, and nothing of the conversation."""
+        found = await self._begins_with(live, None)
+        new = await self._sessions.sibling(live, key, live.record.agent, spec)
+
+        async def beginning(made: Workspace, frozen: FrozenState) -> list[Draft]:
+            own = SnapshotCreatedData(
+                snapshot_id=frozen.id,
+                workspace_id=made.id,
+                turn=0,
+                tree=frozen.tree,
+                note=f"branch of turn {found.turn}",
+                too_large=frozen.too_large,
+            )
+            return deed(
+                drafts.started({"agent": new.agent, "key": new.key, "forked_from": live.id}),
+                drafts.info(title=title, title_chosen=True, labels=labels),
+                drafts.workspace(created(made)),
+                drafts.snapshot(own),
+                drafts.status("running"),
+            )
+
+        return await self._forked(live, new, found, beginning, with_memory=False)
+
+    async def _begins_with(self, live: LiveSession, turn: int | None) -> Snapshot:
+        """The files that a fork of a turn begins with; of none, those of now, but for the turn under way."""
         workspace_of(live)
         await live.chores.do(patience=REQUEST_SECONDS)
         await live.turns.go_on()
         state = live.state
+        if turn is not None:
+            return snapshot_at(live.id, await self._snapshots(live), turn)
         head = turn_before(state.turn) if state.turn is not None else state.stands_at
-        turn = head if wanted.turn is None else wanted.turn
-        choose = snapshot_after if wanted.turn is None else snapshot_at
-        found = choose(live.id, await self._snapshots(live), turn)
-        agent, spec = successor or Successor(live.record.agent, live.settings)
-        new = await self._sessions.sibling(live, wanted.key, agent, spec)
-        memory = _memory(live, found) if agent == live.record.agent else None
-        with_memory = memory is not None
+        return snapshot_after(live.id, await self._snapshots(live), head)
+
+    async def _forked(
+        self,
+        live: LiveSession,
+        new: NewSession,
+        found: Snapshot,
+        beginning: Callable[[Workspace, FrozenState], Awaitable[list[Draft]]],
+        *,
+        with_memory: bool,
+    ) -> LiveSession:
         workspaces = self._workspaces(live)
         made = await workspaces.fork(found.snapshot_id, session=new.id, with_memory=with_memory)
 
@@ -163,10 +207,9 @@ class RewindAndFork:
             await workspaces.forget(new.id)  # the home that was made for it
 
         async with async_undone_by(undo):
-            note = f"fork of turn {turn}"
+            note = f"fork of turn {found.turn}"
             frozen = await workspaces.snapshot(made.id, note, agent=new.agent, session=new.id)
-            begun = await self._beginning(live, new, wanted, found, made, frozen, memory)
-            return await self._sessions.insert(new, begun)
+            return await self._sessions.insert(new, await beginning(made, frozen))
 
     async def _beginning(
         self,

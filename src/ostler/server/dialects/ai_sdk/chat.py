@@ -6,7 +6,7 @@ conversation gets a session of its own, a branch, that knows what came before.
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
@@ -18,6 +18,7 @@ from ostler.server.dialects.ai_sdk.imported import Imported, Part
 from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
 from ostler.server.dialects.ai_sdk.prompts import UserMessage, read_message
 from ostler.server.dialects.ai_sdk.requests import (
+    FORKED_FROM,
     NAMES,
     TurnRequest,
     check_folder,
@@ -26,13 +27,13 @@ from ostler.server.dialects.ai_sdk.requests import (
     wanted_change,
 )
 from ostler.server.dialects.ai_sdk.stored import StoredConversation
-from ostler.server.dialects.beginning import begin, send
+from ostler.server.dialects.beginning import begin, begin_with, send
 from ostler.server.dialects.conversation import left_behind
 from ostler.server.dialects.formats import subject_of
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange, settings_now
-from ostler.server.store.records import SessionRecord
+from ostler.server.store.records import SessionRecord, SessionSpec
 from ostler.wire.events import PermissionRequested, decode_event
 from ostler.wire.parts import InputPart, TextInput
 from ostler.wire.sessions import Ask, CreateSession, PromptReceipt, SendMessage, Turn
@@ -41,6 +42,10 @@ _TITLE_LENGTH = 72
 _BRANCH = ":fork-"
 _MOST_BRANCHES = 1000
 _COMPARED_BRANCHES = 8
+
+
+BranchOfWorkspace = Callable[[LiveSession, str, SessionSpec, str | None, dict[str, str]], Awaitable[LiveSession]]
+"""Makes a session of this key, spec, title and labels with the files of another one's workspace."""
 
 
 class FollowedTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,10 +64,11 @@ class FollowedTurn(msgspec.Struct, frozen=True, kw_only=True):
 class Chat:
     """The chats of a project."""
 
-    def __init__(self, sessions: Sessions, project: str, default_agent: str) -> None:
+    def __init__(self, sessions: Sessions, project: str, default_agent: str, branch: BranchOfWorkspace) -> None:
         self._sessions = sessions
         self._project = project
         self._default_agent = default_agent
+        self._branch = branch
 
     # Turns
 
@@ -179,14 +185,28 @@ class Chat:
         for number in range(taken + 2, _MOST_BRANCHES):
             key = _branch_key(root, str(number))
             if await self._find(key) is None:
-                instructions = _instructions(request) or root.instructions or ""
-                state, *_ = self._sessions.state_of(root)
-                asked = msgspec.structs.asdict(wanted_change(request.agent)).items()
-                wishes = {name: value for name, value in asked if value is not None}
-                spec = msgspec.structs.replace(settings_now(root, state), instructions=instructions, **wishes)
-                wanted = like_session(spec, agent=root.agent, key=key, title=title, parent=root.id)
-                return await self._create(wanted, newest, before)
+                return await self._branched(root, request, key, _prompt(newest, before), title)
         raise InvalidRequest(reason=f"Session '{root.key}' has too many branches. Start a new one.")
+
+    async def _branched(
+        self, root: SessionRecord, request: TurnRequest, key: str, prompt: SendMessage, title: str | None
+    ) -> FollowedTurn:
+        """A session that is set up as the first one: in the same folder, or with its own copy of the workspace."""
+        state, *_ = self._sessions.state_of(root)
+        instructions = _instructions(request) or root.instructions
+        spec = msgspec.structs.replace(settings_now(root, state), instructions=instructions)
+        change = wanted_change(request.agent)
+        if root.order is not None:
+            live = await self._sessions.live(self._project, root.id)
+            made = await self._branch(live, key, spec, title, {FORKED_FROM: root.id})
+            begun = await begin_with(self._sessions, made, prompt, change, NAMES)
+        else:
+            wishes = {name: value for name, value in msgspec.structs.asdict(change).items() if value is not None}
+            spec = msgspec.structs.replace(spec, **wishes)
+            wanted = like_session(spec, agent=root.agent, key=key, title=title, parent=root.id)
+            beside = root if root.folder_of is not None else None
+            begun = await begin(self._sessions, self._project, wanted, prompt, beside)
+        return FollowedTurn(live=begun.live, receipt=begun.receipt, offset=begun.offset)
 
     async def current(self, key: str) -> SessionRecord | None:
         """The newest branch of a chat: what its client saw last."""

@@ -185,7 +185,7 @@ def like_session(spec: SessionSpec, *, agent: str, key: str, title: str | None, 
         model=spec.model,
         variant=spec.variant,
         mode=spec.mode,
-        instructions=spec.instructions,
+        instructions=spec.instructions or "",  # none, not the server's
         permission_mode=spec.permission_mode,
         env=spec.env,
         cwd=spec.cwd,

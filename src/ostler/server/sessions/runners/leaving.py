@@ -22,13 +22,8 @@ _REASON = "runner_lost"
 
 def must_stay(record: SessionRecord) -> bool:
     """Whether a session can be on no other runner: it names one, or works in a folder of that machine."""
-    spec = record.spec
-    return record.needs.host is not None or (spec.workspace is None and not _is_own_folder(record.id, spec))
-
-
-def _is_own_folder(session_id: str, spec: SessionSpec) -> bool:
-    """Whether its runner chose the folder, which is empty elsewhere."""
-    return spec.cwd.endswith(f"/sessions/{session_id}/workspace")
+    has_own_folder = record.folder_of == record.id  # which is empty elsewhere
+    return record.needs.host is not None or (record.order is None and not has_own_folder)
 
 
 async def leave(sessions: Sessions, live: LiveSession, why: str) -> None:

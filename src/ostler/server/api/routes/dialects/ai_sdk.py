@@ -22,6 +22,7 @@ from ostler.server.dialects.ai_sdk.requests import checked_key, invoke_request, 
 from ostler.server.dialects.ai_sdk.turn_stream import TurnChunks, TurnStream
 from ostler.server.dialects.formats import subject_of
 from ostler.server.sessions.log.tail import Follower
+from ostler.server.tasks.rewind_and_fork import RewindAndFork
 from ostler.wire.sessions import Interrupted
 
 _TAGS = ["chat"]
@@ -44,7 +45,8 @@ ChatId = Annotated[str, Parameter(description="The chat's id: the session's id o
 
 
 def _chat(services: Services, project: str) -> Chat:
-    return Chat(services.sessions, project, services.settings.default_agent)
+    branch = RewindAndFork(services.sessions, services.runners).branch
+    return Chat(services.sessions, project, services.settings.default_agent, branch)
 
 
 def _version(query: Version, header: Version) -> Version:
