@@ -7,8 +7,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.server.chatting import SSE, ask, assert_status, chunks, content, envelope, message
-from tests.serving import running_server
+from tests.support.chatting import SSE, ask, assert_status, chunks, content, envelope, message
+from tests.support.serving import running_server
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ class Begun(NamedTuple):
     live: LiveSession
     receipt: PromptReceipt
     offset: int
-    """Where in the log it was before."""
+    """Where in the log its turn begins; of one that waits, where the log was before."""
 
 
 async def begin(
@@ -76,5 +76,16 @@ async def send(
     names: Mapping[str, str] = _OWN_NAMES,
 ) -> Begun:
     """Send one more prompt; `names` are what the client calls what it changes."""
-    offset = live.last
-    return Begun(live, await sessions.send(live, prompt, change, names), offset)
+    before = live.last
+    receipt = await sessions.send(live, prompt, change, names)
+    return Begun(live, receipt, await _offset(sessions, live, receipt, before))
+
+
+async def _offset(sessions: Sessions, live: LiveSession, receipt: PromptReceipt, before: int) -> int:
+    """Other turns may have gone on, and even begun, while the prompt was looked at."""
+    if receipt.disposition != "started" or receipt.turn_id is None:
+        return before
+    turn = live.state.turn
+    if turn is None or turn.turn_id != receipt.turn_id:
+        turn = await sessions.find_turn(live.id, receipt.turn_id)
+    return turn.first_sequence - 1 if turn is not None else before

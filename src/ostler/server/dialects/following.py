@@ -1,5 +1,6 @@
 """A session's log as the stream of another protocol."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -28,12 +29,16 @@ class Rendering:
 
     async def next(self) -> bytes | None:
         """The next bytes to write, a heartbeat when nothing happens, None when nothing will."""
+        clock = asyncio.get_running_loop().time
+        due = clock() + self._heartbeat
         while not self._is_over():
             found = await self._follower.next(timeout=self._heartbeat)
-            if not found:
-                return None if found is None else _HEARTBEAT
+            if found is None:
+                return None
             if written := self._render(found):
                 return written
+            if clock() >= due or not found:
+                return _HEARTBEAT  # a lot may happen that is not for this client
         return None
 
 

@@ -12,6 +12,7 @@ from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.events import turn_stream
 from ostler.server.api.services import Services
+from ostler.server.dialects.beginning import send
 from ostler.server.dialects.conversation import turns_left_behind
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.tasks.views import shown_as
@@ -41,12 +42,12 @@ async def send_message(
     is_streamed = wants_stream(request)
     if is_streamed:
         services.counters.streams.admit(client_of(request.scope))
-    before = live.last
-    receipt = await services.sessions.send(live, data)
     if not is_streamed:
-        return Response(receipt, status_code=202)
-    headers = {RECEIPT_HEADER.decode(): msgspec.json.encode(receipt).decode()}
-    return turn_stream(services, live, PromptTurn(receipt, after=before), offset=before, headers=headers)
+        return Response(await services.sessions.send(live, data), status_code=202)
+    begun = await send(services.sessions, live, data)
+    headers = {RECEIPT_HEADER.decode(): msgspec.json.encode(begun.receipt).decode()}
+    turn = PromptTurn(begun.receipt, after=begun.offset)
+    return turn_stream(services, live, turn, offset=begun.offset, headers=headers)
 
 
 @get("/sessions/{session:str}/messages", operation_id="sessions.messages", tags=_TAGS, role="viewer")

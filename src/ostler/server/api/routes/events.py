@@ -19,7 +19,7 @@ from ostler.server.api.streams.selection import Folded, Keep, Types, folded, typ
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.flat.projection import log_line_of
 from ostler.server.dialects.following import Rendering
-from ostler.server.dialects.turns import PromptTurn
+from ostler.server.dialects.turns import PromptTurn, TurnEvents
 from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.tail import Follower, frame
@@ -68,16 +68,11 @@ def session_stream(
 def turn_stream(
     services: Services, live: LiveSession, turn: PromptTurn, *, offset: int, headers: dict[str, str]
 ) -> EventStream:
-    """A stream of one session's events after the offset that ends with a turn."""
+    """The events of one turn, which begins after the offset."""
+    own = TurnEvents(turn)
 
     def render(events: Sequence[StoredEvent]) -> bytes:
-        written = []
-        for stored in events:
-            if turn.is_over:
-                break
-            turn.feed(decode_event(stored.body))
-            written.append(frame(stored.number, stored.body))
-        return b"".join(written)
+        return b"".join(frame(stored.number, stored.body) for stored in own.of(events))
 
     follower = Follower(live.tail, offset=offset)
     heartbeat = services.settings.heartbeat_seconds

@@ -20,6 +20,7 @@ from ostler.server.dialects.acp.messages import Incoming, Refusal, answer, failu
 from ostler.server.dialects.acp.passages import Dial, Passages
 from ostler.server.dialects.acp.prompts import create_session, linked_files, mcp_servers, prompt_parts
 from ostler.server.dialects.acp.replies import session_of_reply, take_reply
+from ostler.server.dialects.beginning import send
 from ostler.server.dialects.conversation import left_behind
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.service import Sessions
@@ -194,10 +195,9 @@ class AcpConnection:
         there = await self._services.sessions.existing_files(attachment.live, linked_files(wanted.prompt))
         message = SendMessage(parts=prompt_parts(wanted.prompt, there))
         async with attachment.lock:
-            before = attachment.live.last
-            receipt = await self._services.sessions.send(attachment.live, message)
+            begun = await send(self._services.sessions, attachment.live, message)
             if not isinstance(incoming.id, msgspec.UnsetType):
-                attachment.expect(incoming.id, receipt, after=before)
+                attachment.expect(incoming.id, begun.receipt, after=begun.offset)
 
     async def cancel(self, incoming: Incoming) -> Json:
         live = await self._live(_params(incoming, messages.OfSession).session_id)

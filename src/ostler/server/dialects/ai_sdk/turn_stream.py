@@ -10,7 +10,7 @@ from ostler.server.dialects.formats import Subject
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.log.tail import Follower
 from ostler.server.store.records import StoredEvent
-from ostler.wire.events import AnyEvent, PermissionRequested, TurnStarted, UnknownEvent, decode_event
+from ostler.wire.events import AnyEvent, PermissionRequested, UnknownEvent, decode_event
 from ostler.wire.sessions import PromptReceipt
 
 
@@ -25,7 +25,6 @@ class TurnStream:
         self._profile = profile
         self._projection = UiProjection(subject, profile)
         self._turn = PromptTurn(receipt, after=after)
-        self._waiting: TurnStarted | None = None
         self._begun = False
         self._seen = seen
         """The sequence up to which the client has the message already; 0 for a message from its beginning."""
@@ -41,8 +40,6 @@ class TurnStream:
 
     def _heard(self, event: AnyEvent | UnknownEvent) -> list[AnyChunk]:
         self._turn.feed(event)
-        if isinstance(event, TurnStarted):
-            self._waiting = event
         chunks = self._ours(event)
         if self._turn.is_over:
             self.is_over = True
@@ -52,8 +49,8 @@ class TurnStream:
     def _ours(self, event: AnyEvent | UnknownEvent) -> list[AnyChunk]:
         if self._begun:
             return self._chunks(event)
-        start = self._waiting
-        if start is None or start.data.turn_id != self._turn.turn_id:
+        start = self._turn.start
+        if start is None:
             return []
         self._begun = True
         return self._chunks(start) + ([] if event is start else self._chunks(event))

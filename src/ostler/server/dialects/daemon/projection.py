@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from ostler.server.dialects.turns import PromptTurn
+from ostler.server.dialects.turns import PromptTurn, TurnEvents
 from ostler.server.sessions.log.tail import frame
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionRecord, StoredEvent
@@ -101,7 +101,7 @@ class DaemonStream:
 
     def __init__(self, key: str, turn: PromptTurn | None) -> None:
         self._key = key
-        self._turn = turn
+        self._turn = TurnEvents(turn) if turn is not None else None
 
     def is_over(self) -> bool:
         """Whether the turn ended."""
@@ -112,11 +112,7 @@ class DaemonStream:
         return b"".join(frame(event.number, body) for event, body in self._chosen(events))
 
     def _chosen(self, events: Sequence[StoredEvent]) -> Iterator[tuple[StoredEvent, bytes]]:
-        for event in events:
-            if self.is_over():
-                return
-            if self._turn is not None:
-                self._turn.feed(decode_event(event.body))
+        for event in events if self._turn is None else self._turn.of(events):
             if (body := daemon_event(event, key=self._key)) is not None:
                 yield event, body
 

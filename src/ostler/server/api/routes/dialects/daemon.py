@@ -13,6 +13,7 @@ from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.events import DaemonIncludeRaw, Limit, Offset, resume_from
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
+from ostler.server.dialects.beginning import send
 from ostler.server.dialects.daemon import translation
 from ostler.server.dialects.daemon.bodies import (
     DaemonAgents,
@@ -172,11 +173,10 @@ async def send_and_stream(
     """Send a prompt and stream the events of its turn until that ends."""
     services.counters.streams.admit(client_of(request.scope))
     live = await services.sessions.live(project, session)
-    before = live.last
-    receipt = await services.sessions.send(live, translation.prompt(data))
-    headers = {RECEIPT_HEADER.decode(): msgspec.json.encode(receipt).decode()}
-    turn = PromptTurn(receipt, after=before)
-    return _stream(services, live, offset=before, raw=include_raw, turn=turn, headers=headers)
+    begun = await send(services.sessions, live, translation.prompt(data))
+    headers = {RECEIPT_HEADER.decode(): msgspec.json.encode(begun.receipt).decode()}
+    turn = PromptTurn(begun.receipt, after=begun.offset)
+    return _stream(services, live, offset=begun.offset, raw=include_raw, turn=turn, headers=headers)
 
 
 def _stream(
