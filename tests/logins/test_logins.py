@@ -191,6 +191,14 @@ def test_the_daemon_api_checks_a_token_when_asked(place: Place, token: str | Non
     assert unchecked == {"healthy": True}
 
 
+def test_the_daemon_api_calls_nothing_healthy_that_it_could_not_check(place: Place) -> None:
+    with httpx.Client(base_url=place.server.url, timeout=60) as daemon:
+        answer = daemon.post("/v1/sessions/unknown", json={"agent": "bare", "validateToken": True}).json()
+        assert (answer["healthy"], answer["error"]["type"]) == (False, "tokenError")
+        assert "could not be checked" in answer["error"]["message"]
+        assert daemon.get("/v1/sessions/unknown/events").status_code == 404
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_the_end_of_the_server_ends_a_login(tmp_path: Path, how: signal.Signals) -> None:
     with guest_server(tmp_path) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:

@@ -249,7 +249,7 @@ def test_an_id_with_impossible_letters_is_refused(daemon: httpx.Client) -> None:
 def test_an_agent_that_cannot_be_installed_is_not_healthy_and_nothing_is_created(v1: httpx.Client) -> None:
     answer = v1.post("/sessions/never", json={"agent": "mock", "agentVersion": "99.0"})
     assert answer.status_code == 200
-    assert (answer.json()["healthy"], answer.json()["error"]["type"]) == (False, "version_not_offered")
+    assert (answer.json()["healthy"], answer.json()["error"]["type"]) == (False, "versionNotOffered")
     assert_problem(v1.get("/sessions/never/events"), "session_not_found")
 
 

@@ -100,10 +100,15 @@ class DaemonHealth(Wire, frozen=True, kw_only=True):
     status: Literal["ok"]
 
 
+DaemonErrorType = Literal[
+    "agentNotInstalled", "installFailed", "processExited", "startFailed", "tokenError", "versionNotOffered"
+]
+
+
 class DaemonError(Wire, frozen=True, kw_only=True):
     """Why a session is not healthy."""
 
-    type: str
+    type: DaemonErrorType
     message: str
     agent: str
     session_id: str

@@ -6,14 +6,17 @@ from typing import get_args
 import msgspec
 
 from ostler.base.casing import camel
-from ostler.base.errors import InvalidRequest
+from ostler.base.errors import AgentNotInstalled, InstallFailed, InvalidRequest, VersionNotOffered
 from ostler.server.dialects.daemon.bodies import (
     DaemonAgent,
     DaemonAttachment,
     DaemonCreateSession,
+    DaemonError,
+    DaemonErrorType,
     DaemonMessage,
     DaemonModel,
     DaemonSession,
+    DaemonSessionCreated,
     LocalMcp,
     RemoteMcp,
 )
@@ -56,6 +59,23 @@ def create_session(key: str, wanted: DaemonCreateSession, agent: Agent) -> Creat
             if server.enabled is not False
         },
     )
+
+
+def unhealthy(session: str, agent: str, kind: DaemonErrorType, message: str) -> DaemonSessionCreated:
+    """Nothing was created, and this is why."""
+    problem = DaemonError(type=kind, message=message, agent=agent, session_id=session)
+    return DaemonSessionCreated(healthy=False, error=problem)
+
+
+def install_error(error: InstallFailed | AgentNotInstalled) -> DaemonErrorType:
+    """What kind of error it is that an agent cannot be installed."""
+    match error:
+        case AgentNotInstalled():
+            return "agentNotInstalled"
+        case VersionNotOffered():
+            return "versionNotOffered"
+        case _:
+            return "installFailed"
 
 
 def _refused(field: str, reason: str) -> InvalidRequest:

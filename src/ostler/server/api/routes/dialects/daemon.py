@@ -18,7 +18,6 @@ from ostler.server.dialects.daemon import translation
 from ostler.server.dialects.daemon.bodies import (
     DaemonAgents,
     DaemonCreateSession,
-    DaemonError,
     DaemonHealth,
     DaemonInstall,
     DaemonMessage,
@@ -110,11 +109,9 @@ async def create_session(
     agent = await services.runners.describe_agent(data.agent)
     wanted = translation.create_session(session, data, agent)
     if (error := await _installed(services, agent, data.agent_version)) is not None:
-        problem = DaemonError(type=error.code, message=str(error), agent=data.agent, session_id=session)
-        return DaemonSessionCreated(healthy=False, error=problem)
+        return translation.unhealthy(session, data.agent, translation.install_error(error), str(error))
     if data.validate_token and (reason := await _token_error(services, agent, data.token)) is not None:
-        problem = DaemonError(type="tokenError", message=reason, agent=data.agent, session_id=session)
-        return DaemonSessionCreated(healthy=False, error=problem)
+        return translation.unhealthy(session, data.agent, "tokenError", reason)
     live, is_new = await services.sessions.create(project, wanted)
     if not is_new:
         raise SessionAlreadyExists(key=session, agent=live.record.agent)
@@ -122,9 +119,11 @@ async def create_session(
 
 
 async def _token_error(services: Services, agent: Agent, token: str | None) -> str | None:
-    """Why the agent would not be let in, as far as somebody can tell; without a token it is the runner's login."""
+    """Why nobody can say that the agent would be let in; without a token it is the runner's login."""
     found = await services.runners.login(agent.id, LoginOrder(verb="check", key=token))
-    return found.reason if found.state in {"needs_login", "expired"} else None
+    if found.state == "unknown":
+        return f"This could not be checked: {found.reason.rstrip('.')}. Leave validateToken out to begin without."
+    return found.reason if found.state != "ready" else None
 
 
 async def _installed(services: Services, agent: Agent, version: str | None) -> InstallFailed | AgentNotInstalled | None:
