@@ -9,9 +9,10 @@ import httpx
 import pytest
 
 from tests.support.databases import Cluster, running_cluster
+from tests.support.patience import stretched
 from tests.support.serving import RunningServer, running_server
 
-QUICK = ("--server-timeout-seconds", "2")
+_TIMEOUT_SECONDS, _MOST_SECONDS = 2.0, 10.0
 
 
 class Servers:
@@ -21,12 +22,14 @@ class Servers:
         self._folder = folder
         self._running: dict[str, tuple[RunningServer, ExitStack]] = {}
         self.cluster = cluster
+        self.timeout = min(_MOST_SECONDS, stretched(_TIMEOUT_SECONDS))
+        """Seconds without a beat until one of them is lost."""
         self.database = cluster.new_database()
 
     def start(self, name: str, *args: str, env: Mapping[str, str] | None = None) -> RunningServer:
         """Start one, also one that was there before."""
         stack = ExitStack()
-        command = ("--database", self.database, *QUICK, *args)
+        command = ("--database", self.database, "--server-timeout-seconds", f"{self.timeout:.1f}", *args)
         server = stack.enter_context(running_server(self._folder / name / "state", *command, env=env))
         self._running[name] = (server, stack)
         return server

@@ -77,7 +77,7 @@ def test_while_the_database_is_away_for_all_a_runner_stays(
         talk.send("mock: wait 2\nmock: say done")
         talk.until_type("turn.started")
         cluster.stop()
-        timer = threading.Timer(8.0, cluster.start)  # longer than a server may be silent
+        timer = threading.Timer(servers.timeout + 6, cluster.start)  # longer than a server may be silent
         timer.start()
         timer.join()
         assert talk.until_type("turn.ended")["data"]["outcome"] == "completed"

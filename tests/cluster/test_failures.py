@@ -114,7 +114,7 @@ def test_both_servers_go_on_when_the_database_was_away(
         talk.send("mock: stream 200 words 40/s")
         talk.until(lambda event: event["type"] == "item.delta")
     cluster.stop()
-    timer = threading.Timer(3.0, cluster.start)  # longer than a server may be silent
+    timer = threading.Timer(servers.timeout + 1, cluster.start)  # longer than a server may be silent
     timer.start()
     crossed = [at(b, talks[0]), at(a, talks[1])]
     timer.join()

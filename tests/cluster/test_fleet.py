@@ -213,8 +213,8 @@ def test_a_runner_is_lost_when_its_beat_stands_still_and_not_when_the_database_d
         host.wait_linked()
         wait_until(lambda: runners_of(seen_from).get("beats", {}).get("health") == "ok", "it is known")
         cluster.stop()
-        threading.Timer(3.0, cluster.start).start()  # longer than a beat may stand still
-        assert runners_of(seen_from)["beats"]["health"] == "ok"  # answered when the database is back
+        threading.Timer(servers.timeout + 1, cluster.start).start()  # longer than a beat may stand still
+        assert runners_of(seen_from)["beats"]["health"] == "ok", servers.logs()  # answered when the database is back
         servers.kill("b")
         wait_until(lambda: runners_of(seen_from)["beats"]["health"] == "lost", "its beat stands still")
         assert runners_of(seen_from)["beats"]["server"] is None

@@ -22,7 +22,7 @@ log = Log(__name__)
 _CHANNEL = "ostler"
 _FIRST_DELAY, _LONGEST_DELAY = 0.05, 2.0
 _BEATS_PER_TIMEOUT = 5
-_LONGEST_BEAT = 3.0
+_LONGEST_PAUSE = 3.0
 _CLOSE_SECONDS = 1.0
 _MOST_BYTES = 7000
 """Of one notification; PostgreSQL takes 8000."""
@@ -55,6 +55,8 @@ class Line:
     def __init__(self, address: Address, member: Member, links: PostgresLinks) -> None:
         self._address = address
         self._member = member
+        self._between = min(_LONGEST_PAUSE, member.timeout / _BEATS_PER_TIMEOUT)
+        """Seconds from beat to beat."""
         self.links = links
         self._heard: Heard = _nobody
         self._seen: dict[str, _Seen] = {}
@@ -132,12 +134,13 @@ class Line:
             self._connection.terminate()
 
     async def _run(self) -> None:
-        waits = delays(_FIRST_DELAY, _LONGEST_DELAY)
+        longest = min(_LONGEST_DELAY, self._between)  # who is back first must not take the others for lost
+        waits = delays(_FIRST_DELAY, longest)
         while not self._closing.is_set():
             try:
                 connection = self._connection or await self._connected()
                 self._heard(None)  # whatever was rung before we listened
-                waits = delays(_FIRST_DELAY, _LONGEST_DELAY)
+                waits = delays(_FIRST_DELAY, longest)
                 await self._beat_on(connection)
             except FAILURES as error:
                 self._drop(error)
@@ -164,14 +167,13 @@ class Line:
             connection.terminate()
 
     async def _beat_on(self, connection: asyncpg.Connection) -> None:
-        pause = min(_LONGEST_BEAT, self._member.timeout / _BEATS_PER_TIMEOUT)
         due = time.monotonic()
         while not self._closing.is_set():
             if time.monotonic() >= due:
                 await connection.execute(_BEAT, self.id)
                 await self.links.beat(connection)
                 await self._count(connection)
-                due = time.monotonic() + pause
+                due = time.monotonic() + self._between
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._rung.wait(), max(0.0, due - time.monotonic()))
             await self._send(connection)
