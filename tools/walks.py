@@ -1,0 +1,225 @@
+"""How long the corridors are: which files of ours a prompt, an answer to an ask and a task pass in a live server.
+
+`python -m tools.walks` prints, for each walk, its calls, functions, files and moves between files; `--files` names the
+files as well. The second time is measured: the first one also loads what is loaded once.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import httpx
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = str(ROOT / "src" / "ostler") + os.sep
+_SECONDS = 120.0
+_QUIET_SECONDS = 1.5
+"""How long nothing may be called before a walk counts as over."""
+
+
+class Walk(NamedTuple):
+    """What one request passed."""
+
+    calls: int
+    functions: int
+    files: list[str]
+    moves: int
+
+
+class Profile:
+    """Counts calls of our functions in the main thread of a server, between two signals."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._clear()
+
+    def _clear(self) -> None:
+        self._calls = 0
+        self._functions: set[object] = set()
+        self._files: set[str] = set()
+        self._moves = 0
+
+    def begin(self, *_: object) -> None:
+        """Count from here."""
+        self._clear()
+        sys.setprofile(self._called)
+
+    def end(self, *_: object) -> None:
+        """Write down what was counted."""
+        sys.setprofile(None)
+        files = sorted(name.removeprefix(SOURCE) for name in self._files)
+        partly = self._file.with_suffix(".part")
+        partly.write_text(json.dumps([self._calls, len(self._functions), files, self._moves]))
+        partly.rename(self._file)
+
+    def _called(self, frame: FrameType, event: str, _: object) -> None:
+        if event != "call" or not frame.f_code.co_filename.startswith(SOURCE):
+            return
+        self._calls += 1
+        self._functions.add(frame.f_code)
+        self._files.add(frame.f_code.co_filename)
+        caller = frame.f_back
+        while caller is not None and not caller.f_code.co_filename.startswith(SOURCE):
+            caller = caller.f_back
+        self._moves += caller is None or caller.f_code.co_filename != frame.f_code.co_filename
+
+
+def serve(file: str, *args: str) -> int:
+    """The server under the profiler."""
+    from ostler.cli import main  # noqa: PLC0415  only the measured process is a server
+
+    profile = Profile(Path(file))
+    signal.signal(signal.SIGUSR1, profile.begin)
+    signal.signal(signal.SIGUSR2, profile.end)
+    sys.argv = ["ostler", "serve", *args]
+    return main() or 0
+
+
+class Measured:
+    """A server, and what a request passes in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "walk.json"
+        self._output = folder / "output"
+        command = [sys.executable, "-m", "tools.walks", "serve", str(self._file)]
+        env = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT / "src")}
+        with self._output.open("wb") as out:
+            self._process = subprocess.Popen(
+                [
+                    *command,
+                    "--port",
+                    "0",
+                    "--state-dir",
+                    str(folder / "state"),
+                    "--warm-agents",
+                    "0",
+                    "--repository-folder",
+                    str(folder),
+                ],
+                cwd=ROOT,
+                env=env,
+                stdout=out,
+            )
+        address = _wait(self._address)
+        self.api = httpx.Client(base_url=f"{address}/api/v1", timeout=_SECONDS)
+        self.repository = _repository(folder / "repository")
+
+    def _address(self) -> str:
+        return self._output.read_text().partition("is listening on ")[2].partition("\n")[0].rstrip(".")
+
+    def walk(self, request: Callable[[], object]) -> Walk:
+        """What a request passes, and all that follows it."""
+        self._file.unlink(missing_ok=True)
+        self._process.send_signal(signal.SIGUSR1)
+        request()
+        time.sleep(_QUIET_SECONDS)
+        self._process.send_signal(signal.SIGUSR2)
+        return Walk(*json.loads(_wait(lambda: self._file.exists() and self._file.read_text())))
+
+    def close(self) -> None:
+        """End the server and its agents."""
+        self.api.close()
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(_SECONDS)
+
+
+def _repository(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "README.md").write_text("A repository.\n")
+    author = ("-c", "user.name=walks", "-c", "user.email=walks@localhost")
+    for command in (("init", "-q"), ("add", "."), (*author, "commit", "-q", "-m", "Begin")):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    return folder
+
+
+def _wait(find: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + _SECONDS
+    while not (found := find()):
+        if time.monotonic() > deadline:
+            raise SystemExit("walks: the server does not answer")
+        time.sleep(0.02)
+    return found
+
+
+def _stream(api: httpx.Client, session: str, wanted: str, offset: int) -> dict[str, Any]:
+    """Read the events of a session as a client does, until one of a type comes."""
+    headers = {"accept": "text/event-stream"}
+    with api.stream("GET", f"/sessions/{session}/events", params={"offset": offset}, headers=headers) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data:") and (event := json.loads(line[5:])).get("type") == wanted:
+                return dict(event)
+    raise SystemExit(f"walks: {wanted} never came")
+
+
+def measured_walks(server: Measured) -> dict[str, Walk]:
+    """The three walks, each measured the second time it is gone."""
+    api = server.api
+    session = api.post("/sessions", json={"agent": "mock"}).raise_for_status().json()["id"]
+    last, permission = 0, ""
+
+    def prompt() -> None:
+        nonlocal last
+        api.post(f"/sessions/{session}/messages", json={"message": "mock: say hello"}).raise_for_status()
+        last = _stream(api, session, "turn.ended", last)["sequence"]
+
+    def reply() -> None:
+        nonlocal last
+        path = f"/sessions/{session}/permissions/{permission}/reply"
+        api.post(path, json={"reply": "once"}).raise_for_status()
+        last = _stream(api, session, "turn.ended", last)["sequence"]
+
+    def ask() -> None:
+        nonlocal last, permission
+        api.post(f"/sessions/{session}/messages", json={"message": "mock: permission go on"}).raise_for_status()
+        asked = _stream(api, session, "permission.requested", last)
+        last, permission = asked["sequence"], asked["data"]["permission_id"]
+
+    def task() -> None:
+        repo = {"mode": "git", "url": str(server.repository)}
+        order = {
+            "prompt": "mock: write a.txt hello",
+            "agent": {"type": "mock"},
+            "repo": repo,
+            "delivery": {"mode": "patch"},
+        }
+        made = api.post("/tasks", json=order).raise_for_status().json()["id"]
+        _stream(api, made, "session.ended", 0)
+
+    walks: dict[str, Walk] = {}
+    for _ in range(2):
+        walks["prompt"] = server.walk(prompt)
+        ask()
+        walks["reply"] = server.walk(reply)
+        walks["task"] = server.walk(task)
+    return walks
+
+
+def main(argv: list[str]) -> int:
+    """Print the walks."""
+    if argv[:1] == ["serve"]:
+        return serve(*argv[1:])
+    with tempfile.TemporaryDirectory() as folder:
+        server = Measured(Path(folder))
+        try:
+            walks = measured_walks(server)
+        finally:
+            server.close()
+    for name, walk in walks.items():
+        print(
+            f"{name:8} {walk.calls:6} calls {walk.functions:5} functions {len(walk.files):4} files {walk.moves:6} moves"
+        )
+        if "--files" in argv:
+            print(*(f"    {file}" for file in walk.files), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
