@@ -81,23 +81,23 @@ def api(hosts: Hosts) -> Iterator[httpx.Client]:
         yield client
 
 
-def kept(hosts: Hosts, talk: Talk) -> list[str]:
+def kept(hosts: Hosts, session_id: str) -> list[str]:
     """The states of a session that were uploaded whole."""
-    return sorted(found.parent.name for found in hosts.objects.glob(f"snapshots/{talk.id}/*/manifest.json"))
+    return sorted(found.parent.name for found in hosts.objects.glob(f"snapshots/{session_id}/*/manifest.json"))
 
 
-def wait_kept(hosts: Hosts, talk: Talk, turn: int) -> None:
+def wait_kept(hosts: Hosts, session_id: str, turn: int) -> None:
     """Wait until the end of a turn is uploaded."""
 
     def turn_of(name: str) -> int | None:
         try:
-            found = (hosts.objects / "snapshots" / talk.id / name / "manifest.json").read_bytes()
+            found = (hosts.objects / "snapshots" / session_id / name / "manifest.json").read_bytes()
         except FileNotFoundError:  # it is written last, and older ones are removed
             return None
         return int(json.loads(found)["turn"])
 
     def is_there() -> bool:
-        return any(turn_of(name) == turn for name in kept(hosts, talk))
+        return any(turn_of(name) == turn for name in kept(hosts, session_id))
 
     wait_until(is_there, what=f"turn {turn} is uploaded")
 
@@ -106,7 +106,7 @@ def test_a_session_goes_on_on_another_runner_with_the_memory_of_its_last_turn(ho
     hosts.start("a")
     talk = Talk(api)
     assert said(talk.turn("mock: say one")) == "one"
-    wait_kept(hosts, talk, 1)
+    wait_kept(hosts, talk.id, 1)
     talk.send("mock: stream 400 words 20/s")
     talk.until(lambda event: event["type"] == "item.delta")
     hosts.lose("a")
@@ -131,9 +131,9 @@ def test_files_and_memory_of_a_workspace_go_along(hosts: Hosts, api: httpx.Clien
     talk.until(lambda event: event["type"] == "session.status" and event["data"]["status"] == "running")
     for turn in (1, 2, 3):
         talk.turn(f"mock: write sub/turn{turn}.txt {turn}\nmock: recall")
-        wait_kept(hosts, talk, turn)
+        wait_kept(hosts, talk.id, turn)
     talk.turn("mock: run rm sub/turn2.txt && ln -s turn1.txt sub/link && chmod +x sub/turn3.txt")
-    wait_kept(hosts, talk, 4)
+    wait_kept(hosts, talk.id, 4)
     talk.send("mock: write lost.txt x\nmock: wait 60")
     talk.until_type("turn.started")
     hosts.lose("c")
@@ -148,7 +148,7 @@ def test_files_and_memory_of_a_workspace_go_along(hosts: Hosts, api: httpx.Clien
     assert next_turn(talk, "mock: recall\nmock: run ls -F sub; cat sub/link").startswith("I remember 5 user turns")
     found = {each["path"] for each in talk.get("/diff")["files"]}
     assert found == {"sub/turn1.txt", "sub/turn3.txt", "sub/link"}
-    wait_kept(hosts, talk, 6)
+    wait_kept(hosts, talk.id, 6)
     refused = talk.post("/rewind", turn=1)
     assert (refused.status_code, refused.json()["code"]) == (404, "turn_not_kept")
     assert api.delete(f"/sessions/{talk.id}").status_code == 204
@@ -218,7 +218,7 @@ def test_a_session_of_a_runner_that_is_removed_goes_on_and_one_in_a_folder_waits
     talk, bound = Talk(api), Talk(api, cwd=str(tmp_path))
     talk.turn("mock: say one")
     bound.turn("mock: say one")
-    wait_kept(hosts, talk, 1)
+    wait_kept(hosts, talk.id, 1)
     hosts.start("k")
     assert api.delete("/runners/j").status_code == 204
     for each in (talk, bound):
@@ -266,7 +266,7 @@ def test_a_session_of_a_runner_that_leaves_for_good_goes_on_at_once(tmp_path: Pa
         with httpx.Client(base_url=f"{server.url}/api/v1", timeout=120) as api:
             talk = Talk(api)
             talk.turn("mock: say one")
-            wait_kept(hosts, talk, 1)
+            wait_kept(hosts, talk.id, 1)
             talk.send("mock: wait 600")
             talk.until_type("turn.started")
             pid = talk.get()["process"]["pid"]
@@ -288,7 +288,7 @@ def test_a_move_goes_on_after_the_server_was_killed_in_the_middle_of_it(tmp_path
         with httpx.Client(base_url=f"{server.url}/api/v1", timeout=120) as api:
             talk, second = Talk(api), Talk(api)
             talk.turn("mock: say one")
-            wait_kept(hosts, talk, 1)
+            wait_kept(hosts, talk.id, 1)
             for each in (talk, second):
                 each.send("mock: wait 600")
                 each.until_type("turn.started")

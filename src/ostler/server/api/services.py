@@ -12,6 +12,7 @@ from ostler.server.search.service import Search
 from ostler.server.sessions.runners.lost_runners import LostRunners
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.peers import Peers
+from ostler.server.tasks.kept_files import KeptFiles
 from ostler.server.tasks.pull_request_looks import PullRequestLooks
 from ostler.server.tasks.uploads import Uploads
 
@@ -27,6 +28,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     links: RunnerLinks
     lost_runners: LostRunners
     uploads: Uploads
+    kept_files: KeptFiles
     pull_requests: PullRequestLooks
     search: Search
     clock: Clock

@@ -12,7 +12,7 @@ from ostler.base.errors import RangeNotSatisfiable
 from ostler.link.workspaces import Files
 from ostler.server.api.services import Services
 from ostler.server.tasks.artifacts import artifacts_of
-from ostler.server.tasks.folders import named_by, place_of
+from ostler.server.tasks.folders import named_by
 from ostler.server.tasks.pictures import picture_of
 from ostler.server.tasks.states import workspace_of
 from ostler.wire.provisioning import FileContent, FileQuery
@@ -39,15 +39,16 @@ class Found(NamedTuple):
 
 
 async def _found(services: Services, project: str, session: str, path: str) -> Found:
-    live = await services.sessions.live(project, session)
-    place, workspaces = place_of(live), services.runners.workspaces(live.record.runner)
-    return Found(workspaces.files, place, await named_by(live, workspaces, path))
+    """For who reads: a copy will do while the session's runner is away."""
+    reach = await services.kept_files.of(await services.sessions.live(project, session))
+    return Found(reach.workspaces.files, reach.place, await reach.named(path))
 
 
 async def _own(services: Services, project: str, session: str, path: str) -> Found:
-    """The same for a session that has a workspace, whose files may be changed."""
-    workspace_of(await services.sessions.live(project, session))
-    return await _found(services, project, session, path)
+    """Where the session is, which must have a workspace: its files may be changed."""
+    live = await services.sessions.live(project, session)
+    workspace, workspaces = workspace_of(live), services.runners.workspaces(live.record.runner)
+    return Found(workspaces.files, workspace, await named_by(live, workspaces, path))
 
 
 @get("/sessions/{session:str}/files", operation_id="files.list", tags=_TAGS, role="viewer")
@@ -189,7 +190,8 @@ async def archive_files(
     form: Annotated[ArchiveForm, Parameter(description="The kind of archive.")] = "tar",
 ) -> Stream:
     """The whole workspace without its .git."""
-    files, workspace, _ = await _own(services, project, session, "")
+    workspace_of(await services.sessions.live(project, session))
+    files, workspace, _ = await _found(services, project, session, "")
     archive = await files.archive(workspace, form)
     headers = {**_SAFE, "content-disposition": f'attachment; filename="{workspace}.{form}"'}
     return Stream(

@@ -51,10 +51,11 @@ async def show_diff(
 ) -> Difference:
     """The changed files with their unified diffs: since the beginning, between two states, or of one turn."""
     live = await services.sessions.live(project, session)
-    workspace = workspace_of(live)
+    workspace_of(live)
     first, last = await _states(services, live, turn, old, new)
-    return await services.runners.workspaces(live.record.runner).files.diff(
-        workspace, old=first, new=last, context=context, text=not summary
+    reach = await services.kept_files.of(live)
+    return await reach.workspaces.files.diff(
+        reach.place, old=reach.state(first), new=reach.state(last), context=context, text=not summary
     )
 
 
@@ -66,9 +67,10 @@ async def show_patch(
 ) -> Stream:
     """The changes as a patch that `git apply` takes; never cut, and empty if there are none."""
     live = await services.sessions.live(project, session)
-    workspace = workspace_of(live)
+    workspace_of(live)
     first, last = await _states(services, live, turn, old, new)
-    patch = await services.runners.workspaces(live.record.runner).files.patch(workspace, old=first, new=last)
+    reach = await services.kept_files.of(live)
+    patch = await reach.workspaces.files.patch(reach.place, old=reach.state(first), new=reach.state(last))
     name = f'attachment; filename="{live.id}.patch"'
     headers = {"content-length": str(patch.size), "content-disposition": name}
     return Stream(patch.pieces, media_type="text/x-diff", headers=headers)

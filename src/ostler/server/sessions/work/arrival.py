@@ -37,16 +37,22 @@ async def bring(
     if found is None or uploads is None:
         return False
     luggage, state = workspaces.luggage, session.state
-    if workspace is not None and found.tree is not None:
-        for pack in found.packs:
-            await luggage.take_in(workspace, uploads.pieces(pack))
-        await luggage.lay_out(workspace, found.tree)
+    if workspace is not None:
+        await laid_out(workspaces, uploads, found, workspace)
     knows_undone = state.head is not None and found.turn != state.head  # such a memory is none
     is_of_another = found.sequence <= state.agent_since
     if found.memory is None or knows_undone or is_of_another:
         return False
     await luggage.remember(session.record.id, workspace, uploads.pieces(found.memory))
     return True
+
+
+async def laid_out(workspaces: Workspaces, uploads: SnapshotUploads, found: Manifest, workspace: str) -> None:
+    """Make the files of a new workspace those that were uploaded."""
+    if found.tree is not None:
+        for pack in found.packs:
+            await workspaces.luggage.take_in(workspace, uploads.pieces(pack))
+        await workspaces.luggage.lay_out(workspace, found.tree)
 
 
 def moved(session: SessionCore, found: Manifest | None, *, with_memory: bool) -> SessionMovedData:
