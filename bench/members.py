@@ -114,7 +114,8 @@ def pair(program: Path, agent: Path) -> Iterator[Pair]:
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ostler-pg-"))
         database = stack.enter_context(running_cluster(Path(folder))).new_database()
-        flags = ("--database", database, "--local-slots", "0")
+        objects = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ostler-objects-")))
+        flags = ("--database", database, "--object-store", f"file://{objects}", "--local-slots", "0")
         first, second = (_member(stack, program, agent, flags) for _ in range(2))
         home = Path(tempfile.mkdtemp(prefix="runner-", dir=WORK))
         stack.callback(shutil.rmtree, home, ignore_errors=True)

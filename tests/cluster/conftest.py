@@ -21,6 +21,8 @@ class Servers:
     def __init__(self, folder: Path, cluster: Cluster) -> None:
         self._folder = folder
         self._running: dict[str, tuple[RunningServer, ExitStack]] = {}
+        self._objects = folder / "objects"
+        self._objects.mkdir()
         self.cluster = cluster
         self.timeout = min(_MOST_SECONDS, stretched(_TIMEOUT_SECONDS))
         """Seconds without a beat until one of them is lost."""
@@ -29,7 +31,8 @@ class Servers:
     def start(self, name: str, *args: str, env: Mapping[str, str] | None = None) -> RunningServer:
         """Start one, also one that was there before."""
         stack = ExitStack()
-        command = ("--database", self.database, "--server-timeout-seconds", f"{self.timeout:.1f}", *args)
+        timeout = ("--server-timeout-seconds", f"{self.timeout:.1f}")
+        command = ("--database", self.database, "--object-store", f"file://{self._objects}", *timeout, *args)
         server = stack.enter_context(running_server(self._folder / name / "state", *command, env=env))
         self._running[name] = (server, stack)
         return server

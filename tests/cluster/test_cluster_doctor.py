@@ -102,10 +102,18 @@ def test_a_database_that_cannot_be_used_is_a_line(database: str, tmp_path: Path)
     assert ":p@" not in done.stdout
 
 
-def test_one_machine_is_told_so_in_a_line(tmp_path: Path) -> None:
+def test_a_database_that_was_not_named_is_told_so_in_a_line(tmp_path: Path) -> None:
     done = doctor(tmp_path / "doctor", endpoint="http://127.0.0.1:1")
     assert done.returncode == 0
-    assert about(done, "One machine").startswith("ok    One machine: no server shares its sessions with another.")
+    assert about(done, "No database").startswith("ok    No database was named here, so none was looked at. Set OSTLER_")
+
+
+def test_what_was_not_named_here_is_asked_of_the_servers(servers: Servers, tmp_path: Path) -> None:
+    done = doctor(tmp_path / "doctor", database=servers.database, endpoint=servers.url("a"))
+    assert about(done, "file://").startswith("ok    The servers keep files in file:///")
+    assert "which was not tried. Set OSTLER_OBJECT_STORE" in about(done, "file://")
+    shown = servers.cluster.output("psql", "-At", "-d", servers.database, "-c", "SHOW server_version").split()[0]
+    assert about(done, "PostgreSQL").startswith(f"ok    PostgreSQL {shown} at")
 
 
 def test_a_server_that_is_lost_is_told_from_one_that_is_there(servers: Servers, tmp_path: Path) -> None:

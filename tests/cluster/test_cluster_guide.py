@@ -37,12 +37,14 @@ def token() -> dict[str, str]:
 
 def test_the_guide_leads_to_two_servers_that_answer_for_each_other(tmp_path: Path) -> None:
     start, _, use, join = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
+    (objects := tmp_path / "objects").mkdir()
     database, ports = shared_cluster().new_database(), [free_port(), free_port()]
 
     def arguments(number: int) -> list[str]:
         host = HOSTS[number]
         text = start.replace(HOSTS[0], host).replace(f"{host}:2468", f"127.0.0.1:{ports[number]}")
         text = text.replace("postgresql://ostler:password@db.internal/ostler", database).replace(host, "127.0.0.1")
+        text = text.replace("s3://my-bucket/ostler", f"file://{objects}")
         words = shlex.split(text.replace("\\\n", " ").replace("$TOKEN", TOKEN))
         assert words[:2] == ["ostler", "serve"]
         return [*without_folder(words[2:]), "--port", str(ports[number])]

@@ -57,12 +57,17 @@ class Cluster:
         return str(self.folder / "log")
 
     def run(self, program: str, *args: str) -> None:
-        """One of PostgreSQL's own programs; they refuse to be root."""
+        """One of PostgreSQL's own programs."""
+        self.output(program, *args)
+
+    def output(self, program: str, *args: str) -> str:
+        """What one of PostgreSQL's own programs says; they refuse to be root."""
         command = [*_as_user(), str(self._programs / program), *args]
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd=self.folder
         )
         assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
+        return done.stdout
 
 
 def _as_user() -> Sequence[str]:

@@ -63,6 +63,9 @@ def running_server(
             yield server
         return
     shared = {**(env or {}), "OSTLER_DATABASE": database_of(state_dir)}
+    objects = state_dir.with_name(f"{state_dir.name}-objects")
+    objects.mkdir(parents=True, exist_ok=True)
+    shared["OSTLER_OBJECT_STORE"] = f"file://{objects}"
     shared |= {"OSTLER_LOCAL_SLOTS": "0"} if SERVERS == "cluster" else {}
     second = state_dir.with_name(f"{state_dir.name}-second")
     with (

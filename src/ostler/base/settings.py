@@ -141,7 +141,14 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
     database_sync: Annotated[
         Literal["full", "normal"], _about("`full` survives a power cut; `normal` may lose the last moments.")
     ] = "full"
-    object_store: Annotated[str | None, _about("Bucket for images and tickets of clients: s3://bucket/prefix.")] = None
+    object_store: Annotated[
+        str | None,
+        _about(
+            "Where images and uploads of clients, and files and memories of sessions are kept for all servers of one "
+            "database: s3://bucket/prefix, gs://, az://, or file:///folder that all of them have. Needed where several "
+            "servers share a database; by default the state folder."
+        ),
+    ] = None
     object_store_endpoint: Annotated[str | None, _about("Address of an object store that is not its provider's.")] = (
         None
     )

@@ -13,6 +13,8 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """False if it was stopped in order."""
     beats: bool
     """Whether it showed a sign of life while we looked."""
+    files: str | None = None
+    """Where it keeps files for all servers; empty if they lie with itself, None if it did not say."""
 
 
 class DatabaseFacts(msgspec.Struct, frozen=True, kw_only=True):

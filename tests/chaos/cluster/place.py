@@ -54,7 +54,9 @@ async def open_place(folder: Path) -> AsyncIterator[Place]:
         # what has a port now may need it again: no client may have it meanwhile
         Path("/proc/sys/net/ipv4/ip_local_port_range").write_text(_PORTS)
         clock = Clock(folder / "clock") if Clock.library() else None
-        servers = await _servers(stack, folder, ("--database", database, "--engine", temporal.url), clock)
+        (folder / "objects").mkdir()
+        shared = ("--database", database, "--object-store", f"file://{folder}/objects", "--engine", temporal.url)
+        servers = await _servers(stack, folder, shared, clock)
         url = stack.enter_context(running_nginx(folder / "nginx", [server.address for server in servers]))
         runners = await _runners(stack, folder, [server.url for server in servers], clock)
         yield Place(

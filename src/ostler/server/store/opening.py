@@ -25,7 +25,8 @@ async def join_servers(store: Store, settings: Settings, server: str, port: int)
     if settings.database is None:
         return None
     timeout, for_runners = settings.server_timeout_seconds, settings.advertise_to_runners
-    member = Member(server, advertised(settings, port), __version__, timeout, for_runners)
+    files = settings.object_store.partition("?")[0].rstrip("/") if settings.object_store is not None else None
+    member = Member(server, advertised(settings, port), __version__, timeout, for_runners, files)
     return await store.owners.join(member)
 
 

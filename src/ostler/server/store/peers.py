@@ -38,6 +38,8 @@ class Member(NamedTuple):
     """Seconds without a sign of life after which it takes others for lost."""
     for_runners: str | None = None
     """Where runners reach it, if that was said."""
+    files: str | None = None
+    """Where it keeps files that other servers find too; None if they lie with itself."""
 
 
 class RunnerLoad(msgspec.Struct, frozen=True, kw_only=True):

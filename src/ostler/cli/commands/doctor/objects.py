@@ -7,6 +7,7 @@ from ostler.base.errors import OstlerError, SettingsError
 from ostler.base.ids import new_id
 from ostler.base.settings import Settings
 from ostler.cli.commands.doctor.finding import Check
+from ostler.wire.checking import DatabaseFacts
 
 _CONTENT = b"written by `ostler doctor`"
 
@@ -25,12 +26,11 @@ def object_checks(settings: Settings) -> Iterator[Check]:
         yield Check(level="ok", found=f"Object store {settings.object_store} can be used")
 
 
-def bucket_checks(settings: Settings) -> Iterator[Check]:
+def bucket_checks(settings: Settings, facts: DatabaseFacts | None) -> Iterator[Check]:
     """Whether the bucket does all that is asked of it, tried under a key that nobody else uses."""
     if settings.object_store is None:
-        if settings.database is not None:
-            hint = "Give all servers --object-store: files that clients send stay at one of them."
-            yield Check(level="warn", found="The servers share no object store", next_step=hint)
+        if facts is not None:
+            yield _said(facts)
         return
     from ostler.server.objects.opening import open_objects  # noqa: PLC0415 - most machines do without it
 
@@ -59,3 +59,16 @@ def bucket_checks(settings: Settings) -> Iterator[Check]:
         level="ok",
         found=f"Object store {name} writes, reads and deletes, and takes conditional writes; all in {took:.0f} ms",
     )
+
+
+def _said(facts: DatabaseFacts) -> Check:
+    """What the servers themselves say about where they keep files."""
+    places = {server.files for server in facts.servers if server.is_here}
+    if len(places) == 1 and (place := places.pop()):
+        hint = "Set OSTLER_OBJECT_STORE as the servers have it to have it tried."
+        return Check(level="ok", found=f"The servers keep files in {place}, which was not tried", next_step=hint)
+    if sum(server.is_here for server in facts.servers) < 2:
+        hint = "A second one needs --object-store, as this one does then."
+        return Check(level="ok", found="No second server shares files with the first", next_step=hint)
+    hint = "Give all servers the same --object-store: when a session changes servers its files are lost."
+    return Check(level="fail", found="The servers share no object store", next_step=hint)

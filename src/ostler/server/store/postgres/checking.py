@@ -17,7 +17,10 @@ _HEAR_SECONDS = 5.0
 _BEAT_SECONDS, _LOOK_SECONDS = 8.0, 0.25
 """How long a beat is waited for, and between two looks."""
 _CHANNEL = "ostler_doctor"
-_SERVERS = "SELECT id, address, version, beat, is_here FROM servers ORDER BY id"
+_SERVERS = """
+SELECT id, address, version, beat, is_here, shared.value AS files
+FROM servers LEFT JOIN shared ON shared.name = 'files ' || id ORDER BY id
+"""
 
 
 async def look(url: str) -> DatabaseFacts:
@@ -39,7 +42,6 @@ async def _connected(stack: AsyncExitStack, address: Address) -> asyncpg.Connect
 
 
 async def _facts(connection: asyncpg.Connection, address: Address, hears: bool | None) -> DatabaseFacts:
-    version = connection.get_server_version()
     latency, ahead = await _times(connection)
     most = int(await connection.fetchval("SELECT current_setting('max_connections')"))
     reserved = int(await connection.fetchval("SELECT current_setting('superuser_reserved_connections')"))
@@ -47,7 +49,7 @@ async def _facts(connection: asyncpg.Connection, address: Address, hears: bool |
     schema = await connection.fetchval("SELECT version FROM schema_version") if tables else 0
     return DatabaseFacts(
         shown=address.shown,
-        version=f"{version.major}.{version.minor}",
+        version=str(await connection.fetchval("SHOW server_version")).partition(" ")[0],
         schema=schema or 0,
         known_schema=SCHEMA_VERSION,
         latency=latency,
@@ -106,6 +108,7 @@ async def _servers(connection: asyncpg.Connection) -> tuple[ServerFacts, ...]:
             version=row["version"],
             is_here=row["is_here"],
             beats=row["id"] not in quiet,
+            files=row["files"],
         )
         for row in rows
     )

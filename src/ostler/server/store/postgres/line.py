@@ -10,7 +10,7 @@ from typing import NamedTuple
 import asyncpg
 import msgspec
 
-from ostler.base.errors import StoreUnavailable
+from ostler.base.errors import SettingsError, StoreUnavailable
 from ostler.base.logs import Log, never_log
 from ostler.base.retry import delays
 from ostler.server.store.peers import Bell, Heard, Member
@@ -35,6 +35,14 @@ _BEAT = "UPDATE servers SET beat = beat + 1, is_here = TRUE WHERE id = $1"
 _SERVERS = "SELECT id, address, beat, is_here, for_runners FROM servers"
 _LEAVE = "UPDATE servers SET is_here = FALSE WHERE id = $1"
 _SECRET = "INSERT INTO shared VALUES ('relay', $1) ON CONFLICT DO NOTHING"  # noqa: S105  no secret itself
+_FILES = "INSERT INTO shared VALUES ('files ' || $1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_ELSEWHERE = """
+SELECT servers.id, address, beat FROM servers JOIN shared ON shared.name = 'files ' || servers.id
+WHERE is_here AND servers.id <> $1 AND (shared.value = '' OR shared.value <> $2)
+"""
+"""The servers that keep their files where this one does not find them."""
+_SILENT = "UPDATE servers SET is_here = FALSE WHERE id = $1 AND beat = $2"
+_LOOK_SECONDS = 0.25
 _bells = msgspec.json.Decoder(list[Bell])
 
 
@@ -80,6 +88,7 @@ class Line:
             connection = await self._connected()
             await connection.execute(_SECRET, secrets.token_urlsafe(32))
             self.secret = await connection.fetchval("SELECT value FROM shared WHERE name = 'relay'")
+            await self._refuse_other_files(connection)
             await self._count(connection)
         except FAILURES as error:
             raise StoreUnavailable(reason=str(error) or type(error).__name__) from error
@@ -132,6 +141,21 @@ class Line:
             with suppress(*FAILURES):
                 await self._connection.execute(_LEAVE, self.id, timeout=_CLOSE_SECONDS)
             self._connection.terminate()
+
+    async def _refuse_other_files(self, connection: asyncpg.Connection) -> None:
+        """Raise if a server is at work whose files are not found here; one that shows no life for long has left."""
+        await connection.execute(_FILES, self.id, self._member.files or "")
+        deadline = time.monotonic() + self._member.timeout
+        beats: dict[str, int] = {}
+        while others := await connection.fetch(_ELSEWHERE, self.id, self._member.files or ""):
+            for name, address, beat in others:
+                if beats.setdefault(name, beat) != beat:
+                    await connection.execute(_LEAVE, self.id)
+                    connection.terminate()
+                    raise _other_files(address, self._member.files)
+                if time.monotonic() > deadline:
+                    await connection.execute(_SILENT, name, beat)
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _run(self) -> None:
         longest = min(_LONGEST_DELAY, self._between)  # who is back first must not take the others for lost
@@ -195,6 +219,16 @@ class Line:
         with suppress(msgspec.DecodeError):  # of a version that we do not know: the next look finds it
             for bell in _bells.decode(str(payload)):
                 self._heard(bell)
+
+
+def _other_files(address: str, files: str | None) -> SettingsError:
+    reason = (
+        f"The server at {address} uses the same database, and keeps its files elsewhere: neither would find those of "
+        "the other when a session changes servers. Give both the same --object-store: a bucket, such as "
+        "s3://bucket/ostler, or a folder that both machines have, such as file:///mnt/ostler. To put this server in "
+        "its place, stop it first."
+    )
+    return SettingsError(name="object_store", value=files or "''", reason=reason)
 
 
 def _nobody(_: Bell | None) -> None:
