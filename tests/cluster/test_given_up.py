@@ -63,3 +63,17 @@ def test_what_was_on_its_machine_goes_on_elsewhere_when_an_operator_gives_it_up(
     assert there[2].get()["runner"]["id"] == home
     assert said(there[0].turn("mock: say still here")) == "still here"
     assert "Traceback" not in servers.logs()
+
+
+def test_what_was_over_before_it_had_a_runner_waits_for_no_server(
+    servers: Servers, a: httpx.Client, b: httpx.Client
+) -> None:
+    servers.start_missing()
+    order = {"prompt": "mock: say hi", "agent": {"type": "mock"}, "runtime": {"labels": {"nobody": "has"}}}
+    task = a.post("/tasks", json={**order, "repo": {"mode": "none"}}).json()["id"]
+    assert a.post(f"/sessions/{task}/cancel").status_code == 200
+    assert b.get(f"/sessions/{task}").json()["placement"]["state"] == "none"
+    servers.kill("a")
+    renamed = {"title": "still mine"}
+    wait_until(lambda: b.patch(f"/sessions/{task}", json=renamed).status_code == 200, what="another server has it")
+    assert b.get(f"/sessions/{task}").json()["title"] == "still mine"

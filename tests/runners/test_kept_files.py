@@ -72,5 +72,7 @@ def test_what_was_delivered_can_be_read_without_its_runner(
     if how == "removed":
         assert api.delete(f"/runners/{runner}").status_code == 204
     hosts.lose(how)
+    wait_until(lambda: api.get(task.path).json()["placement"]["state"] == "lost", what="that it is lost is said")
+    assert f"the runner '{how}'" in api.get(task.path).json()["placement"]["reason"]
     assert task.read() == task.before
     assert api.put(f"{task.path}/files/content?path=new.txt", content=b"x").status_code in {409, 503}

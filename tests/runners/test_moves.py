@@ -226,7 +226,7 @@ def test_a_session_of_a_runner_that_is_removed_goes_on_and_one_in_a_folder_waits
     assert moved(talk)["reason"] == "the runner 'j' was removed"
     talk.until_type("turn.ended")
     assert said(talk.events).endswith("I remember 2 user turns, this one included.")
-    assert (bound.get()["runner"]["name"], bound.get()["placement"]["state"]) == ("j", "placed")
+    assert (bound.get()["runner"]["name"], bound.get()["placement"]["state"]) == ("j", "lost")
 
 
 @pytest.mark.root

@@ -43,9 +43,10 @@ class SessionRunner(Answer, frozen=True, kw_only=True):
 class Placement(Answer, frozen=True, kw_only=True):
     """Whether a session is on a runner."""
 
-    state: Literal["placed", "queued"]
+    state: Literal["placed", "queued", "lost", "none"]
+    """`lost`: its runner cannot be reached, or was removed. `none`: it was over before it had a runner."""
     reason: str | None = None
-    """What a queued one waits for; also of one on the machine of a server that is lost."""
+    """What a queued one waits for, and what becomes of a lost one."""
 
 
 class Managed(Answer, frozen=True, kw_only=True):

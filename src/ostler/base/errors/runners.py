@@ -22,8 +22,8 @@ class RunnerRemoved(RunnerUnavailable):
 
     code, status, title = "runner_removed", 409, "Runner was removed"
     template = (
-        "The runner '{runner}', which the session is on, was removed. The log can be read, but nothing more can be "
-        "done with the agent and its files. Begin a new session."
+        "The runner '{runner}', which the session is on, was removed. Send a prompt: the session goes on on another "
+        "runner, with the files of its last turn. One that is over can only be read; begin a new session."
     )
 
 

@@ -132,9 +132,18 @@ class Directory(Reading):
             return leases.hold(known)
         async with self._steady():
             record = await self.find(project, id_or_key)
-            if not self.is_ours(record):
+            if not self.is_ours(record) and not await self._take_over_ended(record):
                 raise OwnedElsewhere(session=record.id, what=f"session '{record.id}'", owner=record.owner)
+            record = record if self.is_ours(record) else await self.find(project, id_or_key)
             return leases.hold(self._live.get(record.id) or self.load(record))
+
+    async def _take_over_ended(self, record: SessionRecord) -> bool:
+        """Have a session of a lost server that was over before it had a runner: nothing of it is on that machine."""
+        if self._peers is None or record.runner is not None or not self._peers.is_lost(record.owner):
+            return False
+        if not _state.decode(record.state).ended:
+            return False
+        return await self.store.owners.take(self._owner, record.id, record.epoch) is not None
 
     async def followed(self, project: str, id_or_key: str) -> "LiveSession | Following":
         """A session whose log is read along, whoever has it; it is there as long as the `Leases` of whoever asks."""

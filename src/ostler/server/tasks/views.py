@@ -112,8 +112,10 @@ def delivery_view(state: SessionState) -> Delivered | None:
 
 
 def _placement(record: SessionRecord, state: SessionState) -> Placement:
-    if record.runner is not None or state.ended:
+    if record.runner is not None:
         return Placement(state="placed")
+    if state.ended:
+        return Placement(state="none", reason="it was over before it had a runner")
     return Placement(state="queued")
 
 

@@ -13,11 +13,14 @@ from ostler.server.api.services import Services
 from ostler.server.api.views import listed_view, live_view
 from ostler.server.runners.placement import waiting_for
 from ostler.server.sessions.log.statuses import TERMINAL
+from ostler.server.sessions.runners.leaving import must_stay
+from ostler.server.store.peers import Peers
 from ostler.server.store.records import SessionFilter, SessionRecord
 from ostler.server.tasks.handoffs import hand_over
 from ostler.server.tasks.views import session_view
 from ostler.wire.agents import RestartSession
 from ostler.wire.events import SessionStatus
+from ostler.wire.runners import Placement
 from ostler.wire.sessions import CreateSession, Interrupted, Page, Session, UpdateSession
 from ostler.wire.tasks import HandoffSession
 
@@ -100,23 +103,32 @@ async def get_session(session: str, services: Services, project: str) -> Session
 def stored_view(services: Services, record: SessionRecord) -> Session:
     """A session that may be in memory or not."""
     view = session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record))
-    if (reason := _waits_for(services, record)) is not None and view.status not in TERMINAL:
-        return msgspec.structs.replace(view, placement=msgspec.structs.replace(view.placement, reason=reason))
+    is_over = view.status in TERMINAL
+    if record.runner is None and not is_over:
+        tenant = record.task.tenant_id if record.task is not None else None
+        reason = waiting_for(services.runners, record.agent, record.needs, tenant)
+        return msgspec.structs.replace(view, placement=Placement(state="queued", reason=reason))
+    if record.runner is not None and (lost := _lost(services, record, record.runner, is_over)) is not None:
+        return msgspec.structs.replace(view, placement=Placement(state="lost", reason=lost))
     return view
 
 
-def _waits_for(services: Services, record: SessionRecord) -> str | None:
-    """Why nothing happens in a session, where that is a matter of runners."""
-    if record.runner is None:
-        tenant = record.task.tenant_id if record.task is not None else None
-        return waiting_for(services.runners, record.agent, record.needs, tenant)
-    return _waits_for_server(services, record)
+def _lost(services: Services, record: SessionRecord, runner: str, is_over: bool) -> str | None:
+    """Why the runner of a session cannot be reached, and what can be done; None if it can."""
+    if services.peers is not None and services.peers.address_of(runner) is not None:
+        return _waits_for_server(services.peers, record)
+    known, name = services.runners.get(runner), record.runner_name
+    if known is not None and not known.is_removed:
+        is_there = known.link is not None or (known.elsewhere is not None and not known.is_lost_elsewhere)
+        return None if is_there else f"the runner '{name}' is not linked; what is sent waits until it is"
+    if is_over or must_stay(record):
+        return f"the runner '{name}' was removed"
+    return f"the runner '{name}' was removed: send a prompt, and it goes on on another one as its last turn left it"
 
 
-def _waits_for_server(services: Services, record: SessionRecord) -> str | None:
+def _waits_for_server(peers: Peers, record: SessionRecord) -> str | None:
     """Why nothing happens in a session on the runner of a server that is lost, and what can be done."""
-    peers = services.peers
-    if peers is None or record.runner is None or record.runner != record.owner or not peers.is_lost(record.owner):
+    if record.runner != record.owner or not peers.is_lost(record.owner):
         return None
     return (
         f"waiting for the server at {peers.address_of(record.owner)}, whose machine it is on: start that again with "
