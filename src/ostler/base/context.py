@@ -17,8 +17,6 @@ _EXPLAINED = (
     "What comes before this message, as JSON. Follow the instructions, use the inputs and files, and take the history "
     "as what was said so far."
 )
-_MOST_HISTORY = 64 * 1024
-"""Characters of history that are handed on; the newest ones."""
 
 
 class EarlierMessage(Wire, frozen=True, kw_only=True):
@@ -29,11 +27,6 @@ class EarlierMessage(Wire, frozen=True, kw_only=True):
     text: str
     parts: tuple[dict[str, Any], ...] = ()
     """The whole message as it came, if it is more than text: tool calls with their results, thoughts, files."""
-
-    @property
-    def size(self) -> int:
-        """About how many characters it takes."""
-        return len(self.text) + (len(msgspec.json.encode(self.parts)) if self.parts else 0)
 
 
 class Attached(Wire, frozen=True, kw_only=True):
@@ -52,8 +45,6 @@ class Context(Wire, frozen=True, kw_only=True):
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
     files: tuple[Attached, ...] = ()
     history: tuple[EarlierMessage, ...] = ()
-    omitted: int = 0
-    """How many older messages were left out."""
 
 
 _decoder = msgspec.json.Decoder(Context)
@@ -62,18 +53,6 @@ _decoder = msgspec.json.Decoder(Context)
 def differing(instructions: str | None, known: str | None) -> str:
     """The instructions that somebody sends along with a prompt, if the session has others; empty if not."""
     return instructions if instructions is not None and instructions != known else ""
-
-
-def trimmed(history: list[EarlierMessage]) -> tuple[tuple[EarlierMessage, ...], int]:
-    """The newest messages that are not too long together, and how many were left out."""
-    newest: list[EarlierMessage] = []
-    room = _MOST_HISTORY
-    for message in reversed(history):
-        room -= message.size
-        if room < 0:
-            break
-        newest.append(message)
-    return tuple(reversed(newest)), len(history) - len(newest)
 
 
 def wrapped(context: Context) -> str | None:

@@ -333,12 +333,17 @@ def test_a_branch_keeps_tools_and_thoughts_of_what_was_said_before(root: httpx.C
     ]
 
 
-def test_a_very_long_history_is_cut_and_still_recognised(root: httpx.Client, key: str) -> None:
+def test_a_very_long_history_is_kept_whole_and_goes_on_in_its_session(root: httpx.Client, key: str) -> None:
     told = [message(f"{number} {'x' * 20_000}", role) for number in range(6) for role in ("user", "assistant")]
     ask(root, *told, message("mock: say hi"), session=key)
-    assert len(load(root, key)) == 3 + 2
-    again = [*told, message("mock: say hi"), message("hi", "assistant"), message("mock: recall")]
-    assert "2 user turns" in content(ask(root, *again, session=key))
+    loaded = load(root, key)
+    assert words(loaded) == [*words(told), ("user", "mock: say hi"), ("assistant", "hi")]
+    prompt = root.get(f"/api/v1/sessions/{key}/messages").json()["messages"][0]["item"]["content"]
+    assert all(f"{number} xxx" in prompt[0]["text"] for number in range(6))
+    for turn in (2, 3):
+        answer = ask(root, *loaded, message("mock: recall"), session=key)
+        assert (answer["session_id"], content(answer)) == (key, f"I remember {turn} user turns, this one included.")
+        loaded = load(root, key)
 
 
 def test_a_message_while_a_turn_runs_waits_for_its_own(root: httpx.Client, key: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.base.context import Context, differing, trimmed, wrapped
+from ostler.base.context import Context, differing, wrapped
 from ostler.base.errors import InvalidRequest
 from ostler.server.dialects.agui.bodies import AguiMessage, Content, RunAgentInput
 from ostler.server.dialects.agui.imported import taken
@@ -46,9 +46,9 @@ def _others(wanted: RunAgentInput, known: SessionSpec) -> list[InputPart]:
 def _before(wanted: RunAgentInput) -> list[InputPart]:
     """What a new thread must be told before the newest message: a context, and the pictures in it."""
     imported = taken(wanted.messages[:-1])
-    history, omitted = trimmed(imported.messages)
+    history = tuple(imported.messages)
     inputs = {entry.description: entry.value for entry in wanted.context}
-    context = wrapped(Context(inputs=inputs, history=history, omitted=omitted))
+    context = wrapped(Context(inputs=inputs, history=history))
     return [TextInput(text=context), *imported.pictures(history)] if context else []
 
 

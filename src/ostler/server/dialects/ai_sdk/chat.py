@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
-from ostler.base.context import Context, differing, trimmed, wrapped
+from ostler.base.context import Context, differing, wrapped
 from ostler.base.errors import AskNotFound, AskResolved, InvalidRequest, SessionNotFound
 from ostler.server.dialects.ai_sdk.bodies import AgentChoice, StoredMessage, UiMessage, text_of
 from ostler.server.dialects.ai_sdk.history import LoggedExchanges, Verdict, compared, departs, exchanges_of
@@ -177,7 +177,7 @@ class Chat:
                 return "differs"
         state, *_ = self._sessions.state_of(record)
         logged.end_with(state)
-        sent = exchanges_of(request.messages, logged.omitted)
+        sent = exchanges_of(request.messages)
         return compared(logged, sent) if sent else "differs"
 
     async def _fork(self, root: SessionRecord, taken: int, request: TurnRequest, newest: UserMessage) -> FollowedTurn:
@@ -290,8 +290,8 @@ def _context_before(request: TurnRequest, newest: UserMessage) -> list[InputPart
     imported = Imported()
     for index, (earlier, parts) in enumerate(_messages_before(request)):
         imported.add(earlier, parts, index)
-    history, omitted = trimmed(imported.messages)
-    context = wrapped(Context(inputs=request.inputs, files=newest.files, history=history, omitted=omitted))
+    history = tuple(imported.messages)
+    context = wrapped(Context(inputs=request.inputs, files=newest.files, history=history))
     return [TextInput(text=context), *imported.pictures(history)] if context else []
 
 

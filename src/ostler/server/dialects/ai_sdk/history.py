@@ -27,8 +27,6 @@ class LoggedExchanges:
 
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
-        self.omitted = 0
-        """How many older messages of a conversation begun elsewhere were never sent."""
         self.live: int | None = None
         """Which exchange is being answered."""
 
@@ -51,17 +49,15 @@ class LoggedExchanges:
         context = unwrapped(words[0]) if words else None
         if context is not None:
             words = words[1:]
-            self.omitted += context.omitted
             for message in context.history:
                 add_message(self.exchanges, message.role, message.text)
         add_message(self.exchanges, "user", "".join(words))
 
 
-def exchanges_of(messages: Sequence[UiMessage], omitted: int) -> list[Exchange]:
-    """The conversation that a client sent, without its oldest messages."""
+def exchanges_of(messages: Sequence[UiMessage]) -> list[Exchange]:
+    """The conversation that a client sent."""
     exchanges: list[Exchange] = []
-    spoken = [message for message in messages if message.role != "system"]
-    for message in spoken[omitted:]:
+    for message in (message for message in messages if message.role != "system"):
         add_message(exchanges, message.role, text_of(message))
     return exchanges
 
@@ -76,7 +72,7 @@ def add_message(exchanges: list[Exchange], role: str, text: str) -> None:
 
 def departs(logged: LoggedExchanges, messages: Sequence[UiMessage]) -> bool:
     """Whether the beginning of the log (its last exchange may go on) already tells another conversation."""
-    sent = exchanges_of(messages[: logged.omitted + 2 * len(logged.exchanges) + 2], logged.omitted)
+    sent = exchanges_of(messages[: 2 * len(logged.exchanges) + 2])
     both = list(zip(sent, logged.exchanges, strict=False))[:-1]
     return not all(_agree(theirs, ours, is_live=False) for theirs, ours in both)
 
