@@ -83,6 +83,8 @@ class LiveSession(SessionCore):
         await self.log.measure()
         if self.log.is_full:
             events = thinned(events)
+        if self.log.redaction is not None:
+            events = self.log.redaction.grown(events)
         limited = await self.limit.noticed(events)
         written, answers = vet([*events, *limited], self.state, self.permission_mode)
         if not written or self.log.is_deleted or self.state.ended:

@@ -1,32 +1,207 @@
-"""Which values of a session are nobody's business."""
+"""Which values of a session are nobody's business, and how they are kept out of the log and of what is stored."""
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from ostler.base.logs import never_log
+from ostler.base.redaction import HIDDEN
 from ostler.server.store.records import SessionSpec
+from ostler.wire.events import ItemCompletedData, ItemDeltaData, TerminalOutputData, TurnEndedData
+from ostler.wire.parts import ContentPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.providers import HttpMcpServer, StdioMcpServer
+from ostler.wire.running import Draft
+
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|KEY|CREDENTIAL|COOKIE|AUTHORIZATION|(?<![A-Z])AUTH(?![A-Z])"
+)
+_PLACE_NAME = re.compile(r"(?:FILE|PATH|DIR)\Z")
+_WORD = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
+_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s:@]*:([^/?#\s@]+)@", re.IGNORECASE)
+_SCHEME = re.compile(r"(?:bearer|basic|token)\s+", re.IGNORECASE)
+_SHORTEST = 8
+_MOST_SHOWN = 4
+"""So many characters of what may become a secret take the native frame of an event away too."""
+_GROWING: dict[type, str] = {
+    TextPart: "text",
+    ReasoningPart: "text",
+    ToolCallPart: "arguments",
+    ToolResultPart: "output",
+}
+"""Where the text of a part is that grows."""
+_Stream = tuple[str | None, str]
+"""What grows: an item, and which text of it."""
 
 
 def keep_secret(spec: SessionSpec) -> None:
     """Keep what a session was entrusted with out of the server's log."""
-    never_log(*_secrets(spec))
+    never_log(*_entrusted(spec))
 
 
-def _secrets(spec: SessionSpec) -> Iterator[str | None]:
+def _entrusted(spec: SessionSpec) -> Iterator[str | None]:
     yield from spec.env.values()
-    yield spec.provider.api_key if spec.provider is not None else None
+    yield from _credentials(spec)
+    for named in _variables(spec):
+        yield from named.values()
+    if spec.task is not None:
+        yield from (webhook.url for webhook in spec.task.webhooks)
+
+
+def _variables(spec: SessionSpec) -> Iterator[Mapping[str, str]]:
+    yield spec.env
     for server in spec.mcp_servers.values():
         match server:
             case StdioMcpServer():
-                yield from server.env.values()
+                yield server.env
             case HttpMcpServer():
-                yield from server.headers.values()
+                yield server.headers
+
+
+def _credentials(spec: SessionSpec) -> Iterator[str | None]:
+    for provider in (spec.provider, spec.next_provider):
+        yield provider.api_key if provider is not None else None
     if spec.workspace is not None and spec.workspace.repo.credential is not None:
         yield spec.workspace.repo.credential.token
     if spec.delivery is not None and spec.delivery.credential is not None:
         yield spec.delivery.credential.token
     if spec.task is not None:
-        yield from (webhook.url for webhook in spec.task.webhooks)
         yield from (webhook.secret for webhook in spec.task.webhooks)
         delivery = spec.task.delivery
         yield delivery.credential.token if delivery is not None and delivery.credential is not None else None
+
+
+def _hidden_values(spec: SessionSpec) -> Iterator[str]:
+    """What no event may tell: credentials, what has the name of a secret, and passwords in addresses."""
+    yield from (value for value in _credentials(spec) if value)
+    for variables in _variables(spec):
+        for name, value in variables.items():
+            yield from _PASSWORD.findall(value)
+            upper = name.upper()
+            if _SECRET_NAME.search(upper) and not _PLACE_NAME.search(upper):
+                yield from (value, _SCHEME.sub("", value, count=1))
+
+
+def redaction_of(spec: SessionSpec) -> "Redaction | None":
+    """What takes the secrets of a session out of its events; None if it has none."""
+    values = {value.strip() for value in _hidden_values(spec)}
+    secrets = [value for value in values if len(value) >= _SHORTEST and not _WORD.fullmatch(value)]
+    return Redaction(secrets) if secrets else None
+
+
+class Redaction:
+    """Takes the secrets of one session out of its events before they are stored."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        secrets = tuple(secrets)
+        texts = {*secrets, *map(_quoted, secrets)}
+        forms = {*texts, *map(_quoted, texts), *(json.dumps(text)[1:-1] for text in texts)}
+        longest_first = sorted(map(re.escape, forms), key=len, reverse=True)
+        self._texts = re.compile("|".join(longest_first))
+        self._bytes = re.compile("|".join(longest_first).encode())
+        self._needles = tuple(texts)
+        self._firsts = frozenset(text[0] for text in texts)
+        self._longest = max(map(len, texts))
+        self._held: dict[_Stream, Draft] = {}
+
+    def hidden(self, draft: Draft) -> Draft:
+        """An event without them."""
+        data: Any = draft.data
+        if draft.raw is not None and self._bytes.search(draft.raw):
+            draft = msgspec.structs.replace(draft, raw=self._hidden_frame(draft.raw))
+        if self._bytes.search(msgspec.json.encode(data)):
+            data = msgspec.convert(self._walked(msgspec.to_builtins(data)), type(data))
+            draft = msgspec.structs.replace(draft, data=data)
+        return draft
+
+    def _hidden_frame(self, raw: bytes) -> bytes | None:
+        try:
+            return msgspec.json.encode(self._walked(msgspec.json.decode(raw)))
+        except ValueError:  # no JSON that we can read
+            return None
+
+    def _walked(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self._texts.sub(HIDDEN, value)
+            case dict():
+                return {key: self._walked(each) for key, each in value.items()}
+            case list() | tuple():
+                return [self._walked(each) for each in value]
+            case _:
+                return value
+
+    def grown(self, drafts: Sequence[Draft]) -> list[Draft]:
+        """The same events without secrets that are cut in two by them.
+
+        What may be the beginning of one waits for what follows it, at most until its item or its turn is complete.
+        """
+        found: list[Draft] = []
+        for draft in drafts:
+            match draft.data:
+                case ItemDeltaData(item_id=item, delta=part) if type(part) in _GROWING:
+                    found += self._grow((item, type(part).__name__), draft)
+                    continue
+                case TerminalOutputData(item_id=item, stream=stream):
+                    found += self._grow((item, stream), draft)
+                    continue
+                case ItemCompletedData(item=complete):
+                    found += self._let_go(complete.item_id)
+                case TurnEndedData():
+                    found += self._held.values()
+                    self._held.clear()
+            found.append(draft)
+        return found
+
+    def _let_go(self, item: str) -> list[Draft]:
+        """What was held of an item, or of what it tells of; nothing follows it any more."""
+        return [self._held.pop(stream) for stream in tuple(self._held) if stream[0] == item]
+
+    def _grow(self, stream: _Stream, draft: Draft) -> list[Draft]:
+        before = self._held.pop(stream, None)
+        waited = _text_of(before.data) if before is not None else ""
+        given = waited + _text_of(draft.data)
+        text = self._texts.sub(HIDDEN, given)
+        cut = self._cut(text)
+        is_near = max(len(waited), len(text) - cut) >= _MOST_SHOWN or text != given
+        if text[cut:]:
+            self._held[stream] = msgspec.structs.replace(draft, data=_with_text(draft.data, text[cut:]), raw=None)
+        if not text[:cut]:
+            return []
+        raw = None if is_near else draft.raw
+        return [msgspec.structs.replace(draft, data=_with_text(draft.data, text[:cut]), raw=raw)]
+
+    def _cut(self, text: str) -> int:
+        """Where something begins that goes to the end of the text, and may go on to be a secret."""
+        for at in range(max(0, len(text) - self._longest + 1), len(text)):
+            if text[at] in self._firsts and any(needle.startswith(text[at:]) for needle in self._needles):
+                return at
+        return len(text)
+
+
+def _quoted(text: str) -> str:
+    """As it stands in JSON."""
+    return msgspec.json.encode(text).decode()[1:-1]
+
+
+def _text_of(data: object) -> str:
+    match data:
+        case TerminalOutputData():
+            return data.data
+        case ItemDeltaData(delta=part):
+            return str(getattr(part, _GROWING[type(part)]))
+        case _:
+            raise TypeError(f"{type(data).__name__} does not grow")
+
+
+def _with_text(data: object, text: str) -> ItemDeltaData | TerminalOutputData:
+    match data:
+        case TerminalOutputData():
+            return msgspec.structs.replace(data, data=text)
+        case ItemDeltaData(delta=part):
+            grown: ContentPart = msgspec.structs.replace(part, **{_GROWING[type(part)]: text})
+            return msgspec.structs.replace(data, delta=grown)
+        case _:
+            raise TypeError(f"{type(data).__name__} does not grow")

@@ -33,6 +33,7 @@ from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.by_runner import ByRunner
 from ostler.server.sessions.runners.waiting import Waiting
+from ostler.server.sessions.secrets import redaction_of
 from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.turns import Beside, nothing_beside
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
@@ -179,6 +180,7 @@ class Sessions(ByRunner):
         self, new: NewSession, wanted: CreateSession, claim: str | None, before: list[Draft]
     ) -> tuple[LiveSession, bool]:
         session_log = self.log_of(new.id, new.project, new.agent, self._epoch, SessionState(), 0, new.created_at)
+        session_log.redaction = redaction_of(new.spec)
         waits_for = self._waits_for(new) if new.runner is None else ""
         first = session_log.prepare(
             [*deed(*first_events(new, wanted, waits_for)), *before],
@@ -232,6 +234,7 @@ class Sessions(ByRunner):
     async def insert(self, new: NewSession, begun: list[Draft]) -> LiveSession:
         """Store a session that begins with these events; raises if its key was taken meanwhile."""
         session_log = self.log_of(new.id, new.project, new.agent, self._epoch, SessionState(), 0, new.created_at)
+        session_log.redaction = redaction_of(new.spec)
         first = session_log.prepare(begun)
         try:
             await session_log.commit(first, self.store.create_session(new, first, self._owner))

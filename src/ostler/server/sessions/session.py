@@ -18,6 +18,7 @@ from ostler.server.sessions.log.reading import Reading
 from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.tail import Tail
+from ostler.server.sessions.secrets import redaction_of
 from ostler.server.sessions.settings import settings_now
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.records import Done, NewJob, Progress, SessionRecord, SessionSpec
@@ -46,8 +47,9 @@ class SessionCore:
         unused: Callable[[], object],
     ) -> None:
         """`ended` hears that the session is over, `unused` that nobody needs it in memory."""
-        self.record = record
         self.log = session_log
+        self._record: SessionRecord = record
+        self.log.redaction = redaction_of(record.spec)
         self.log.settled = self.drop_if_unused
         self.log.jobs_at_end = self._jobs_at_end
         self.attachments = attachments
@@ -67,6 +69,17 @@ class SessionCore:
         """Whether no turn may begin, since it is about to be moved to another runner."""
         self.is_leaving = False
         """The server stops: nothing more is begun."""
+
+    @property
+    def record(self) -> SessionRecord:
+        """Its row."""
+        return self._record
+
+    @record.setter
+    def record(self, record: SessionRecord) -> None:
+        if record.spec != self._record.spec:
+            self.log.redaction = redaction_of(record.spec)
+        self._record = record
 
     def hold(self) -> None:
         """Somebody uses it, and says so with `release` when that is over."""

@@ -16,6 +16,7 @@ from ostler.server.sessions.log.history import with_history
 from ostler.server.sessions.log.state import CHANGES, SessionState, apply, ask_of, turn_of
 from ostler.server.sessions.log.tail import frame
 from ostler.server.sessions.log.titles import left_to_people
+from ostler.server.sessions.secrets import Redaction
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.packing import pack
@@ -173,6 +174,8 @@ class SessionLog:
         self._clock = clock
         self._project_feed = project_feed
         self._most_bytes = most_bytes
+        self.redaction: Redaction | None = None
+        """Takes the session's secrets out of what is written, if it has any."""
         self._size: int | None = None if last else 0
         """What it takes on disk, once somebody asked; that of a new one is known."""
 
@@ -241,28 +244,31 @@ class SessionLog:
         """Number and encode events and move the state on; must be followed by `commit` without an await between."""
         first, time, before = self._last + 1, self._clock.now(), self.state
         events: list[bytes] = []
+        raws: list[bytes | None] = []
         turns: list[Turn] = []
         asks: list[Ask] = []
         snapshots: list[Snapshot] = []
         marks: list[Mark] = []
         for given in drafts:
-            draft = left_to_people(given) if self.state.title_chosen else given
+            draft = sent = left_to_people(given) if self.state.title_chosen else given
+            if self.redaction is not None:
+                draft = self.redaction.hidden(sent)
             self._last += 1
             happened_at = draft.time or time
-            if draft.type in _STATEFUL:
-                self._move_on(draft, happened_at, turns, asks, snapshots)
+            if draft.type in _STATEFUL:  # a prompt that waits reaches its agent as it was sent
+                self._move_on(sent if sent.type == "queue.updated" else draft, happened_at, turns, asks, snapshots)
+            raws.append(draft.raw)
             events.append(_encoder.encode(self._event(draft, happened_at)))
             if (mark := mark_of(self._last, draft.type, draft.data, events[-1], self._turn_id)) is not None:
                 marks.append(mark)
-        raws = tuple(draft.raw for draft in drafts)
         return Append(
             session_id=self.session_id,
             epoch=self._epoch,
             time=time,
             first=first,
             events=tuple(events),
-            raws=raws,
-            packed=pack(self.session_id, events, raws) if sum(map(len, events)) < _LITTLE_BYTES else None,
+            raws=tuple(raws),
+            packed=pack(self.session_id, events, tuple(raws)) if sum(map(len, events)) < _LITTLE_BYTES else None,
             change=None if self.state is before else self._change(time),
             turns=tuple(turns),
             asks=tuple(asks),
