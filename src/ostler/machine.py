@@ -83,6 +83,7 @@ def made_runner(settings: Settings, workspaces: LocalWorkspaces, *, freeze_after
         max_frame_bytes=settings.max_frame_bytes,
         max_item_length=settings.max_item_length,
         max_output=settings.max_output_bytes,
+        max_idle_output=settings.max_idle_output_bytes,
         patience=settings.orphan_timeout_seconds,
         freeze_after=freeze_after,
     )

@@ -257,6 +257,14 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
             "is stopped, and the next prompt starts another. 0 for no limit.",
         ),
     ] = 4 * 2**30
+    max_idle_output_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Bytes that a process of an agent may have said when its turn is over; with more it is ended, "
+            "which frees their room on disk, and the next prompt starts another. 0 for no limit.",
+        ),
+    ] = 64 * 2**20
     max_log_bytes: Annotated[
         int,
         Meta(

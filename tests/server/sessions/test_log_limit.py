@@ -35,6 +35,23 @@ def test_an_agent_that_says_too_much_is_stopped_and_the_next_prompt_starts_it_ag
         assert talk.turn("mock: say hello")[-1]["data"]["outcome"] == "completed"
 
 
+def test_what_an_agent_said_leaves_the_disk_with_its_turn_and_the_next_prompt_goes_on(state_dir: Path) -> None:
+    limit = ("--max-idle-output-bytes", "1000000", "--stop-grace-seconds", "1")
+    with running_server(state_dir, *limit) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        talk = Talk(api)
+        talk.turn("mock: say hello")
+        process = talk.get()["process"]["pid"]
+        events = talk.turn("mock: flood 3m\nmock: say the end")
+        assert events[-1]["data"]["outcome"] == "completed"
+        wait_until(lambda: not list((state_dir / "keepers").glob(f"{talk.id}*")), what="what it said stayed on disk")
+        assert talk.turn("mock: say more")[-1]["data"]["outcome"] == "completed"
+        assert talk.get()["process"]["pid"] != process
+        talk.send("mock: flood 3m")
+        talk.send("mock: recall", when_busy="queue")
+        talk.until(lambda event: event["type"] == "item.completed" and "I remember 5 user turns" in str(event["data"]))
+        assert talk.until_type("turn.ended")["data"]["outcome"] == "completed"
+
+
 def stored_bytes(state_dir: Path, session_id: str) -> int:
     with sqlite3.connect(f"file:{state_dir / 'ostler.db'}?mode=ro", uri=True) as database:
         tables = ("chunks", "items", "lines", "artifacts")

@@ -15,6 +15,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_item_length: int = 8 * 2**20
     max_output: int = 0
     """Bytes that one process may say; 0 for no limit."""
+    max_idle_output: int = 0
+    """Bytes that one may have said when its turn is over; 0 for no limit."""
     patience: float = 0.0
     """How long an agent works on when its server is gone."""
     freeze_after: float = 0.0

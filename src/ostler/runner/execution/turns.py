@@ -173,11 +173,19 @@ class Turns:
         if self._dialogue.guard.turn_id is None:
             self.clock.stop()
             self.ending = None
+            self._unload(process)
         if self._dialogue.is_locked_out and self.stopping is None:
             log.warning("agent.not_logged_in", session_id=self._spec.session_id, agent=self._spec.agent)
             self.stop(process)
         if 0 < self._limits.max_output < process.offset and self.stopping is None:
             self._overflow(process)
+
+    def _unload(self, process: Process) -> None:
+        """What it said need not stay on disk between turns: that goes with its process, and a prompt starts another."""
+        is_large = 0 < self._limits.max_idle_output < process.offset
+        if is_large and self._dialogue.ready is not None and self._process is not None and self.stopping is None:
+            log.info("agent.unloaded", session_id=self._spec.session_id, agent=self._spec.agent, bytes=process.offset)
+            self.stop(process)
 
     def _overflow(self, process: Process) -> None:
         """It has said more than may lie on disk: that goes with its process, and the next prompt starts another."""
