@@ -263,7 +263,7 @@ async def test_a_runner_knows_which_files_are_there(workspaces: Workspaces, tmp_
     there = tmp_path / "there.txt"
     there.touch()
     asked = (str(there), str(tmp_path), str(tmp_path / "gone"), "there.txt", "a\0b", "/" + "x" * 5000, "")
-    assert await workspaces.files.existing(asked) == {str(there)}
+    assert await workspaces.existing_files(asked, (str(tmp_path),)) == {str(there)}
 
 
 async def test_a_runner_says_what_it_can_do(workspaces: Workspaces) -> None:

@@ -124,7 +124,6 @@ class RemoteFiles(_End):
     read = remote(Files.read)
     write = remote(Files.write)
     remove = remote(Files.remove)
-    existing = remote(Files.existing)
     search = remote(Files.search)
     paths = remote(Files.paths)
     diff = remote(Files.diff)
@@ -146,6 +145,7 @@ class RemoteWorkspaces(RemoteFiles):
 
     check = remote(Workspaces.check)
     check_folder = remote(Workspaces.check_folder)
+    existing_files = remote(Workspaces.existing_files)
     folders = remote(Workspaces.folders)
     get = remote(Workspaces.get)
     entry = remote(Workspaces.entry)

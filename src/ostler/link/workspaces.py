@@ -55,9 +55,6 @@ class Files(Protocol):
     async def remove(self, workspace: str, path: str) -> None:
         """Remove a file or an empty folder."""
 
-    async def existing(self, paths: tuple[str, ...]) -> set[str]:
-        """Those of these absolute paths that name a file of the runner's machine."""
-
     async def search(self, place: str, query: FileQuery) -> FileMatches:
         """Look for a text."""
 
@@ -90,6 +87,9 @@ class Workspaces(Protocol):
 
     async def check_folder(self, path: str) -> None:
         """Raise RepositoryRefused unless this folder may be used as it is."""
+
+    async def existing_files(self, paths: tuple[str, ...], folders: tuple[str, ...]) -> set[str]:
+        """Those of these absolute paths that name a file below one of these folders, or below one that may be used."""
 
     async def folders(self, path: str, limit: int) -> FolderListing:
         """The folders below one that may be used; of an empty path, where one may begin."""

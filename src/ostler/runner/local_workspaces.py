@@ -8,6 +8,7 @@ from typing import assert_never
 
 from ostler.agents.adapter import Launch
 from ostler.base.errors import OstlerError, WorkspaceNotFound
+from ostler.base.paths import is_file
 from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Progress
 from ostler.runner.delivery.checks import check_delivery
@@ -27,7 +28,14 @@ from ostler.runner.workspaces.orders import (
     UploadSource,
 )
 from ostler.runner.workspaces.repositories.folders import list_folders
-from ostler.runner.workspaces.repositories.policy import Policy, allowed_folder, checked_commit, checked_ref, reachable
+from ostler.runner.workspaces.repositories.policy import (
+    Policy,
+    allowed_folder,
+    checked_commit,
+    checked_ref,
+    is_below,
+    reachable,
+)
 from ostler.wire import workspaces as wire
 from ostler.wire.provisioning import (
     CreatedWorkspace,
@@ -84,6 +92,12 @@ class LocalWorkspaces:
     async def check_folder(self, path: str) -> None:
         """Hold a folder against the policy."""
         await asyncio.to_thread(allowed_folder, path, self._policy, field="cwd")
+
+    async def existing_files(self, paths: tuple[str, ...], folders: tuple[str, ...]) -> set[str]:
+        """Those that name a file which clients may name."""
+        return await asyncio.to_thread(
+            lambda: {path for path in paths if is_file(path) and is_below(path, self._policy, folders)}
+        )
 
     async def folders(self, path: str, limit: int) -> wire.FolderListing:
         """The folders that people may choose."""

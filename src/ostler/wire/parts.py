@@ -81,7 +81,7 @@ class TextInput(Request, frozen=True, kw_only=True, tag_field="type", tag="text"
 
 
 class ImageInput(Request, frozen=True, kw_only=True, tag_field="type", tag="image"):
-    """An image of a prompt: base64 `data`, or a `path` on the machine that the agent works on."""
+    """An image of a prompt: base64 `data`, or a `path` on the machine that the agent works on, as for a file."""
 
     data: Base64 | None = None
     path: str | None = None
@@ -89,7 +89,8 @@ class ImageInput(Request, frozen=True, kw_only=True, tag_field="type", tag="imag
 
 
 class FileInput(Request, frozen=True, kw_only=True, tag_field="type", tag="file_ref"):
-    """A file on the machine that the agent works on, which the prompt refers to."""
+    """A file on the machine that the agent works on, which the prompt refers to: in the session's folder, or below one
+    that `repository_folders` allows."""
 
     path: str
 

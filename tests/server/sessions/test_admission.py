@@ -126,3 +126,31 @@ def test_on_a_machine_of_ones_own_the_home_folder_is_there_without_a_setting(sta
         httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
     ):
         assert refused(api, cwd=str(home / "shop"))["code"] == "repository_refused"
+
+
+@pytest.mark.parametrize("kind", ["file_ref", "image"])
+def test_a_prompt_names_files_of_its_session_and_of_allowed_folders_only(
+    state_dir: Path, tmp_path: Path, kind: str
+) -> None:
+    home = tmp_path / "home"
+    (home / "shop").mkdir(parents=True)
+    (home / "shop" / "menu.png").write_bytes(b"x")
+    (home / ".keys").mkdir()
+    (home / ".keys" / "id.png").write_bytes(b"x")
+    unset = {"OSTLER_REPOSITORY_FOLDERS": "", "HOME": str(home)}
+    with (
+        running_server(state_dir, env=unset) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        talk, other = Talk(api), Talk(api)
+        talk.turn("mock: write own.png x\nmock: run ln -s /etc/hostname way-out.png")
+        other.turn("mock: write own.png x")
+        cwd, elsewhere = talk.created["cwd"], other.created["cwd"]
+        for path in (f"{cwd}/own.png", str(home / "shop" / "menu.png")):
+            receipt = talk.post("/messages", parts=[{"type": kind, "path": path}])
+            assert receipt.status_code == 202, receipt.text
+            talk.until_type("turn.ended")
+        for path in (f"{cwd}/way-out.png", f"{elsewhere}/own.png", str(home / ".keys" / "id.png"), "/etc/passwd"):
+            problem = assert_problem(talk.post("/messages", parts=[{"type": kind, "path": path}]), "unprocessable")
+            assert list(problem["errors"]) == ["parts[0].path"]
+            assert "repository_folders" in problem["detail"]

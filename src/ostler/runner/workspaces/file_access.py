@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import BinaryIO, TypeVar
 
 from ostler.base.errors import FileMissing
-from ostler.base.paths import is_file
 from ostler.base.undo import undone_by
 from ostler.link.luggage import Download
 from ostler.runner.file_trees.packing import pack
@@ -51,10 +50,6 @@ class WorkspaceFiles:
     async def remove(self, workspace: str, path: str) -> None:
         """Remove a file."""
         await self.use(workspace, lambda files: files.remove(path))
-
-    async def existing(self, paths: tuple[str, ...]) -> set[str]:
-        """Those that name a file of this machine."""
-        return await self._threads.run(lambda _: {path for path in paths if path.startswith("/") and is_file(path)})
 
     async def search(self, place: str, query: FileQuery) -> FileMatches:
         """Look for a text."""

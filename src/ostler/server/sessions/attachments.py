@@ -36,10 +36,15 @@ class SessionAttachments:
         self._folder = folder
         self._session = session_id
 
+    @property
+    def place(self) -> str:
+        """What their paths begin with."""
+        return str(self._folder / _ROOT / self._session)
+
     def add(self, name: str, content: bytes) -> str:
         """Keep what was sent; gives the path that it is known by."""
         self._objects.put(f"{_ROOT}/{self._session}/{name}", content)
-        return str(self._folder / _ROOT / self._session / name)
+        return f"{self.place}/{name}"
 
     def read(self, path: str) -> bytes | None:
         """What is in it; None if it is gone, or none of these.
@@ -101,9 +106,10 @@ def _named_file(part: InputPart) -> str | None:
 
 def missing_files(missing: dict[int, str]) -> Unprocessable:
     """What to tell who names files that are not there."""
-    errors = {f"parts[{index}].path": ["no such file"] for index in missing}
+    errors = {f"parts[{index}].path": ["no such file that may be named"] for index in missing}
     named = ", ".join(f"'{path}'" for path in missing.values())
-    return Unprocessable(reason=f"There is no file {named} on the machine of the agent.", errors=errors)
+    where = "in the folder of the session, or in one that repository_folders allows"
+    return Unprocessable(reason=f"There is no file {named} {where}, on the machine of the agent.", errors=errors)
 
 
 def prompt_parts(

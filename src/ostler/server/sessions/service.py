@@ -376,8 +376,12 @@ class Sessions(ByRunner):
         return await asyncio.to_thread(prompt_parts, wanted.message, wanted.parts, live.attachments)
 
     async def existing_files(self, live: LiveSession, paths: tuple[str, ...]) -> set[str]:
-        """Those of these paths that name a file where the agent of a session works."""
-        return await self._work.existing_files(live.record.runner, paths) if paths else set()
+        """Those of these paths that name a file of the session, or below a folder that clients may use."""
+        if not paths:
+            return set()
+        workspace = live.state.workspace
+        own = (live.settings.cwd, workspace.path if workspace is not None else "", live.attachments.place)
+        return await self._work.existing_files(live.record.runner, paths, tuple(filter(None, own)))
 
     # Life of the server
 

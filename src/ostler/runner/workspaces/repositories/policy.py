@@ -100,6 +100,17 @@ def allowed_folder(path: str, policy: Policy, *, field: str = "repo.url") -> Pat
     return real
 
 
+def is_below(path: str, policy: Policy, folders: tuple[str, ...]) -> bool:
+    """Whether a file really lies below one of these folders, or an allowed one, wherever links lead."""
+    if not path.startswith("/"):
+        return False
+    try:
+        real = Path(path).resolve(strict=True)
+        return any(real.is_relative_to(Path(folder).resolve()) for folder in folders) or _is_allowed(real, policy)
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
 def _is_missing(path: str, policy: Policy) -> bool:
     """Whether this would be allowed if it were there."""
     try:

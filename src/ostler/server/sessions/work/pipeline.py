@@ -76,9 +76,9 @@ class Pipeline:
         """By the same rule as for folders that are copied."""
         await self._runners.workspaces(runner).check_folder(path)
 
-    async def existing_files(self, runner: str | None, paths: tuple[str, ...]) -> set[str]:
-        """As the runner sees them."""
-        return await self._runners.workspaces(runner).files.existing(paths)
+    async def existing_files(self, runner: str | None, paths: tuple[str, ...], folders: tuple[str, ...]) -> set[str]:
+        """Those below these folders, or others that are allowed, as the runner sees them."""
+        return await self._runners.workspaces(runner).existing_files(paths, folders)
 
     async def forget(self, runner: str | None, session_id: str) -> None:
         """Remove its folders; what cannot be removed now is when its runner is linked again."""
