@@ -12,7 +12,7 @@ from jsonschema_rs import Draft202012Validator
 
 from ostler.server.dialects.daemon.projection import EVENT_TYPES
 from tests.support.http_helpers import assert_problem
-from tests.support.serving import RunningServer
+from tests.support.serving import RunningServer, running_server
 
 Event = dict[str, Any]
 
@@ -251,6 +251,19 @@ def test_an_agent_that_cannot_be_installed_is_not_healthy_and_nothing_is_created
     assert answer.status_code == 200
     assert (answer.json()["healthy"], answer.json()["error"]["type"]) == (False, "versionNotOffered")
     assert_problem(v1.get("/sessions/never/events"), "session_not_found")
+
+
+@pytest.mark.lane("server")
+def test_an_agent_that_does_not_start_is_not_healthy_and_its_id_stays_free(tmp_path: Path) -> None:
+    agents = {"codex": {"command": ["/bin/false"]}}
+    with (
+        running_server(tmp_path / "state", env={"OSTLER_AGENTS": json.dumps(agents)}) as server,
+        httpx.Client(base_url=f"{server.url}/v1", timeout=60) as daemon,
+    ):
+        answer = daemon.post("/sessions/dead", json={"agent": "codex"}).json()
+        assert (answer["healthy"], answer["error"]["type"]) == (False, "processExited")
+        assert daemon.get("/sessions/dead/events").status_code == 404
+        assert daemon.post("/sessions/dead", json={"agent": "mock"}).json() == {"healthy": True}
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,8 @@ class SessionAgent:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._falling_asleep: asyncio.Task[None] | None = None
         self._link: _Link | None = None
+        self._waking = asyncio.Lock()
+        """Held while a process is started, so that there is one."""
         self.adopting = asyncio.Lock()
         """Held while a process is adopted: who wants to end it waits until it is known."""
 
@@ -107,11 +109,20 @@ class SessionAgent:
         if self._falling_asleep is not None:
             await asyncio.shield(self._falling_asleep)
         fresh = self.connection is None
-        connection = self.connection or await self._started()
+        connection = await self._awake()
         if fresh and not (self._link is not None and self._link.remembers):
             prompt = await self._session.log.with_history(prompt)
         images = await self._session.attachments.shown(prompt.parts)
         await connection.prompt(msgspec.structs.replace(prompt, images=images))
+
+    async def start(self) -> None:
+        """Start its process before there is a prompt; raises if it cannot be started."""
+        await self._awake()
+        self.rest()
+
+    async def _awake(self) -> Connection:
+        async with self._waking:
+            return self.connection or await self._started()
 
     def forget(self) -> None:
         """Its process is gone, though nobody has said so yet."""

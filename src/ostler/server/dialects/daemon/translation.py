@@ -6,7 +6,7 @@ from typing import get_args
 import msgspec
 
 from ostler.base.casing import camel
-from ostler.base.errors import AgentNotInstalled, InstallFailed, InvalidRequest, VersionNotOffered
+from ostler.base.errors import AgentNotInstalled, AgentStartFailed, InstallFailed, InvalidRequest, VersionNotOffered
 from ostler.server.dialects.daemon.bodies import (
     DaemonAgent,
     DaemonAttachment,
@@ -76,6 +76,11 @@ def install_error(error: InstallFailed | AgentNotInstalled) -> DaemonErrorType:
             return "versionNotOffered"
         case _:
             return "installFailed"
+
+
+def start_error(error: AgentStartFailed) -> DaemonErrorType:
+    """What kind of error it is that an agent does not start."""
+    return "startFailed" if error.fields.get("exit_code") is None else "processExited"
 
 
 def _refused(field: str, reason: str) -> InvalidRequest:

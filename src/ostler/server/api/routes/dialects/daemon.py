@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from litestar import MediaType, Request, Response, Router, get, post
 
-from ostler.base.errors import AgentNotInstalled, InstallFailed, SessionAlreadyExists
+from ostler.base.errors import AgentNotInstalled, AgentStartFailed, InstallFailed, SessionAlreadyExists
 from ostler.server.api.accept import JSON, SSE
 from ostler.server.api.described import answer
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
@@ -115,6 +115,11 @@ async def create_session(
     live, is_new = await services.sessions.create(project, wanted)
     if not is_new:
         raise SessionAlreadyExists(key=session, agent=live.record.agent)
+    try:
+        await live.agent.start()
+    except AgentStartFailed as failed:
+        await services.sessions.delete(project, session)
+        return translation.unhealthy(session, data.agent, translation.start_error(failed), str(failed))
     return DaemonSessionCreated(healthy=True)
 
 
