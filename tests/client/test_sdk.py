@@ -85,6 +85,14 @@ async def test_run_takes_a_decision_that_has_to_be_waited_for(server: RunningSer
         assert (failed.outcome, "Lame horse" in (failed.error or "")) == ("failed", True)
 
 
+def test_a_turn_tells_which_files_it_changed(server: RunningServer) -> None:
+    with Client(server.url) as ostler:
+        session = ostler.sessions.create(agent="mock", permission_mode="bypass")
+        turn = session.run("mock: write a.md one\\n\nmock: write b.md one\\n\nmock: edit a.md one -> two")
+        assert turn.files == ("a.md", "b.md")
+        assert session.run("mock: say nothing changed").files == ()
+
+
 async def test_a_turn_ends_when_its_session_does(server: RunningServer) -> None:
     async with AsyncClient(server.url) as ostler:
         s = await ostler.sessions.create(agent="mock")

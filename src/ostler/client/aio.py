@@ -226,7 +226,7 @@ class AsyncAsks(AsyncGroup):
 
 
 class AsyncTurn(OwnTurn):
-    """The turn of one prompt; `text`, `outcome`, `error` and `usage` grow as its events are read."""
+    """The turn of one prompt; `text`, `files`, `outcome`, `error` and `usage` grow as its events are read."""
 
     def __init__(self, session: "AsyncSession", receipt: PromptReceipt) -> None:
         super().__init__(receipt)

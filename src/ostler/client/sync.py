@@ -226,7 +226,7 @@ class SyncAsks(SyncGroup):
 
 
 class SyncTurn(OwnTurn):
-    """The turn of one prompt; `text`, `outcome`, `error` and `usage` grow as its events are read."""
+    """The turn of one prompt; `text`, `files`, `outcome`, `error` and `usage` grow as its events are read."""
 
     def __init__(self, session: "SyncSession", receipt: PromptReceipt) -> None:
         super().__init__(receipt)

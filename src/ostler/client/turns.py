@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from ostler.client.events import SessionEvent
 from ostler.wire.events import (
     ErrorRaised,
+    FileChanged,
     ItemCompleted,
     ItemStarted,
     PermissionData,
@@ -34,6 +35,7 @@ class OwnTurn:
         self.error: str | None = None
         self.usage: UsageUpdatedData | None = None
         self._messages: list[str] = []
+        self._files: dict[str, None] = {}
         self._began = False
         self._waited = False
         self._current: str | None = None
@@ -43,6 +45,11 @@ class OwnTurn:
     def text(self) -> str:
         """What the agent said in this turn, so far; its messages with an empty line between them."""
         return "\n\n".join(self._messages)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that were changed in this turn, so far, each once."""
+        return tuple(self._files)
 
     def take(self, event: SessionEvent) -> list[SessionEvent]:
         """Take the session's next event; gives those that belong to this turn."""
@@ -89,6 +96,8 @@ class OwnTurn:
         match event:
             case ItemCompleted():
                 self._note_item(event.data.item)
+            case FileChanged():
+                self._files[event.data.path] = None
             case UsageUpdated():
                 self.usage = event.data
             case ErrorRaised():
