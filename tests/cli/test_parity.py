@@ -1,15 +1,29 @@
 """Every operation of the API is a command and a method, and there is none without an operation."""
 
 import inspect
+import re
 
 import click
 import pytest
 
 from ostler.cli import root
 from ostler.client import AsyncClient, AsyncSession, Client, SyncSession
+from tests.docs.pages import ROOT
 from tests.support.serving import RunningServer
 
-NOUNS = ("system", "agents", "sessions", "events", "asks", "tasks", "files", "catalogue", "runners", "prompts")
+NOUNS = (
+    "agents",
+    "asks",
+    "catalogue",
+    "comments",
+    "events",
+    "files",
+    "prompts",
+    "runners",
+    "sessions",
+    "system",
+    "tasks",
+)
 CONVENIENCES = {"sessions.open", "events.stream-project"}
 """Methods of the SDK that are another way to call an operation: a handle by id, and a page as a stream."""
 
@@ -51,6 +65,18 @@ def methods(client: object) -> set[str]:
 
 def test_every_operation_has_a_command_and_no_command_lacks_one(operations: set[str]) -> None:
     assert commands() - LOCAL == operations
+
+
+def test_the_page_of_the_sdk_names_every_method() -> None:
+    page = (ROOT / "docs" / "guides" / "python-sdk.md").read_text()
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
+    named = {
+        f"{row[1].split('`')[1]}.{method.replace('_', '-')}"
+        for row in rows
+        for method in re.findall(r"`(\w+)`", row[2])
+    }
+    with Client() as client:
+        assert methods(client) - named == set()
 
 
 def test_every_operation_has_a_method_and_no_method_lacks_one(operations: set[str]) -> None:
