@@ -67,7 +67,7 @@ def test_what_has_no_answer_of_its_own_still_gives_an_object(ostler: Ostler, ses
     assert given("files", "remove", session, "notes.txt") == {"removed": "notes.txt"}
     queue = given("sessions", "queue", session)
     assert isinstance(queue, dict)
-    prompt = queue["entries"][0]["prompt_id"]
+    prompt = queue["entries"][0]["promptId"]
     assert given("sessions", "unqueue", session, prompt) == {"removed": prompt}
     assert given("sessions", "clear-queue", session) == {"entries": []}
     assert given("sessions", "delete", session) == {"removed": session}

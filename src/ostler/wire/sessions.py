@@ -5,8 +5,8 @@ from typing import Annotated, Generic, Literal, TypeVar
 import msgspec
 
 from ostler.wire.events import PermissionData, PermissionMode, QuestionData, SessionStatus, TurnOutcome
-from ostler.wire.items import Item, QueueEntry
-from ostler.wire.parts import InputPart
+from ostler.wire.items import Item
+from ostler.wire.parts import InputPart, PromptPart
 from ostler.wire.providers import McpServers
 from ostler.wire.runners import Placement, SessionRunner
 from ostler.wire.struct import Answer, Body, Wire
@@ -232,10 +232,21 @@ class PromptReceipt(Answer, frozen=True, kw_only=True):
     position: int | None = None
 
 
+class QueuedPrompt(Answer, frozen=True, kw_only=True):
+    """A prompt that waits for the current turn to end; `actor` sent it."""
+
+    prompt_id: str
+    parts: tuple[PromptPart, ...]
+    queued_at: str
+    actor: str | None = None
+    trace_id: str | None = None
+    """The W3C trace that its turn will belong to."""
+
+
 class Queue(Answer, frozen=True, kw_only=True):
     """The prompts that wait."""
 
-    entries: tuple[QueueEntry, ...]
+    entries: tuple[QueuedPrompt, ...]
 
 
 class Turn(Wire, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ def test_a_waiting_prompt_can_be_taken_back(api: httpx.Client) -> None:
     second, third = talk.send("mock: say second"), talk.send("mock: say third")
     assert api.delete(f"/sessions/{talk.id}/queue/{second['promptId']}").status_code == 204
     assert api.delete(f"/sessions/{talk.id}/queue/{second['promptId']}").json()["code"] == "queue_entry_not_found"
-    assert [entry["prompt_id"] for entry in talk.get("/queue")["entries"]] == [third["promptId"]]
+    assert [entry["promptId"] for entry in talk.get("/queue")["entries"]] == [third["promptId"]]
     assert api.delete(f"/sessions/{talk.id}/queue").status_code == 204
     assert talk.get("/queue")["entries"] == []
 

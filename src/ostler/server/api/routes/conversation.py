@@ -16,7 +16,7 @@ from ostler.server.dialects.beginning import send
 from ostler.server.dialects.conversation import turns_left_behind
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.tasks.views import shown_as
-from ostler.wire.sessions import MessageList, Queue, SendMessage, TurnList, TurnView
+from ostler.wire.sessions import MessageList, Queue, QueuedPrompt, SendMessage, TurnList, TurnView
 
 _TAGS = ["conversation"]
 
@@ -69,7 +69,7 @@ async def get_queue(session: str, services: Services, project: str) -> Queue:
     """Prompts that wait for the current turn to end."""
     record = await services.sessions.find(project, session)
     state, *_ = services.sessions.state_of(record)
-    return Queue(entries=state.queue)
+    return Queue(entries=tuple(QueuedPrompt(**msgspec.structs.asdict(entry)) for entry in state.queue))
 
 
 @delete("/sessions/{session:str}/queue/{prompt_id:str}", operation_id="sessions.unqueue", tags=_TAGS, role="operator")
