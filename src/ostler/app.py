@@ -60,9 +60,9 @@ from ostler.server.store.opening import join_servers, open_store
 from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import Store
 from ostler.server.tasks import webhooks
-from ostler.server.tasks.kept_files import KeptFiles
 from ostler.server.tasks.pull_request_looks import PullRequestLooks
 from ostler.server.tasks.retention import Keep, Retention
+from ostler.server.tasks.stored_files import StoredFiles
 from ostler.server.tasks.uploads import Uploads
 from ostler.stopping import Leaving, at_terminal, bounded, stop_signal
 
@@ -202,7 +202,7 @@ async def _assemble(
         links=_links(settings, store, runners, peers, freeze_after),
         lost_runners=lost_runners,
         uploads=uploads,
-        kept_files=KeptFiles(runners, snapshot_uploads, sessions.background),
+        stored_files=StoredFiles(runners, snapshot_uploads, sessions.background),
         pull_requests=looks,
         search=Search(store),
         clock=clock,

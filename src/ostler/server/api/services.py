@@ -12,8 +12,8 @@ from ostler.server.search.service import Search
 from ostler.server.sessions.runners.lost_runners import LostRunners
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.peers import Peers
-from ostler.server.tasks.kept_files import KeptFiles
 from ostler.server.tasks.pull_request_looks import PullRequestLooks
+from ostler.server.tasks.stored_files import StoredFiles
 from ostler.server.tasks.uploads import Uploads
 
 _CLASSES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
@@ -28,7 +28,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     links: RunnerLinks
     lost_runners: LostRunners
     uploads: Uploads
-    kept_files: KeptFiles
+    stored_files: StoredFiles
     pull_requests: PullRequestLooks
     search: Search
     clock: Clock

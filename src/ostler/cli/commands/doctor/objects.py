@@ -30,7 +30,7 @@ def bucket_checks(settings: Settings, facts: DatabaseFacts | None) -> Iterator[C
     """Whether the bucket does all that is asked of it, tried under a key that nobody else uses."""
     if settings.object_store is None:
         if facts is not None:
-            yield _said(facts)
+            yield _shared_files(facts)
         return
     from ostler.server.objects.opening import open_objects  # noqa: PLC0415 - most machines do without it
 
@@ -61,12 +61,12 @@ def bucket_checks(settings: Settings, facts: DatabaseFacts | None) -> Iterator[C
     )
 
 
-def _said(facts: DatabaseFacts) -> Check:
+def _shared_files(facts: DatabaseFacts) -> Check:
     """What the servers themselves say about where they keep files."""
-    places = {server.files for server in facts.servers if server.is_here}
-    if len(places) == 1 and (place := places.pop()):
+    folders = {server.files for server in facts.servers if server.is_here}
+    if len(folders) == 1 and (folder := folders.pop()):
         hint = "Set OSTLER_OBJECT_STORE as the servers have it to have it tried."
-        return Check(level="ok", found=f"The servers keep files in {place}, which was not tried", next_step=hint)
+        return Check(level="ok", found=f"The servers keep files in {folder}, which was not tried", next_step=hint)
     if sum(server.is_here for server in facts.servers) < 2:
         hint = "A second one needs --object-store, as this one does then."
         return Check(level="ok", found="No second server shares files with the first", next_step=hint)

@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 async def _found(services: Services, project: str, session: str, path: str) -> Found:
     """For who reads: a copy will do while the session's runner is away."""
-    reach = await services.kept_files.of(await services.sessions.live(project, session))
+    reach = await services.stored_files.of(await services.sessions.live(project, session))
     return Found(reach.workspaces.files, reach.place, await reach.named(path))
 
 

@@ -53,7 +53,7 @@ async def show_diff(
     live = await services.sessions.live(project, session)
     workspace_of(live)
     first, last = await _states(services, live, turn, old, new)
-    reach = await services.kept_files.of(live)
+    reach = await services.stored_files.of(live)
     return await reach.workspaces.files.diff(
         reach.place, old=reach.state(first), new=reach.state(last), context=context, text=not summary
     )
@@ -69,7 +69,7 @@ async def show_patch(
     live = await services.sessions.live(project, session)
     workspace_of(live)
     first, last = await _states(services, live, turn, old, new)
-    reach = await services.kept_files.of(live)
+    reach = await services.stored_files.of(live)
     patch = await reach.workspaces.files.patch(reach.place, old=reach.state(first), new=reach.state(last))
     name = f'attachment; filename="{live.id}.patch"'
     headers = {"content-length": str(patch.size), "content-disposition": name}

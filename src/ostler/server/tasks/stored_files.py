@@ -23,7 +23,7 @@ from ostler.server.tasks.states import BASE, NOW
 from ostler.wire.workspaces import Runtime, WorkspaceOrder
 
 log = Log(__name__)
-_KEPT_SECONDS = 600.0
+_UNREAD_SECONDS = 600.0
 """So long a copy that nobody reads is there."""
 
 
@@ -74,7 +74,7 @@ class _Copy(NamedTuple):
     manifest: Manifest
 
 
-class KeptFiles:
+class StoredFiles:
     """Finds the files of a session; copies are made when somebody wants to read them, and last for a while."""
 
     def __init__(self, runners: Runners, uploads: SnapshotUploads, background: Background) -> None:
@@ -139,7 +139,7 @@ class KeptFiles:
         """What is there when the server ends, the next one removes: no session has it."""
         loop = asyncio.get_running_loop()
         while self._copies.get(session_id) is copy:
-            left = self._read_at.get(session_id, loop.time()) + _KEPT_SECONDS - loop.time()
+            left = self._read_at.get(session_id, loop.time()) + _UNREAD_SECONDS - loop.time()
             if left <= 0:
                 await self._remove(session_id)
                 return
