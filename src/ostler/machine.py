@@ -39,10 +39,10 @@ def arm_failpoint(environ: Mapping[str, str]) -> None:
         raise SettingsError(name="OSTLER_FAILPOINT", value=text, reason=str(error)) from error
 
 
-async def made_workspaces(settings: Settings, *, is_own: bool = False) -> LocalWorkspaces:
-    """The workspaces of this machine; `is_own` if nobody else can order some."""
+async def made_workspaces(settings: Settings, *, is_own: bool = False, runner: str | None = None) -> LocalWorkspaces:
+    """The workspaces of this machine; `is_own` if nobody else can order some, `runner` if it is not a server's."""
     environ = dict(os.environ)
-    options = options_from(settings, environ, is_own=is_own)
+    options = options_from(settings, environ, is_own=is_own, runner=runner)
     library = await WorkspaceLibrary.open(settings.state_dir / "workspaces", environ=environ, options=options)
     return LocalWorkspaces(
         library,

@@ -79,7 +79,7 @@ async def _run(settings: Settings, options: RunnerOptions) -> None:
     minder = Minder(os.environ)
     stop = stop_signal(lambda: True)
     try:
-        workspaces = await made_workspaces(settings)
+        workspaces = await made_workspaces(settings, runner=options.name or platform.node())
         try:
             await _Runner(settings, options, servers, trust, workspaces, stop).live()
         finally:

@@ -25,6 +25,7 @@ from tests.support.patience import stretched, wait_until
 from tests.support.serving import OSTLER, RunningServer, clean_env, running_server
 from tests.support.stalling_proxy import Proxy
 
+MOCK = {"agent": {"type": "mock"}, "prompt": "mock: say done"}
 HELLO = Hello(link=LINK_VERSION, version="1", boot="b", labels={}, slots=1, os="linux", arch="arm", hostname="h")
 
 
@@ -316,3 +317,22 @@ def test_a_time_that_is_none_is_one_line(
 def test_the_runner_of_the_server_is_heard_now(server: RunningServer) -> None:
     before = runners_of(server.url)["local"]["lastBeat"]
     assert runners_of(server.url)["local"]["lastBeat"] > before
+
+
+def test_a_folder_of_a_runners_machine_is_allowed_there(server: RunningServer, tmp_path: Path) -> None:
+    (folder := tmp_path / "project").mkdir()
+    (folder / "a.txt").write_text("here")
+    order = {**MOCK, "repo": {"mode": "folder", "path": str(folder)}, "workspace": {"executionHostId": "keeps-folders"}}
+    args = ("--server", server.url, "--name", "keeps-folders")
+    closed = {"OSTLER_REPOSITORY_FOLDERS": ""}
+    with started_runner(tmp_path / "runner", *args, token=token_of(server.url), env=closed) as host:
+        host.wait_linked()
+        refused = httpx.post(f"{server.url}/api/v1/tasks", json=order, timeout=60)
+        assert refused.json()["detail"].endswith(
+            "it is not a folder below one of the allowed local folders of the runner 'keeps-folders'. To allow it, "
+            f"start `ostler runner` on its machine with `--repository-folder {folder}` (setting repository_folders)."
+        )
+    with started_runner(tmp_path / "runner", *args, "--repository-folder", str(folder), env=closed) as host:
+        host.wait_linked()
+        done = httpx.post(f"{server.url}/api/v1/tasks", json=order, timeout=60)
+        assert done.status_code == 201, done.text

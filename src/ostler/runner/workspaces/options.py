@@ -29,8 +29,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     zfs_command: tuple[str, ...] = ("zfs",)
 
 
-def options_from(settings: Settings, environ: Mapping[str, str], *, is_own: bool = False) -> Options:
-    """What the settings say about workspaces; `is_own` for a server that only the people of this machine can reach."""
+def options_from(
+    settings: Settings, environ: Mapping[str, str], *, is_own: bool = False, runner: str | None = None
+) -> Options:
+    """What the settings say about workspaces; `is_own` for a server that only the people of this machine can reach.
+
+    `runner` is the name of one that dials in.
+    """
     return Options(
         policy=Policy(
             protocols=settings.repository_protocols,
@@ -38,6 +43,7 @@ def options_from(settings: Settings, environ: Mapping[str, str], *, is_own: bool
             folders=settings.repository_folders,
             home=environ.get("HOME") if is_own and not settings.repository_folders else None,
             closed=str(settings.state_dir),
+            runner=runner,
             addresses=AddressRules.reading(settings.allowed_addresses),
             proxied=any(environ.get(name) for name in _PROXIES),
         ),

@@ -30,6 +30,14 @@ _PEM = click.Path(path_type=Path)
 @click.option("--slots", type=click.IntRange(1), help="Most sessions at work at a time; no limit by default.")
 @click.option("--state-dir", metavar="FOLDER", help="Folder for everything of this runner. [OSTLER_STATE_DIR]")
 @click.option(
+    "--repository-folder",
+    "repository_folders",
+    multiple=True,
+    metavar="FOLDER",
+    help="Folder of this machine below which repositories, folders and the `cwd` of sessions may lie; several are "
+    "possible. [OSTLER_REPOSITORY_FOLDERS]",
+)
+@click.option(
     "--insecure",
     is_flag=True,
     envvar="OSTLER_INSECURE",
@@ -40,7 +48,14 @@ _PEM = click.Path(path_type=Path)
 @click.option("--client-cert", type=_PEM, metavar="FILE", help="Certificate to show to the server.")
 @click.option("--client-key", type=_PEM, metavar="FILE", help="Its key, if that is in a file of its own.")
 @click.option("--config", metavar="FILE", help="Read settings from this file. [OSTLER_CONFIG]")
-def command(token: str | None, token_file: Path | None, state_dir: str | None, config: str | None, **given: Any) -> int:
+def command(
+    token: str | None,
+    token_file: Path | None,
+    state_dir: str | None,
+    config: str | None,
+    repository_folders: tuple[str, ...],
+    **given: Any,
+) -> int:
     """Run agents on this machine for a server elsewhere.
 
     The first start needs a registration token (see `ostler runners token`). Settings of agents and workspaces are those
@@ -48,7 +63,8 @@ def command(token: str | None, token_file: Path | None, state_dir: str | None, c
     """
     from ostler.runner_app import RunnerOptions, run  # noqa: PLC0415 - only this command is a runner
 
-    settings = load_settings(flags={"state_dir": state_dir, "config": config}, environ=os.environ)
+    flags = {"state_dir": state_dir, "config": config, "repository_folders": repository_folders or None}
+    settings = load_settings(flags=flags, environ=os.environ)
     token = _token(token, token_file)
     return run(settings, RunnerOptions(token=token, **given))
 

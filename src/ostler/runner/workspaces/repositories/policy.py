@@ -39,9 +39,21 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     home: str | None = None
     """If what people have in this home folder may be used instead: all below it but hidden folders and `closed`."""
     closed: str = "/"
+    runner: str | None = None
+    """What the runner of this machine is called; None for that of a server."""
     addresses: AddressRules = AddressRules()
     proxied: bool = False
     """Whether git goes through a proxy, which then finds the hosts."""
+
+    @property
+    def whose(self) -> str:
+        """Whose folders these are, where that is not plain."""
+        return f" of the runner '{self.runner}'" if self.runner is not None else ""
+
+    @property
+    def program(self) -> str:
+        """What the operator starts to change them."""
+        return "`ostler runner` on its machine" if self.runner is not None else "the server"
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,8 +105,8 @@ def allowed_folder(path: str, policy: Policy, *, field: str = "repo.url") -> Pat
             )
         shown = path if path.startswith("/") else "FOLDER"
         reason = (
-            "it is not a folder below one of the allowed local folders. To allow it, start the server with "
-            f"`--repository-folder {shown}` (setting repository_folders)."
+            f"it is not a folder below one of the allowed local folders{policy.whose}. To allow it, start "
+            f"{policy.program} with `--repository-folder {shown}` (setting repository_folders)."
         )
         raise _refused(path[:_LONGEST], reason, field)
     return real
