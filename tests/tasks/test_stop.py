@@ -7,11 +7,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.ordering import events, finished, new_session, order, task, task_server, texts
+from tests.support.ordering import events, finished, new_session, order, prompts, task, task_server, texts
 from tests.support.patience import wait_until
 from tests.support.places import git, make_repository
 
 _SLOW = "mock: write a.txt one\nmock: wait 2\nmock: write b.txt two\nmock: say done"
+_UNTIL_TOLD = "mock: write a.txt one\nmock: wait until told\nmock: write b.txt two\nmock: say done"
 _ENDLESS = "mock: write a.txt one\nmock: wait 600\nmock: write b.txt two"
 
 
@@ -28,11 +29,31 @@ def test_an_agent_may_end_its_turn_before_the_session_stops(api: httpx.Client, r
     session = new_session(api, repository)
     _begin(api, session, _SLOW)
     assert api.post(f"/sessions/{session}/stop").json()["status"] == "stopped"
-    assert texts(api, session) == ["done"]
+    assert texts(api, session)[-1].endswith("done")
     assert [turn["data"]["outcome"] for turn in events(api, session, "turn.ended")] == ["completed"]
     fork = api.post(f"/sessions/{session}/fork").json()["id"]
     assert api.get(f"/sessions/{fork}/files/content", params={"path": "b.txt"}).text == "two"
     assert events(api, session)[-1]["type"] == "session.ended"
+
+
+def test_the_agent_is_told_to_wrap_up_and_comes_to_an_end(api: httpx.Client, repository: Path) -> None:
+    session = new_session(api, repository)
+    _begin(api, session, _UNTIL_TOLD)
+    assert api.post(f"/sessions/{session}/stop").json()["status"] == "stopped"
+    first, told = prompts(api, session)
+    assert first == _UNTIL_TOLD
+    assert told.startswith("This session is about to be stopped.")
+    assert told.endswith("You are interrupted in 10 seconds.")
+    assert [turn["data"]["outcome"] for turn in events(api, session, "turn.ended")] == ["completed"]
+    assert events(api, session)[-1]["type"] == "session.ended"
+
+
+def test_an_idle_agent_is_told_nothing(api: httpx.Client, repository: Path) -> None:
+    session = new_session(api, repository)
+    api.post(f"/sessions/{session}/messages", json={"message": "mock: say hi"})
+    wait_until(lambda: bool(events(api, session, "turn.ended")), what="its turn is over")
+    assert api.post(f"/sessions/{session}/stop").json()["status"] == "stopped"
+    assert prompts(api, session) == ["mock: say hi"]
 
 
 @pytest.fixture(scope="module")

@@ -175,7 +175,10 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
     ] = 10.0
     wrap_up_seconds: Annotated[
         Seconds,
-        _about("Time the agent of a session that is stopped has to end its turn by itself; then it is interrupted."),
+        _about(
+            "Time the agent of a session that is stopped has to end its turn; one that takes messages during a turn is "
+            "asked to wrap up. Then it is interrupted."
+        ),
     ] = 10.0
     stop_grace_seconds: Annotated[Seconds, _about("Pause between INT, TERM and KILL when an agent is stopped.")] = 1.5
     repository_folders: Annotated[

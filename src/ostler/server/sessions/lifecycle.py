@@ -19,6 +19,11 @@ from ostler.wire.events import SessionStatus
 from ostler.wire.running import Draft
 
 _INTERRUPT_SECONDS = 5.0
+_WRAP_UP = (
+    "This session is about to be stopped. Begin nothing new: finish the step that you are at, leave the files in a "
+    "state that others can go on from, say in a sentence or two what is done and what is not, and end your turn. You "
+    "are interrupted in {seconds:g} seconds."
+)
 
 
 class Lifecycle:
@@ -135,7 +140,7 @@ class Lifecycle:
         elif self._agent.connection is not None and (paused or first == final):
             await self._agent.connection.thaw()
         if not force:
-            await self._wrap_up()
+            await self._wrap_up(asks=first != final)
         await self._agent.disconnect(force=force)
         waiting = {entry.prompt_id for entry in self._session.state.queue}
         cleared = [drafts.queue(()), *comments_back(self._session, waiting)] if waiting else []
@@ -147,13 +152,22 @@ class Lifecycle:
         if not self._session.state.ended and not self._session.is_leaving:
             await self._session.note(deed(drafts.status(final), drafts.ended_by_us()))
 
-    async def _wrap_up(self) -> None:
-        """Let the agent end its turn by itself; one that takes too long, or waits for a human, is interrupted."""
+    async def _wrap_up(self, *, asks: bool) -> None:
+        """Let the agent end its turn; one that takes too long, or waits for a human, is interrupted."""
+        telling = self._session.background.spawn(self._tell_to_wrap_up()) if asks else None
         await self._turn_over(self._wrap_up_seconds, unless_asked=True)
+        if telling is not None:
+            telling.cancel()
+            await asyncio.wait([telling])
         if self._agent.connection is not None and self._session.state.turn is not None and not self._hurried.is_set():
             self._session.interrupted_by = acting()
             await self._agent.connection.interrupt()
             await self._turn_over(_INTERRUPT_SECONDS, unless_asked=False)
+
+    async def _tell_to_wrap_up(self) -> None:
+        """An agent that cannot hear it in the middle of its turn has the same time."""
+        if not self._session.state.asks and self._wrap_up_seconds > 0:
+            await self._turns.tell(_WRAP_UP.format(seconds=self._wrap_up_seconds))
 
     async def _turn_over(self, seconds: float, *, unless_asked: bool) -> None:
         """Wait for the end of the turn, but not for ever."""

@@ -30,6 +30,7 @@ from ostler.server.sessions.work.chores import Chores
 from ostler.server.sessions.work.limit_wait import LimitWait
 from ostler.server.store.records import Done, Progress
 from ostler.server.store.traces import current_trace, new_trace
+from ostler.wire.events import SessionStatus
 from ostler.wire.items import QueueEntry
 from ostler.wire.parts import PromptPart, TextPart
 from ostler.wire.running import Draft, Prompt
@@ -147,10 +148,15 @@ class Turns:
         await self._session.note(written)
         await self.begin_next()
 
-    async def _steer(self, entry: QueueEntry, claim: str | None) -> bool:
+    async def tell(self, text: str) -> bool:
+        """Say something within the turn under way; False if its agent cannot hear it then."""
+        entry = QueueEntry(prompt_id=new_id("prm"), parts=(TextPart(text=text),), queued_at="", actor=acting())
+        return await self._steer(entry, None, status=self._session.state.status)
+
+    async def _steer(self, entry: QueueEntry, claim: str | None, status: SessionStatus = "running") -> bool:
         images = await self._session.attachments.shown(entry.parts)
         turn, connection = self._session.state.turn, self._agent.connection
-        if turn is None or connection is None or self._session.state.status != "running":
+        if turn is None or connection is None or self._session.state.status != status:
             return False
         prompt = Prompt(
             prompt_id=entry.prompt_id,

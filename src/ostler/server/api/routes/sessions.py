@@ -151,7 +151,11 @@ async def delete_session(session: str, services: Services, project: str) -> None
 
 @post("/sessions/{session:str}/stop", operation_id="sessions.stop", tags=_TAGS, status_code=200, role="operator")
 async def stop_session(session: str, services: Services, project: str) -> Session:
-    """Ask the agent to wrap up, then end the session."""
+    """Ask the agent to wrap up, then end the session.
+
+    An agent that takes messages during a turn is told to come to an end; others are just waited for. Either has
+    `wrap_up_seconds`, and is interrupted then, or at once if it waits for a human. What is idle is stopped at once.
+    """
     live = await services.sessions.live(project, session)
     await live.lifecycle.stop()
     return live_view(live)
