@@ -29,6 +29,7 @@ def _run(words: list[str]) -> None:
         elif flag == "--workdir":
             folder = value
     os.chdir(mounts[folder])
+    variables["FOLDER_INSIDE"] = folder
     _, *command = words
     os.execvpe(command[0], command, variables)
 

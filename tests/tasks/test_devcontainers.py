@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.support.http_helpers import assert_problem
-from tests.support.ordering import done, events, finished, order, task, task_server, texts
+from tests.support.ordering import done, events, finished, order, say, task, task_server, texts
 from tests.support.places import git, make_repository
 
 _FILE = """{
@@ -70,13 +70,17 @@ def _task(prompt: str, repository: Path, **runtime: Any) -> dict[str, Any]:
 
 def test_the_agent_runs_in_the_container_of_the_repository(place: Place) -> None:
     limits = {"cpu": 2, "memoryMiB": 512}
-    prompt = "mock: env PLACE\nmock: env SECRET\nmock: write new.txt hello"
+    prompt = "mock: env PLACE\nmock: env SECRET\nmock: env FOLDER_INSIDE\nmock: write new.txt hello"
     session = done(place.api, _task(prompt, place.repository, resources=limits))["id"]
     info = place.api.get(f"/sessions/{session}/workspace").json()
     inside = info["mountPaths"]["container"]
     assert inside == f"/workspaces/{Path(info['workspace']['path']).name}"
     assert (info["devcontainer"]["image"], info["workspace"]["visible"]) == ("registry.example/base:1", True)
-    assert texts(place.api, session)[0].splitlines() == [f"PLACE={inside}", "SECRET=hunter2"]
+    assert texts(place.api, session)[0].splitlines() == [
+        f"PLACE={inside}",
+        "SECRET=hunter2",
+        f"FOLDER_INSIDE={inside}",
+    ]
     assert [file["path"] for file in place.api.get(f"/sessions/{session}/diff").json()["files"]] == ["new.txt"]
     assert place.api.get(f"/sessions/{session}/files/stat", params={"path": "made.txt"}).is_success
     (run,) = [words for words in place.commands("run") if "--interactive" in words]
@@ -85,6 +89,16 @@ def test_the_agent_runs_in_the_container_of_the_repository(place: Place) -> None
     assert place.commands("pull") == [["pull", "--quiet", "registry.example/base:1"]]
     place.api.delete(f"/sessions/{session}")
     assert place.commands("rm")[-1] == ["rm", "--force", info["devcontainer"]["container"]]
+
+
+def test_a_fork_works_in_a_folder_that_is_called_after_it(place: Place) -> None:
+    (place.repository / ".devcontainer" / "devcontainer.json").write_text('{"image": "registry.example/base:1"}')
+    git(place.repository, "commit", "-q", "-a", "-m", "no folder")
+    session = done(place.api, _task("mock: env FOLDER_INSIDE", place.repository))
+    assert texts(place.api, session["id"]) == [f"FOLDER_INSIDE=/workspaces/{session['workspaceId']}"]
+    fork = place.api.post(f"/sessions/{session['id']}/fork").json()
+    say(place.api, fork["id"], "mock: env FOLDER_INSIDE")
+    assert texts(place.api, fork["id"])[-1] == f"FOLDER_INSIDE=/workspaces/{fork['workspaceId']}"
 
 
 def test_an_image_is_built_from_the_repository(place: Place) -> None:

@@ -58,9 +58,13 @@ def _in_container(prompt: str, place: Place, **more: object) -> dict[str, object
 
 
 def test_a_task_is_done_inside_a_real_container(place: Place) -> None:
-    prompt = "mock: env container\nmock: env PLACE\nmock: write new.txt hello"
+    prompt = "mock: env container\nmock: env PLACE\nmock: pwd\nmock: write new.txt hello"
     session = done(place.api, _in_container(prompt, place, delivery={"mode": "patch"}))["id"]
-    assert texts(place.api, session)[0].splitlines() == ["container=podman", "PLACE=/workspaces/project"]
+    assert texts(place.api, session)[0].splitlines() == [
+        "container=podman",
+        "PLACE=/workspaces/project",
+        "/workspaces/project",
+    ]
     changed = {file["path"] for file in place.api.get(f"/sessions/{session}/diff").json()["files"]}
     assert changed == {"new.txt"}  # what postCreateCommand made is not the agent's work
     info = place.api.get(f"/sessions/{session}/workspace").json()

@@ -164,6 +164,8 @@ class LocalRunner(OwnConversations):
     async def _launch(
         self, adapter: Adapter, installation: Installation, spec: AgentSpec, sink: Sink
     ) -> AgentConnection:
+        if self._workspaces is not None:
+            spec = self._workspaces.inside(spec)
         launch = self._logins.shared.linked(adapter, spec, adapter.prepare(spec, installation))
         if self._workspaces is not None:
             launch = await self._workspaces.enter(spec, launch)

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterable
 from contextlib import suppress
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from ostler.agents.adapter import Launch
 from ostler.base.errors import OstlerError, WorkspaceNotFound
 from ostler.base.paths import is_file
@@ -157,6 +159,11 @@ class LocalWorkspaces:
             if found.id not in needed:
                 await self.destroy(found.id)
         await asyncio.to_thread(self._memories.keep_only, needed)
+
+    def inside(self, spec: AgentSpec) -> AgentSpec:
+        """What the agent is told of its folder: in a container that has another name."""
+        container = self._runtimes.of(spec.workspace).container(spec.workspace) if spec.workspace is not None else None
+        return spec if container is None else replace(spec, cwd=container.workspace_folder)
 
     async def enter(self, spec: AgentSpec, launch: Launch) -> Launch:
         """The launch of an agent inside its workspace."""

@@ -110,7 +110,7 @@ class AgentConnection:
 
     async def _start(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> Process:
         env = launch.starter_env if launch.starter_env is not None else environment(self._spec, launch, environ)
-        command = Command(argv=launch.argv, env=env, cwd=self._spec.cwd)
+        command = Command(argv=launch.argv, env=env, cwd=launch.starter_folder or self._spec.cwd)
         try:
             await asyncio.to_thread(self._prepare, launch)
             return await Process.start(

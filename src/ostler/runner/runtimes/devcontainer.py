@@ -1,7 +1,7 @@
 """Agents in containers: one container for each start of an agent, made as the repository's devcontainer.json says.
 
-The workspace is mounted at the path it has on the host and at the one the file names; the agent's home and programs
-are mounted too. Values of variables never stand in a command.
+The workspace is mounted where the file says, which is the agent's folder, and at the path it has on the host; the
+agent's home and programs are mounted too. Values of variables never stand in a command.
 """
 
 import asyncio
@@ -184,10 +184,12 @@ class DevcontainerRuntime:
         return self._folder / f"{workspace}.json"
 
     def copy(self, origin: str, workspace: str) -> None:
-        """A fork runs in the same kind of container."""
+        """A fork runs in the same kind of container; a folder that is called after the origin is called after it."""
         made = self._get(origin)
-        shown = msgspec.structs.replace(made.shown, container=_name(workspace))
-        write_record(self._file(workspace), msgspec.structs.replace(made, shown=shown))
+        folder = made.shown.workspace_folder.replace(origin, workspace)
+        shown = msgspec.structs.replace(made.shown, container=_name(workspace), workspace_folder=folder)
+        env = {name: value.replace(origin, workspace) for name, value in made.env.items()}
+        write_record(self._file(workspace), msgspec.structs.replace(made, shown=shown, env=env))
 
     async def enter(self, spec: AgentSpec, launch: Launch) -> Launch:
         """The launch of an agent in a fresh container; one that an earlier start left is removed."""
@@ -208,7 +210,9 @@ class DevcontainerRuntime:
             made.shown.image,
             *_inside(launch.argv),
         )
-        return msgspec.structs.replace(launch, argv=argv, starter_env={**self._engines.env, **variables.env})
+        return msgspec.structs.replace(
+            launch, argv=argv, starter_env={**self._engines.env, **variables.env}, starter_folder=workspace.path
+        )
 
     async def remove(self, workspace: str) -> None:
         """The workspace goes, and its container with it."""
@@ -268,7 +272,7 @@ def _flags(workspace: str, made: Container) -> tuple[str, ...]:
 def _mounts(workspace: Workspace, made: Container) -> tuple[str, ...]:
     inside = made.shown.workspace_folder
     described.check_folder(inside, made.shown.config_path)  # an older version may have kept anything
-    return (*bind(workspace.path, inside), *bind(workspace.path, workspace.path), "--workdir", workspace.path)
+    return (*bind(workspace.path, inside), *bind(workspace.path, workspace.path), "--workdir", inside)
 
 
 def _inside(argv: tuple[str, ...]) -> tuple[str, ...]:
