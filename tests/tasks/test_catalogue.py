@@ -4,6 +4,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from jsonschema_rs import Draft202012Validator
 
 from tests.support.http_helpers import assert_problem
 from tests.support.ordering import done, events, finished, new_session, order, settled, task
@@ -14,7 +15,31 @@ from tests.support.places import git, make_repository
 def test_the_agents_say_what_they_are_set_with(api: httpx.Client) -> None:
     (mock,) = [agent for agent in api.get("/agents").json()["items"] if agent["type"] == "mock"]
     schema = api.get(mock["settingsSchemaRef"].removeprefix("/api/v1")).json()
-    assert "model" in schema["properties"]
+    assert sorted(schema["properties"]) == [
+        "env",
+        "instructions",
+        "maxTokens",
+        "mcpServers",
+        "mode",
+        "model",
+        "permissionMode",
+        "provider",
+        "turnTimeoutSeconds",
+        "variant",
+    ]
+    assert schema["properties"]["mode"]["enum"] == ["build", "plan"]
+    assert schema["title"] == "Settings of Mock"
+    validator = Draft202012Validator(schema)
+    given = {
+        "model": "mock-small",
+        "permissionMode": "plan",
+        "env": {"NAME": "value"},
+        "mcpServers": {"files": {"type": "stdio", "command": "files"}},
+        "provider": {"type": "openai", "baseUrl": "http://127.0.0.1:1"},
+    }
+    validator.validate(given)
+    for unknown in ({"permission_mode": "plan"}, {"mode": "fly"}):
+        assert not validator.is_valid(unknown)
 
 
 def test_the_runtimes_are_told(api: httpx.Client) -> None:

@@ -1,7 +1,7 @@
 """Health, version, metrics and schemas."""
 
 import platform
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from litestar import MediaType, Response, get
@@ -12,8 +12,9 @@ from ostler.server.api.accept import JSON
 from ostler.server.api.described import answer
 from ostler.server.api.services import Services
 from ostler.wire.agents import Agent
-from ostler.wire.events import AnyEvent, PermissionMode
+from ostler.wire.events import AnyEvent
 from ostler.wire.system import Health, Ready, Version
+from ostler.wire.tasks import TaskSettings
 
 
 @get("/api/v1/healthz", operation_id="system.health", tags=["system"], sync_to_thread=False, role="anyone")
@@ -89,19 +90,21 @@ async def schema(name: str, services: Services) -> dict[str, Any]:
 
 
 def _settings_schema(agent: Agent) -> dict[str, Any]:
-    """What a session of this agent can be made with; an empty list of models or modes means that any may be tried."""
+    """The `agent.settings` of a task for this agent; where it offers no models or modes, any may be tried."""
+    described = msgspec.json.schema(TaskSettings)
+    settings = described["$defs"].pop(TaskSettings.__name__)
     offered = {
         "model": [model.id for model in agent.models],
         "mode": [mode.id for mode in agent.modes],
         "variant": sorted({variant for model in agent.models for variant in model.variants}),
-        "permission_mode": list(get_args(PermissionMode)),
     }
-    properties = {name: {"type": "string", **({"enum": values} if values else {})} for name, values in offered.items()}
+    chosen = {name: {"type": "string", "enum": values} for name, values in offered.items() if values}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **settings,
         "title": f"Settings of {agent.name}",
-        "type": "object",
-        "properties": properties,
+        "properties": {**settings["properties"], **chosen},
+        "$defs": described["$defs"],
     }
 
 
