@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support import chatting
 from tests.support.http_helpers import assert_problem, wait_idle
 from tests.support.serving import RunningServer, running_server
 
@@ -45,15 +46,30 @@ def messages(client: httpx.Client, execution: str, **params: Any) -> Iterator[Me
 
 def until(found: Iterator[Message], last: Message) -> list[Message]:
     seen: list[Message] = []
-    for message in found:
-        seen.append(message)
-        if message == last:
+    for each in found:
+        seen.append(each)
+        if each == last:
             return seen
     raise AssertionError(seen)
 
 
 def tokens(seen: list[Message]) -> list[Any]:
     return [data["data"] for name, data in seen if name == "Token"]
+
+
+@pytest.mark.parametrize("place", [{}, {"repo": {"mode": "none"}}])
+def test_artifacts_are_named_as_the_list_of_artifacts_names_them(server: RunningServer, place: dict[str, Any]) -> None:
+    with httpx.Client(base_url=server.url, timeout=60) as root:
+        made = {"agent": "mock", "permissionMode": "bypass", **place}
+        session = root.post("/api/v1/sessions", json=made).json()["id"]
+        chatting.ask(root, chatting.message("mock: say ready"), session=session)
+        cwd = root.get(f"/api/v1/sessions/{session}").json()["cwd"]
+        chatting.ask(root, chatting.message(f"mock: write {cwd}/sub/notes.md # Notes"), session=session)
+        listed = [found["path"] for found in root.get(f"/api/v1/sessions/{session}/artifacts").json()["artifacts"]]
+    with httpx.Client(base_url=f"{server.url}/api/orgs/default", timeout=60) as client:
+        seen = until(messages(client, session), WAITING)
+    told = [token["path"] for token in tokens(seen) if isinstance(token, dict) and token["type"] == "artifact"]
+    assert told == listed == ["sub/notes.md"]
 
 
 def test_a_task_streams_tokens_tools_terminal_and_artifacts(acme: httpx.Client) -> None:

@@ -22,6 +22,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     cwd: str = "/"
     """The folder that the agent works in."""
+    folders: tuple[str, ...] = ()
+    """What the agent may call that folder, as far as it is made; artifacts are named relative to it."""
     turns_before: int = 0
     """How many turns came before the one that the reading begins with."""
     is_cut_off: Callable[[TurnEnded], bool] = _never

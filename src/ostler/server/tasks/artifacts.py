@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from ostler.base.errors import OstlerError
 from ostler.link.workspaces import Workspaces
+from ostler.server.sessions.folders import own_folders, relative
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionRecord
-from ostler.server.tasks.folders import own_folders, relative
 from ostler.wire.events import ArtifactCreated, decode_event
 from ostler.wire.workspaces import Artifact, ArtifactList
 

@@ -15,10 +15,11 @@ from ostler.base.tasks import Background
 from ostler.link.workspaces import Workspaces
 from ostler.server.objects.snapshots import Manifest
 from ostler.server.runners.registry import Runners
+from ostler.server.sessions.folders import relative
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.work.arrival import laid_out
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
-from ostler.server.tasks.folders import named_by, place_of, relative
+from ostler.server.tasks.folders import named_by, place_of
 from ostler.server.tasks.states import BASE, NOW
 from ostler.wire.workspaces import Runtime, WorkspaceOrder
 

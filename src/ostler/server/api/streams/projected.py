@@ -7,13 +7,14 @@ event, on the last message of each event only: a client that lost some of them g
 
 import functools
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
 from litestar import MediaType, Response
 from litestar.params import QueryParameter
 
-from ostler.base.errors import InvalidRequest
+from ostler.base.errors import InvalidRequest, OstlerError
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects import PROJECTIONS
@@ -21,6 +22,7 @@ from ostler.server.dialects.conversation import LeftBehind, left_behind
 from ostler.server.dialects.following import Rendering, turn_boundary
 from ostler.server.dialects.formats import Format, Subject, subject_of
 from ostler.server.sessions.elsewhere import Following
+from ostler.server.sessions.folders import own_folders
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.tail import Follower
 from ostler.server.store.records import SessionRecord, StoredEvent
@@ -92,13 +94,17 @@ async def _opened(services: Services, record: SessionRecord, found: Format, offs
     """The log for a reader that has everything up to the offset, and where to begin to read."""
     start = await turn_boundary(services.sessions, record.id, offset)
     past = await _past(services, record, found)
-    return _ProjectedLog(found, subject_in(services, record, start.turns), offset=offset, past=past), start.offset
+    return _ProjectedLog(found, await subject_in(services, record, start.turns), offset=offset, past=past), start.offset
 
 
-def subject_in(services: Services, record: SessionRecord, turns_before: int) -> Subject:
-    """A session with what only its server knows of how its turns ended."""
+async def subject_in(services: Services, record: SessionRecord, turns_before: int) -> Subject:
+    """A session with what only its server knows: how its turns ended, and what its folder is called."""
     is_cut_off = functools.partial(services.sessions.is_cut_off, record)
-    return msgspec.structs.replace(subject_of(record, turns_before), is_cut_off=is_cut_off)
+    state = services.sessions.state_of(record)[0]
+    folders: tuple[str, ...] = (state.workspace.path if state.workspace is not None else record.cwd,)
+    with suppress(OstlerError):  # its runner is away, or at another server: a container has one more name for it
+        folders = await own_folders(services.runners.workspaces(record.runner), record, state)
+    return msgspec.structs.replace(subject_of(record, turns_before), is_cut_off=is_cut_off, folders=folders)
 
 
 async def _past(services: Services, record: SessionRecord, found: Format) -> LeftBehind:

@@ -9,6 +9,7 @@ from ostler.server.dialects.formats import Subject
 from ostler.server.dialects.speech import Kind, Speech, spoken
 from ostler.server.dialects.workflow.bodies import ExecutionStatus
 from ostler.server.dialects.workflow.status import execution_status, state_word
+from ostler.server.sessions.folders import relative
 from ostler.wire.events import (
     AnyEvent,
     ArtifactCreated,
@@ -27,6 +28,7 @@ from ostler.wire.events import (
     TurnEnded,
     TurnStarted,
     UnknownEvent,
+    WorkspaceCreated,
 )
 from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, ToolCallPart, ToolResultPart
@@ -48,6 +50,7 @@ class WorkflowProjection:
 
     def __init__(self, subject: Subject) -> None:
         self._is_cut_off = subject.is_cut_off
+        self._folders = subject.folders
         self._turn_count = subject.turns_before
         self._turn_id = ""
         self._status: SessionStatus = "running"
@@ -66,6 +69,9 @@ class WorkflowProjection:
                 return self._about_an_ask(event)
             case ItemStarted() | ItemDelta() | ItemCompleted():
                 return self._about_an_item(event)
+            case WorkspaceCreated(data=made):
+                self._folders = (*self._folders, made.path)
+                return []
             case TerminalOutput() | ArtifactCreated() | ErrorRaised():
                 return [self._beside(event)]
             case _:
@@ -76,7 +82,8 @@ class WorkflowProjection:
             case TerminalOutput(data=data):
                 return self._token(data.item_id, {"type": "terminal", "stream": data.stream, "data": data.data})
             case ArtifactCreated(data=made):
-                artifact = {"type": "artifact", "path": made.path, "action": made.action}
+                path = relative(made.path, self._folders)
+                artifact = {"type": "artifact", "path": path, "action": made.action}
                 return self._token(made.item_id, {**artifact, "artifact_type": made.artifact_type})
             case ErrorRaised():
                 return self._token(None, _extension(event))

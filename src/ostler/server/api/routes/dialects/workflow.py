@@ -117,7 +117,7 @@ async def stream_execution(
     wanted = resume_from(request, last.offset if offset is None else offset)
     start = await turn_boundary(services.sessions, live.id, wanted)
     past = await left_behind(services.sessions, live.record)
-    subject = subject_in(services, live.record, start.turns)
+    subject = await subject_in(services, live.record, start.turns)
     stream = WorkflowStream(subject, quiet_until=wanted, past=past)
     follower = Follower(live.tail, offset=start.offset)
     chunks = Rendering(follower, stream.render, heartbeat=services.settings.heartbeat_seconds, is_over=stream.is_over)
