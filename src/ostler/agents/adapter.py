@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import msgspec
 
 from ostler.agents.sources import Source
-from ostler.wire.agents import Capabilities, Command, Mode, Model
+from ostler.wire.agents import Capabilities, Command, Limit, Mode, Model
 from ostler.wire.events import TurnOutcome
 from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
 
@@ -126,6 +126,10 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: Capabilities
     modes: tuple[Mode, ...] = ()
     models: tuple[Model, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    """Settings of the model that it obeys."""
+    tools: tuple[str, ...] = ()
+    """The tools that a session may choose from, if it obeys such a choice."""
     aliases: tuple[str, ...] = ()
     remote_memory: bool = False
     """Whether its conversations are kept by a service elsewhere, so that a copy of its home is no copy of them."""

@@ -107,6 +107,8 @@ class Catalogue:
             coverage=_coverage(info.id),
             modes=offer.modes or info.modes,
             models=offer.models or info.models,
+            limits=info.limits,
+            tools=info.tools,
             commands=self._commands.get(info.id),
             settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",
             credentials_available=tuple(credential.name for credential in credentials),

@@ -58,6 +58,10 @@ class BehaviourResult(Wire, frozen=True, kw_only=True):
     """What was wrong with frames that nobody understood."""
 
 
+Limit = Literal["maxTurns", "maxTokens", "temperature"]
+"""A setting that bounds or steers the model itself."""
+
+
 class Mode(Answer, frozen=True, kw_only=True):
     """A way of working that the agent offers."""
 
@@ -96,6 +100,10 @@ class Agent(Answer, frozen=True, kw_only=True):
     """Each capability as the conformance suite found it; empty for an agent that only the settings know."""
     modes: tuple[Mode, ...]
     models: tuple[Model, ...]
+    limits: tuple[Limit, ...] = ()
+    """Settings of the model that it obeys; others are refused where a client can give them."""
+    tools: tuple[str, ...] = ()
+    """The tools that a client may choose from; of an agent that decides itself, none."""
     commands: tuple[Command, ...] | None = None
     """Its own commands, as its newest process told them; absent while none has."""
     settings_schema_ref: str

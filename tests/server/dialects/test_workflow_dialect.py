@@ -242,15 +242,27 @@ def test_a_bad_execution_is_refused_and_not_created(acme: httpx.Client, body: An
     assert acme.get(ALL).json()["total"] == before
 
 
-def test_what_the_agent_cannot_be_told_is_named_in_a_notice(acme: httpx.Client, api: httpx.Client) -> None:
-    config = {"maxTurns": 25, "maxTokens": 16384, "temperature": 0.7}
-    task = {"userPrompt": "mock: say Hi", "model": {"provider": "acme", "modelId": "mock-small"}, "tools": ["read"]}
-    answer = acme.post(ALL, json={"kind": "agent", "input": {**task, "config": config}})
+def test_what_the_agent_does_not_obey_is_refused_by_name(acme: httpx.Client, api: httpx.Client) -> None:
+    before = acme.get(ALL).json()["total"]
+    config = {"maxTurns": 25, "maxTokens": 16384, "temperature": 0.7, "thinking": "medium"}
+    task = {"userPrompt": "mock: say Hi", "tools": ["read", "nonsense"], "config": config}
+    problem = assert_problem(acme.post(ALL, json={"kind": "agent", "input": task}), "unprocessable")
+    assert set(problem["errors"]) == {"input.tools", *(f"input.config.{name}" for name in config)}
+    assert all("agent 'mock'" in reason for reasons in problem["errors"].values() for reason in reasons)
+    assert "nonsense" in problem["detail"]
+    assert acme.get(ALL).json()["total"] == before
+    assert not {"limits", "tools"} & set(api.get("/agents/mock").json())
+
+
+def test_the_provider_of_a_model_that_is_not_named_by_it_is_told_in_a_notice(
+    acme: httpx.Client, api: httpx.Client
+) -> None:
+    task = {"userPrompt": "mock: say Hi", "model": {"provider": "acme", "modelId": "mock-small"}}
+    answer = acme.post(ALL, json={"kind": "agent", "input": task})
     assert answer.status_code == 201, answer.text
     events = api.get(f"/sessions/{answer.json()['id']}/events", params={"types": "notice"}).json()["events"]
     (notice,) = [event["data"] for event in events if event["data"]["code"] == "settings_without_effect"]
-    named = ["input.tools", "input.model.provider", *(f"input.config.{name}" for name in config)]
-    assert notice["message"] == f"Without effect: {', '.join(named)}. Agent 'mock' decides this by itself."
+    assert notice["message"].startswith("Without effect: input.model.provider 'acme'.")
 
 
 def test_limits_that_cannot_be_are_refused_all_at_once(acme: httpx.Client) -> None:

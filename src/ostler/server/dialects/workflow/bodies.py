@@ -20,7 +20,7 @@ class ModelChoice(Request, frozen=True, kw_only=True, rename="camel"):
 
 
 class ExecutionConfig(Request, frozen=True, kw_only=True, rename="camel"):
-    """How the agent should work; a notice in the log names what it cannot be told."""
+    """How the agent should work; what it does not obey is refused by name."""
 
     max_turns: Annotated[int, msgspec.Meta(ge=1)] | None = None
     max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None

@@ -18,7 +18,7 @@ from ostler.server.dialects.workflow.status import execution_status
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
-from ostler.wire.agents import Agent
+from ostler.wire.agents import Agent, Limit
 from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.sessions import CreateSession, Message, SendMessage
 
@@ -52,11 +52,12 @@ def create_session(org: str, wanted: CreateExecution, agent: Agent) -> CreateSes
     task = wanted.input
     if not task.user_prompt.strip():
         raise refused("input.userPrompt", "must not be empty")
+    refuse_without_effect(task, agent)
     return CreateSession(
         agent=agent.id,
         model=_model(task.model, agent),
         instructions=task.system_prompt or None,
-        variant=_effort(task.config.thinking, agent),
+        variant=task.config.thinking,
         permission_mode=task.config.permission_mode,
         cwd=task.working_directory,
         labels={} if org == DEFAULT_ORG else {ORG_LABEL: org},
@@ -70,30 +71,33 @@ def _model(wanted: ModelChoice | None, agent: Agent) -> str | None:
     return named if any(model.id == named for model in agent.models) else wanted.model_id
 
 
-def without_effect(task: ExecutionInput, agent: Agent) -> tuple[str, ...]:
-    """What was asked for and the agent cannot be told, by the client's names."""
-    config, model = task.config, task.model
-    provider = model.provider if model is not None and _model(model, agent) == model.model_id else None
-    given = {
-        "input.tools": task.tools or None,
-        "input.model.provider": provider,
-        "input.config.maxTurns": config.max_turns,
-        "input.config.maxTokens": config.max_tokens,
-        "input.config.temperature": config.temperature,
-        "input.config.thinking": None if _variants(agent) else config.thinking,
+def ignored_provider(wanted: ModelChoice | None, agent: Agent) -> str | None:
+    """The provider of a model, if the agent does not name its models by provider."""
+    return wanted.provider if wanted is not None and _model(wanted, agent) == wanted.model_id else None
+
+
+def refuse_without_effect(task: ExecutionInput, agent: Agent) -> None:
+    """Raise for everything that was asked for and the agent does not declare that it obeys, by the client's names."""
+    config, errors = task.config, dict[str, list[str]]()
+    limits: dict[Limit, float | None] = {
+        "maxTurns": config.max_turns,
+        "maxTokens": config.max_tokens,
+        "temperature": config.temperature,
     }
-    return tuple(field for field, value in given.items() if value is not None)
-
-
-def _effort(thinking: str | None, agent: Agent) -> str | None:
-    """How hard to think, if the agent can be told."""
-    offered = _variants(agent)
-    if thinking is None or not offered:
-        return None
-    if thinking not in offered:
-        reason = f"'{thinking[:50]}' is not one that agent '{agent.id}' has ({', '.join(sorted(offered))})"
-        raise Unprocessable(reason=f"input.config.thinking: {reason}.", errors={"input.config.thinking": [reason]})
-    return thinking
+    for name, value in limits.items():
+        if value is not None and name not in agent.limits:
+            errors[f"input.config.{name}"] = [f"has no effect on agent '{agent.id}'"]
+    if unknown := [name[:50] for name in task.tools if name not in agent.tools]:
+        known = f"has {', '.join(agent.tools)}" if agent.tools else "decides itself which tools it has"
+        errors["input.tools"] = [f"{', '.join(map(repr, unknown))} cannot be chosen: agent '{agent.id}' {known}"]
+    if config.thinking is not None and config.thinking not in (offered := _variants(agent)):
+        efforts = ", ".join(sorted(offered)) or "none"
+        errors["input.config.thinking"] = [
+            f"'{config.thinking[:50]}' is not one that agent '{agent.id}' has ({efforts})"
+        ]
+    if errors:
+        reasons = "; ".join(f"{field}: {reasons[0]}" for field, reasons in errors.items())
+        raise Unprocessable(reason=f"{reasons}. Leave it out, or choose another agent.", errors=errors)
 
 
 def _variants(agent: Agent) -> set[str]:

@@ -56,8 +56,8 @@ async def create_execution(org: str, services: Services, project: str, data: Cre
     agent = await agent_anywhere(services.runners, data.input.agent or services.settings.default_agent)
     wanted = translation.create_session(org, data, agent)
     begun = await begin(services.sessions, project, wanted, translation.first_prompt(data))
-    if ignored := translation.without_effect(data.input, agent):
-        text = f"Without effect: {', '.join(ignored)}. Agent '{agent.id}' decides this by itself."
+    if (provider := translation.ignored_provider(data.input.model, agent)) is not None:
+        text = f"Without effect: input.model.provider '{provider}'. Agent '{agent.id}' names no model by its provider."
         await begun.live.note([drafts.warning(text, "settings_without_effect")])
     return _view(begun.live)
 
