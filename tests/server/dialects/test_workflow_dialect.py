@@ -156,6 +156,17 @@ def test_state_has_messages_status_and_turn(acme: httpx.Client, api: httpx.Clien
     ]
 
 
+def test_an_execution_that_waits_goes_from_there_to_its_end_when_it_is_cancelled(acme: httpx.Client) -> None:
+    execution = create(acme, "mock: permission delete")
+    stream = messages(acme, execution)
+    until(stream, WAITING)
+    acme.post(f"{ALL}/{execution}/cancel").raise_for_status()
+    cancelled = ("WorkflowState", {"key": "status", "value": "cancelled"})
+    assert [each for each in stream if each[1].get("key") == "status"] == [cancelled]
+    again = [each for each in messages(acme, execution, offset=0) if each[1].get("key") == "status"]
+    assert again == [PENDING, ("WorkflowState", {"key": "status", "value": "running"}), WAITING, cancelled]
+
+
 def test_a_cancelled_execution_ends_its_stream(acme: httpx.Client, api: httpx.Client) -> None:
     execution = create(acme, "mock: say begun\nmock: wait 60")
     stream = messages(acme, execution)

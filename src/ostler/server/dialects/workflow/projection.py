@@ -117,7 +117,7 @@ class WorkflowProjection:
                 return [self._token(None, _extension(event)), *self._standing()]
             case _:
                 self._asks.discard(_ask_id(event))
-                return self._standing()
+                return self._standing() if _is_answered(event) else []  # what follows says why nobody had to answer
 
     def _standing(self) -> list[Message]:
         """Where the execution stands, if that has changed."""
@@ -131,11 +131,12 @@ class WorkflowProjection:
     def _about_an_item(self, event: ItemStarted | ItemDelta | ItemCompleted) -> list[Message]:
         match event:
             case ItemStarted():
-                return self._started(event.data.item)
+                told = self._started(event.data.item)
             case ItemDelta():
-                return self._grown(event.data.item_id, event.data.delta)
+                told = self._grown(event.data.item_id, event.data.delta)
             case ItemCompleted():
-                return self._completed(event.data.item)
+                told = self._completed(event.data.item)
+        return [*self._standing(), *told] if told else []
 
     def _started(self, item: Item) -> list[Message]:
         if item.kind not in {"message", "tool_call"} or item.role == "user":
@@ -211,6 +212,10 @@ def _ask_id(event: PermissionRequested | PermissionResolved | QuestionRequested 
             return event.data.permission_id
         case QuestionRequested() | QuestionResolved():
             return event.data.question_id
+
+
+def _is_answered(event: PermissionResolved | QuestionResolved) -> bool:
+    return (event.data.metadata or {}).get("resolved_by") in {"user", "policy"}
 
 
 def _extension(event: ErrorRaised | PermissionRequested | QuestionRequested) -> Json:
