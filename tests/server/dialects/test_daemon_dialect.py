@@ -1,6 +1,7 @@
 """The universal daemon API works for a client that knows only its own specification."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from jsonschema_rs import Draft202012Validator
 
+from ostler.agents.mock import PROGRAM
 from ostler.server.dialects.daemon.projection import EVENT_TYPES
 from tests.support.http_helpers import assert_problem
 from tests.support.serving import RunningServer, running_server
@@ -281,3 +283,20 @@ def test_a_streamed_message_sent_twice_under_one_key_happens_once(v1: httpx.Clie
     assert v1.post(path, json=body, headers=key).headers["idempotency-replayed"] == "true"
     types = [event["type"] for event in v1.get(f"/sessions/{session}/events").json()["events"]]
     assert types.count("turn.started") == 1
+
+
+@pytest.mark.lane("server")
+def test_the_log_has_an_agent_s_own_name_and_this_api_its_name_for_it(tmp_path: Path) -> None:
+    mock = [sys.executable, "-I", "-S", str(PROGRAM)]
+    agents = {"claude-code": {"command": mock}}
+    with running_server(tmp_path / "state", env={"OSTLER_AGENTS": json.dumps(agents)}) as server:
+        with httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+            for named in ("claude", "claude-code"):
+                api.post("/sessions", json={"agent": named, "key": named}).raise_for_status()
+                (began,) = api.get(f"/sessions/{named}/events", params={"limit": 1}).json()["events"]
+                assert began["data"]["metadata"]["agent"] == "claude-code"
+        with httpx.Client(base_url=f"{server.url}/v1", timeout=60) as daemon:
+            (began,) = daemon.get("/sessions/claude-code/events", params={"limit": 1}).json()["events"]
+            assert began["data"]["metadata"]["agent"] == "claude"
+            taken = daemon.post("/sessions/claude", json={"agent": "codex"})
+            assert "claude-code" not in taken.text

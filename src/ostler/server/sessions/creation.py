@@ -186,12 +186,12 @@ def first_events(new: NewSession, wanted: CreateSession, waits_for: str) -> list
     """How every log begins; one that is on no runner yet says what it waits for."""
     metadata = {
         name: value
-        for name in ("agent", "model", "variant", "mode", "permission_mode")
+        for name in ("model", "variant", "mode", "permission_mode")
         if (value := getattr(wanted, name)) is not None
     }
     waits = [drafts.on_runner(waits_for, "queued")] if new.runner is None else []
     where = {"cwd": new.spec.cwd} if new.spec.workspace is None else {"repo": new.spec.workspace.repo.mode}
-    events = [drafts.started({**metadata, "key": new.key, **where})]
+    events = [drafts.started({"agent": new.agent, **metadata, "key": new.key, **where})]
     if wanted.title is not None or wanted.labels:
         events.append(drafts.info(title=wanted.title, title_chosen=True, labels=wanted.labels or None))
     if new.spec.workspace is None and new.runner is not None:

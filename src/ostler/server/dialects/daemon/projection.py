@@ -1,6 +1,6 @@
 """The log as the daemon API shows it: its thirteen event types, under the session id that its client chose."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -34,8 +34,11 @@ _decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _text = msgspec.json.Decoder(str)
 
 
-def daemon_event(stored: StoredEvent, *, key: str) -> bytes | None:
-    """One event for a client of the daemon API; None if its specification has no such event."""
+def daemon_event(stored: StoredEvent, *, key: str, names: Mapping[str, str]) -> bytes | None:
+    """One event for a client of the daemon API; None if its specification has no such event.
+
+    `names` is what that API calls our agents.
+    """
     fields = _decoder.decode(stored.body)
     kind = _text.decode(fields["type"])
     if (reword := _REWORDED.get(kind)) is not None:
@@ -45,10 +48,20 @@ def daemon_event(stored: StoredEvent, *, key: str) -> bytes | None:
         fields = _decoder.decode(reworded)
     elif kind not in EVENT_TYPES:
         return None
+    elif kind == "session.started":
+        fields["data"] = msgspec.Raw(_named(fields["data"], names))
     fields["session_id"] = msgspec.Raw(msgspec.json.encode(key))
     if stored.raw is not None:
         fields["raw"] = msgspec.Raw(stored.raw)
     return msgspec.json.encode(fields)
+
+
+def _named(data: msgspec.Raw, names: Mapping[str, str]) -> bytes:
+    began = msgspec.json.decode(data)
+    metadata = began.get("metadata") or {}
+    if metadata.get("agent") in names:
+        began["metadata"] = {**metadata, "agent": names[metadata["agent"]]}
+    return msgspec.json.encode(began)
 
 
 def _status_of(event: AnyEvent | UnknownEvent) -> StatusPart | None:
@@ -99,8 +112,9 @@ _REWORDED: dict[str, Callable[[AnyEvent | UnknownEvent], bytes | None]] = {
 class DaemonStream:
     """The log as an event stream of the daemon API; all of it, or only one turn."""
 
-    def __init__(self, key: str, turn: PromptTurn | None) -> None:
+    def __init__(self, key: str, turn: PromptTurn | None, names: Mapping[str, str]) -> None:
         self._key = key
+        self._names = names
         self._turn = TurnEvents(turn) if turn is not None else None
 
     def is_over(self) -> bool:
@@ -113,18 +127,18 @@ class DaemonStream:
 
     def _chosen(self, events: Sequence[StoredEvent]) -> Iterator[tuple[StoredEvent, bytes]]:
         for event in events if self._turn is None else self._turn.of(events):
-            if (body := daemon_event(event, key=self._key)) is not None:
+            if (body := daemon_event(event, key=self._key, names=self._names)) is not None:
                 yield event, body
 
 
 async def daemon_page(
-    sessions: Sessions, record: SessionRecord, *, offset: int, limit: int, raw: bool
+    sessions: Sessions, record: SessionRecord, *, offset: int, limit: int, raw: bool, names: Mapping[str, str]
 ) -> tuple[list[bytes], bool]:
     """A page of events, full if the log has enough of them and they are not large, and whether there are more."""
     found: list[bytes] = []
     while stored := await sessions.events(record.id, offset, limit + 1, raw=raw):
         offset = stored[-1].number
-        shown = (daemon_event(event, key=record.key) for event in stored)
+        shown = (daemon_event(event, key=record.key, names=names) for event in stored)
         found += [body for body in shown if body is not None]
         if len(found) > limit:
             return found[:limit], True

@@ -37,6 +37,7 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.tail import Follower
 from ostler.server.store.records import SessionFilter
 from ostler.wire.agents import Agent, LoginOrder
+from ostler.wire.sessions import CreateSession
 
 _TAGS = ["daemon"]
 _PAGE = 500
@@ -84,7 +85,7 @@ async def agent_models(agent: str, services: Services) -> DaemonModels:
 @get("/sessions", operation_id="daemon.sessions", tags=_TAGS, role="viewer", alias_of="sessions.list")
 async def list_sessions(services: Services, project: str) -> DaemonSessions:
     """All sessions, newest first."""
-    names = {agent.id: translation.agent_name(agent) for agent in services.runners.agents()}
+    names = _names(services)
     views = []
     page, total = 1, 1
     while (page - 1) * _PAGE < total:
@@ -112,15 +113,31 @@ async def create_session(
         return translation.unhealthy(session, data.agent, translation.install_error(error), str(error))
     if data.validate_token and (reason := await _token_error(services, agent, data.token)) is not None:
         return translation.unhealthy(session, data.agent, "tokenError", reason)
-    live, is_new = await services.sessions.create(project, wanted)
-    if not is_new:
-        raise SessionAlreadyExists(key=session, agent=live.record.agent)
+    live = await _created(services, project, wanted)
     try:
         await live.agent.start()
     except AgentStartFailed as failed:
         await services.sessions.delete(project, session)
         return translation.unhealthy(session, data.agent, translation.start_error(failed), str(failed))
     return DaemonSessionCreated(healthy=True)
+
+
+async def _created(services: Services, project: str, wanted: CreateSession) -> LiveSession:
+    """A session that was not there before."""
+    names = _names(services)
+    try:
+        live, is_new = await services.sessions.create(project, wanted)
+    except SessionAlreadyExists as taken:
+        agent = taken.fields["agent"]
+        raise SessionAlreadyExists(key=taken.fields["key"], agent=names.get(agent, agent)) from taken
+    if not is_new:
+        raise SessionAlreadyExists(key=live.record.key, agent=names.get(live.record.agent, live.record.agent))
+    return live
+
+
+def _names(services: Services) -> dict[str, str]:
+    """Our agents by what this API calls them."""
+    return {agent.id: translation.agent_name(agent) for agent in services.runners.agents()}
 
 
 async def _token_error(services: Services, agent: Agent, token: str | None) -> str | None:
@@ -192,7 +209,7 @@ def _stream(
     turn: PromptTurn | None = None,
     headers: dict[str, str] | None = None,
 ) -> EventStream:
-    stream = DaemonStream(live.record.key, turn)
+    stream = DaemonStream(live.record.key, turn, _names(services))
     follower = Follower(live.tail, offset=offset, raw=raw)
     heartbeat = services.settings.heartbeat_seconds
     chunks = Rendering(follower, stream.render, heartbeat=heartbeat, is_over=stream.is_over)
@@ -217,7 +234,10 @@ async def list_events(
 ) -> Response[bytes]:
     """A page of events."""
     record = await services.sessions.find(project, session)
-    events, has_more = await daemon_page(services.sessions, record, offset=offset, limit=limit, raw=include_raw)
+    names = _names(services)
+    events, has_more = await daemon_page(
+        services.sessions, record, offset=offset, limit=limit, raw=include_raw, names=names
+    )
     more = b"true" if has_more else b"false"
     return Response(b'{"events":[%b],"hasMore":%b}' % (b",".join(events), more), media_type=MediaType.JSON)
 
