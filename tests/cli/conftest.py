@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forking import ran
 from tests.support.patience import stretched
-from tests.support.serving import OSTLER, RunningServer, clean_env, running_server
+from tests.support.serving import RunningServer, clean_env, running_server
 
 Ostler = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -30,16 +31,6 @@ def ostler(env: dict[str, str], tmp_path: Path) -> Ostler:
     """Runs `ostler` to its end."""
 
     def run(*arguments: str, stdin: str | None = None, **more: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [*OSTLER, *arguments],
-            env={**env, **more},
-            cwd=tmp_path,
-            input=stdin or "",
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=stretched(60),
-            check=False,
-        )
+        return ran(arguments, env={**env, **more}, cwd=tmp_path, stdin=stdin or "", seconds=stretched(60))
 
     return run

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from tests.support.forking import Forked
 from tests.support.patience import stretched, wait_until
 from tests.support.serving import OSTLER, clean_env
 from tests.support.talk import Talk, said
@@ -80,7 +81,7 @@ def started_runner(
     given["OSTLER_ORPHAN_TIMEOUT_SECONDS"] = "60"  # what a failed test leaves behind ends soon
     given |= {"OSTLER_RUNNER_TOKEN": token} if token is not None else {}
     with stdout.open("ab") as out, stderr.open("ab") as err:
-        process = subprocess.Popen(
+        process = Forked(
             [*prefix, *OSTLER, "runner", "--state-dir", str(state_dir), *args],
             env=clean_env(home, {**given, **(env or {})}),
             stdin=subprocess.DEVNULL,

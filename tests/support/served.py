@@ -21,8 +21,13 @@ def _write_tasks(*_: object) -> None:
     print(END, file=sys.stderr, flush=True)
 
 
-if __name__ == "__main__":
+def watch() -> None:
+    """From now on SIGUSR2 tells."""
     signal.signal(signal.SIGUSR2, _write_tasks)
     faulthandler.register(signal.SIGUSR2, all_threads=True, chain=True)
+
+
+if __name__ == "__main__":
+    watch()
     sys.argv = sys.argv[1:]
     runpy.run_module("ostler", run_name="__main__", alter_sys=True)

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,11 +14,11 @@ import pytest
 
 from tests.support import served
 from tests.support.databases import EVERYWHERE, database_of
+from tests.support.forking import OSTLER, SERVED, Forked
 from tests.support.front import running_front
 from tests.support.patience import note_start, stretched, wait_until
 
-OSTLER = (sys.executable, "-m", "ostler")
-_SERVED = (sys.executable, "-P", served.__file__, "ostler")
+__all__ = ["OSTLER", "RunningServer", "clean_env", "running_server", "stacks"]
 _LISTENING = re.compile(r"is listening on (https?://\S+)")
 SERVERS = os.environ.get("OSTLER_TEST_SERVERS", "1")
 """What every server of the tests is: `1`; `2` on one PostgreSQL; or a `cluster`, two with a remote runner and nginx."""
@@ -89,9 +88,9 @@ def _one_server(
     state_dir.mkdir(parents=True, exist_ok=True)
     home = state_dir.with_name(state_dir.name + "-home")
     stdout, stderr = (home.with_name(f"{home.name}-{kind}.log") for kind in ("stdout", "stderr"))
-    command = [*prefix, *_SERVED, "serve", "--port", "0", "--state-dir", str(state_dir), *args]
+    command = [*prefix, *SERVED, "serve", "--port", "0", "--state-dir", str(state_dir), *args]
     with stdout.open("wb") as out, stderr.open("wb") as err:
-        process = subprocess.Popen(
+        process = Forked(
             command,
             env=clean_env(home, {**_allowed(state_dir), **_store(state_dir), **(env or {})}),
             stdin=subprocess.DEVNULL,
