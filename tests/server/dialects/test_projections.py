@@ -33,7 +33,7 @@ class DaemonApi:
 
     def feed(self, event: AnyEvent | UnknownEvent) -> list[Any]:
         stored = StoredEvent(event.sequence, msgspec.json.encode(event))
-        shown = daemon_event(stored, key=SUBJECT.key)
+        shown = daemon_event(stored, key=SUBJECT.key, names={})
         return [] if shown is None else [json.loads(shown)]
 
 
