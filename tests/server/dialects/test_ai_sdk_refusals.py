@@ -54,6 +54,7 @@ BAD_BODIES: dict[str, tuple[Any, str]] = {
     ),
     "an unknown setting": (envelope(message("hi"), parameters={"agent": {"brain": "big"}}), "brain"),
     "an unknown permission": (envelope(message("hi"), parameters={"agent": {"permissions": "all"}}), "permissions"),
+    "an unknown parameter": (envelope(message("hi"), parameters={"foo": 1}), "data.parameters.foo"),
     "not an object": ([], "body"),
 }  # fmt: skip
 
@@ -65,6 +66,37 @@ def test_a_bad_body_is_refused_by_name_and_creates_nothing(root: httpx.Client, n
     answer = root.post("/messages", json=body)
     assert field in assert_status(answer, 400, "invalid_request")["message"]
     assert session_count(root) == before
+
+
+def test_a_version_of_an_agent_is_refused_by_name(root: httpx.Client) -> None:
+    body = {**envelope(message("hi")), "references": {"agent": {"slug": "mock", "version": "1"}}}
+    assert (
+        "references.agent.version" in assert_status(root.post("/messages", json=body), 422, "unprocessable")["message"]
+    )
+
+
+PROVIDER = {"type": "openai", "base_url": "http://nowhere.invalid", "api_key": "k"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "field"),
+    [
+        ({"sandbox": {"cwd": "/etc"}}, "sandbox.cwd"),
+        ({"provider": PROVIDER}, "provider.base_url"),
+        ({"tools": {"notes": {"type": "http", "url": "http://nowhere.invalid"}}}, "tools.notes.url"),
+    ],
+    ids=str,
+)
+def test_what_is_refused_of_an_agent_is_named_as_the_client_named_it(
+    root: httpx.Client, key: str, choice: Body, field: str
+) -> None:
+    enveloped = envelope(message("hi"), session=key, parameters={"agent": choice})
+    status = root.post("/messages", json=enveloped).json()["status"]
+    assert (status["code"], f"data.parameters.agent.{field}: " in status["message"]) == (422, True), status
+    problem = root.post("/api/chat", json={"id": key, "messages": [message("hi")], "agent": choice}).json()
+    assert (problem["status"], list(problem["errors"])) == (422, [f"agent.{field}"])
+    assert f"agent.{field}: " in problem["detail"]
+    assert root.get(f"/api/v1/sessions/{key}").status_code == 404
 
 
 @pytest.mark.parametrize(

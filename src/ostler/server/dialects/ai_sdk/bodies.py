@@ -63,7 +63,7 @@ class AgentChoice(Request, frozen=True, kw_only=True):
     provider: Provider | None = None
 
 
-class Parameters(Wire, frozen=True, kw_only=True):
+class Parameters(Request, frozen=True, kw_only=True):
     """Configuration of a turn."""
 
     agent: AgentChoice | None = None

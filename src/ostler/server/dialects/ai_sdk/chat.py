@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import msgspec
 
 from ostler.base.context import Context, differing, wrapped
-from ostler.base.errors import AskNotFound, AskResolved, InvalidRequest, SessionNotFound
+from ostler.base.errors import AskNotFound, AskResolved, InvalidRequest, OstlerError, SessionNotFound
 from ostler.server.dialects.ai_sdk.bodies import AgentChoice, StoredMessage, UiMessage, text_of
 from ostler.server.dialects.ai_sdk.history import LoggedExchanges, Verdict, compared, departs, exchanges_of
 from ostler.server.dialects.ai_sdk.imported import Imported, Part
@@ -24,6 +24,7 @@ from ostler.server.dialects.ai_sdk.requests import (
     check_folder,
     like_session,
     new_session,
+    tell_place,
     wanted_change,
 )
 from ostler.server.dialects.ai_sdk.stored import StoredConversation
@@ -74,6 +75,13 @@ class Chat:
 
     async def submit(self, request: TurnRequest, version: Version) -> FollowedTurn:
         """Send what is new in a request to its session; nothing is created for a request that cannot be."""
+        try:
+            return await self._submit(request, version)
+        except OstlerError as error:
+            tell_place(error, request.agent_place)
+            raise
+
+    async def _submit(self, request: TurnRequest, version: Version) -> FollowedTurn:
         if request.newest.role == "assistant":
             return await self._answer(request)
         if request.newest.role == "system":

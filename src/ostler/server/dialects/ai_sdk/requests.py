@@ -1,10 +1,11 @@
 """A request of a chat client in our own words, checked as far as it can be without looking at sessions."""
 
+import re
 from typing import Any
 
 import msgspec
 
-from ostler.base.errors import InvalidRequest, SettingsFixed, Unprocessable
+from ostler.base.errors import InvalidRequest, OstlerError, SettingsFixed, Unprocessable
 from ostler.base.ids import is_key
 from ostler.server.dialects.ai_sdk.bodies import AgentChoice, ChatRequest, InvokeRequest, Sandbox, UiMessage, plain
 from ostler.server.sessions.settings import SessionChange
@@ -38,6 +39,11 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the body is the one of `useChat`."""
     is_change: bool = False
     """Whether an earlier message is to be answered anew or was changed, so that a lone message is no new one."""
+
+    @property
+    def agent_place(self) -> str:
+        """Where the choice of the agent stands in the body."""
+        return "agent" if self.is_stock else "data.parameters.agent"
 
     @property
     def newest(self) -> UiMessage:
@@ -115,6 +121,10 @@ def _referenced(agent: AgentChoice, references: dict[str, Any] | None) -> AgentC
         if name != "agent" or found is None:
             reason = 'can only be {"agent": {"slug": "<name of an agent>"}}'
             raise Unprocessable(reason=f"references {reason}.", errors={f"references.{name}": [reason]})
+        if others := sorted(set(target) - {"slug", "id"}) if isinstance(target, dict) else []:
+            field, reason = f"references.{name}.{others[0]}", "cannot be chosen: there are no stored revisions"
+            hint = "Leave it out, and put what the agent needs into data.parameters.agent."
+            raise Unprocessable(reason=f"{field} {reason}. {hint}", errors={field: [reason]})
         if agent.harness is None:
             agent = msgspec.structs.replace(agent, harness=found)
     return agent
@@ -153,7 +163,30 @@ NAMES = {
     "provider": "agent.provider",
     "mcp_servers": "agent.tools",
 }
-"""What chat clients call the settings of a session."""
+"""What chat clients call the settings of a session, where `agent` stands for the place of their choice."""
+_OTHERS = {
+    "cwd": "agent.sandbox.cwd",
+    "provider.baseUrl": "agent.provider.base_url",
+    "mcpServers": "agent.tools",
+    "instructions": "agent.instructions",
+}
+"""What else of a session may be refused."""
+
+
+def tell_place(error: OstlerError, place: str) -> None:
+    """Have an error name the fields as they stand in the body of the client."""
+    errors: dict[str, list[str]] = {}
+    told = str(error)
+    for field, reasons in (error.errors or {}).items():
+        ours = next((name for name in _OTHERS if field == name or field.startswith(f"{name}.")), None)
+        named = field if ours is None else f"{_OTHERS[ours]}{field.removeprefix(ours)}"
+        if named.startswith("agent.") and (named != field or place != "agent"):
+            named = f"{place}{named.removeprefix('agent')}"
+            told, times = re.subn(rf"(?<![\w.]){re.escape(field)}(?!\w)", named, told) if "." in field else (told, 0)
+            told = told if times else f"{named}: {told}"
+        errors[named] = reasons
+    if errors:
+        error.errors, error.args = errors, (told,)
 
 
 def wanted_change(choice: AgentChoice) -> SessionChange:
