@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 import threading
+import traceback
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, TextIO
@@ -42,6 +43,13 @@ class Log:
 def never_log(*values: str | None) -> None:
     """Keep these out of every line from now on, whoever writes it."""
     _SECRETS.add(values)
+
+
+def trace_for_developers(error: BaseException) -> str | None:
+    """Where an error comes from, without secrets, if this process logs what is for developers; else None."""
+    if not logging.getLogger(_OURS).isEnabledFor(logging.DEBUG):
+        return None
+    return redacted("".join(traceback.format_exception(error)), _SECRETS)
 
 
 class _Entry:

@@ -134,6 +134,16 @@ def test_an_answer_that_nobody_takes_is_not_begun(root: httpx.Client, accept: st
     assert session_count(root) == before
 
 
+def test_a_server_that_logs_for_developers_says_where_an_error_comes_from(state_dir: Path) -> None:
+    with running_server(state_dir, "--log-level", "debug") as server:
+        for body, raised in (({"session_id": "nobody"}, "SessionNotFound"), ({}, "ValidationException")):
+            status = httpx.post(f"{server.url}/load-session", json=body, timeout=60).json()["status"]
+            assert status["stacktrace"].startswith("Traceback"), status
+            assert raised in status["stacktrace"]
+        problem = httpx.get(f"{server.url}/api/v1/sessions/nobody", timeout=60).json()
+    assert "stacktrace" not in str(problem)
+
+
 def test_an_unknown_session_cannot_be_loaded(root: httpx.Client, key: str) -> None:
     assert_status(root.post("/load-session", json={"session_id": key}), 404, "session_not_found")
     assert_status(root.post("/load-session", json={"session_id": "a b"}), 400, "invalid_request")

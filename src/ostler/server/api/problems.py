@@ -20,7 +20,7 @@ from ostler.base.errors import (
 )
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import new_id
-from ostler.base.logs import Log
+from ostler.base.logs import Log, trace_for_developers
 from ostler.server.api.edge.asgi import Receive, Scope, Send
 from ostler.server.api.validation import faults_of, spelled
 from ostler.server.auth.actor import refusal_of
@@ -63,7 +63,8 @@ def problem_of(error: OstlerError, *, instance: str) -> Problem:
 def error_body(error: OstlerError, path: str) -> tuple[str, bytes]:
     """The media type and document for one of our errors, in the shape that the path has for them."""
     if _STATUS_PATHS.fullmatch(path):
-        status = Status(code=error.status, message=str(error), type=f"urn:ostler:error:{error.code}")
+        trace = trace_for_developers(error)
+        status = Status(code=error.status, message=str(error), type=f"urn:ostler:error:{error.code}", stacktrace=trace)
         return "application/json", msgspec.json.encode(TurnResponse(status=status))
     return PROBLEM_JSON, msgspec.json.encode(problem_of(error, instance=path))
 
@@ -125,6 +126,8 @@ def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]
     if LEFT in request.scope and isinstance(error, OwnedElsewhere | StaleOwner):
         return _Left(error)
     ours = _ours(request, error)
+    if ours is not error:
+        ours.__cause__ = error
     media_type, body = error_body(ours, request.url.path)
     headers = problem_headers(ours)
     if isinstance(error, HTTPException) and error.status_code == 405:

@@ -131,6 +131,8 @@ class Status(Wire, frozen=True, kw_only=True):
     code: int
     message: str | None = None
     type: str | None = None
+    stacktrace: str | None = None
+    """Where an error comes from; only while the server logs with level debug."""
 
 
 class Outputs(Wire, frozen=True, kw_only=True):
