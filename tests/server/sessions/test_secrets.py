@@ -1,13 +1,19 @@
 """The secrets that a session was given are in nothing that it tells, however its agent says them."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
 import pytest
 
+from ostler.server.sessions.secrets import Redaction
+from ostler.wire.events import ItemDeltaData, TurnEndedData
+from ostler.wire.parts import TextPart
+from ostler.wire.running import Draft
 from tests.support.serving import running_server
 from tests.support.talk import Talk
 
@@ -109,3 +115,31 @@ def test_a_prompt_that_has_a_secret_reaches_the_agent_as_it_is(api: httpx.Client
     )
     talk.until_type("turn.ended")
     assert KEY not in _told(talk)
+
+
+def _cut_up(text: str, luck: Random) -> Iterator[Draft]:
+    while text:
+        length = luck.randint(1, 7)
+        yield Draft("item.delta", ItemDeltaData(item_id="itm_1", delta=TextPart(text=text[:length])))
+        text = text[length:]
+
+
+def _grown_by(draft: Draft) -> str:
+    assert isinstance(draft.data, ItemDeltaData)
+    assert isinstance(draft.data.delta, TextPart)
+    return draft.data.delta.text
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_however_a_text_is_cut_it_adds_up_to_itself_without_secrets(seed: int) -> None:
+    luck = Random(seed)
+    for _ in range(100):
+        secrets = ["".join(luck.choices("ab1-", k=luck.choice([9, 12, 64, 65, 90]))) for _ in range(luck.randint(1, 3))]
+        secrets.append(secrets[0][2:11])  # one inside of another
+        words = [*secrets, *(each[: luck.randint(1, 80)] for each in secrets), "ab", "xyz "]
+        text = "".join(luck.choices(words, k=luck.randint(1, 12)))
+        redaction = Redaction(secrets)
+        end = Draft("turn.ended", TurnEndedData(phase="ended", turn_id="trn_1", outcome="completed", stop_reason="end"))
+        shown = [redaction.hidden(draft) for draft in redaction.grown([*_cut_up(text, luck), end])]
+        longest_first = "|".join(sorted(secrets, key=len, reverse=True))
+        assert "".join(map(_grown_by, shown[:-1])) == re.sub(longest_first, "***", text)

@@ -25,6 +25,8 @@ _SCHEME = re.compile(r"(?:bearer|basic|token)\s+", re.IGNORECASE)
 _SHORTEST = 8
 _MOST_SHOWN = 4
 """So many characters of what may become a secret take the native frame of an event away too."""
+_LOOKED_UP = 64
+"""Beginnings of secrets up to this length are kept to be looked up; longer ones are compared."""
 _GROWING: dict[type, str] = {
     TextPart: "text",
     ReasoningPart: "text",
@@ -102,7 +104,10 @@ class Redaction:
         self._texts = re.compile("|".join(longest_first))
         self._bytes = re.compile("|".join(longest_first).encode())
         self._needles = tuple(texts)
-        self._firsts = frozenset(text[0] for text in texts)
+        self._firsts = re.compile("|".join({re.escape(text[0]) for text in texts}))
+        self._beginnings = frozenset(
+            text[:length] for text in texts for length in range(1, min(len(text), _LOOKED_UP + 1))
+        )
         self._longest = max(map(len, texts))
         self._held: dict[_Stream, Draft] = {}
 
@@ -163,22 +168,33 @@ class Redaction:
         before = self._held.pop(stream, None)
         waited = _text_of(before.data) if before is not None else ""
         given = waited + _text_of(draft.data)
-        text = self._texts.sub(HIDDEN, given)
-        cut = self._cut(text)
-        is_near = max(len(waited), len(text) - cut) >= _MOST_SHOWN or text != given
-        if text[cut:]:
-            self._held[stream] = msgspec.structs.replace(draft, data=_with_text(draft.data, text[cut:]), raw=None)
-        if not text[:cut]:
+        cut = self._cut(given)
+        text = self._texts.sub(HIDDEN, given[:cut])
+        if before is None and text == given:  # nearly all
+            return [draft]
+        if cut < len(given):
+            self._held[stream] = msgspec.structs.replace(draft, data=_with_text(draft.data, given[cut:]), raw=None)
+        if not text:
             return []
+        is_near = max(len(waited), len(given) - cut) >= _MOST_SHOWN or text != given[:cut]
         raw = None if is_near else draft.raw
-        return [msgspec.structs.replace(draft, data=_with_text(draft.data, text[:cut]), raw=raw)]
+        return [msgspec.structs.replace(draft, data=_with_text(draft.data, text), raw=raw)]
 
     def _cut(self, text: str) -> int:
         """Where something begins that goes to the end of the text, and may go on to be a secret."""
-        for at in range(max(0, len(text) - self._longest + 1), len(text)):
-            if text[at] in self._firsts and any(needle.startswith(text[at:]) for needle in self._needles):
-                return at
-        return len(text)
+        firsts = self._firsts.finditer(text, max(0, len(text) - self._longest + 1))
+        at = next((found.start() for found in firsts if self._may_begin(text, found.start())), None)
+        if at is None:
+            return len(text)
+        ends = (found.end() for found in self._texts.finditer(text) if found.start() < at < found.end())
+        after = next(ends, None)  # what begins inside of a secret is hidden with it
+        return at if after is None else after + self._cut(text[after:])
+
+    def _may_begin(self, text: str, at: int) -> bool:
+        """Whether all from here on is the beginning of a secret."""
+        if text[at : at + _LOOKED_UP] not in self._beginnings:
+            return False
+        return len(text) - at <= _LOOKED_UP or any(needle.startswith(text[at:]) for needle in self._needles)
 
 
 def _quoted(text: str) -> str:
