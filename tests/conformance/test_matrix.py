@@ -7,8 +7,8 @@ from ostler.agents import ADAPTERS
 from ostler.agents.adapter import Adapter
 from ostler.agents.coverage import coverage_of, examined
 from ostler.base.casing import camel
-from ostler.conformance.behaviours import BY_ID
-from ostler.conformance.matrix import coverage_from, shown
+from ostler.conformance.behaviours import BY_ID, REQUIRED
+from ostler.conformance.matrix import coverage_from, shown, stability_from
 from ostler.wire.agents import Capabilities
 from tools.agent_cache import pinned
 
@@ -59,6 +59,17 @@ def test_coverage_has_three_values() -> None:
 def test_every_agent_tells_its_tools_and_their_results() -> None:
     told = {coverage_of(adapter.info.id)[name] for adapter in ADAPTERS for name in ("tool_calls", "tool_results")}
     assert told == {"converted"}
+
+
+@pytest.mark.parametrize("adapter", AGENTS)
+def test_an_agent_of_the_table_has_what_is_required(adapter: Adapter) -> None:
+    coverage = coverage_of(adapter.info.id)
+    assert {name: coverage[name] for name in REQUIRED} == dict.fromkeys(REQUIRED, "converted")
+
+
+def test_an_agent_is_stable_when_four_of_five_behaviours_pass() -> None:
+    found = {adapter.info.id: stability_from(adapter, examined()[adapter.info.id].results) for adapter in ADAPTERS}
+    assert (found["codex"], found["openhands"]) == ("stable", "experimental")
 
 
 def test_no_result_is_about_something_that_is_gone() -> None:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from ostler.agents.adapter import Adapter
 from ostler.agents.coverage import coverage_of, examined
-from ostler.conformance.behaviours import BEHAVIOURS, WITHOUT_BEHAVIOUR
+from ostler.conformance.behaviours import BEHAVIOURS, REQUIRED, WITHOUT_BEHAVIOUR, Behaviour
+from ostler.conformance.matrix import stability_from
 from ostler.conformance.rows import row_of
 from ostler.wire.agents import Capabilities, Coverage
 from tools.reference.markdown import code, page, table
@@ -56,13 +57,14 @@ def matrix_page(adapters: Sequence[Adapter]) -> str:
         "**native**: the agent has it, but Ostler does not convert it. Empty: the agent does not offer it to programs.",
         agent_table(adapters),
         "## Versions",
-        table(("agent", "examined version"), [_version(adapter) for adapter in adapters]),
+        "**stable**: at least four of five behaviours pass. **experimental**: fewer do.",
+        table(("agent", "examined version", "stability"), [_version(adapter) for adapter in adapters]),
         "## Native, but not converted",
         table(("agent", "capability", "why"), _unconverted(adapters)),
         "## Behaviours",
         "What a capability means: an agent has it when all its behaviours pass. `ostler agents conform` runs the same "
-        "cases on any agent.",
-        table(("behaviour", "what must be true", "capability"), _behaviours()),
+        "cases on any agent. An agent of the table must have what is required; a test holds it.",
+        table(("behaviour", "what must be true", "capability", "needed"), _behaviours()),
         f"No behaviour shows these: {_unshown()}.",
         "## Results",
         "**passes**, **no**, or - where the suite cannot show it.",
@@ -72,17 +74,22 @@ def matrix_page(adapters: Sequence[Adapter]) -> str:
     )
 
 
-def _version(adapter: Adapter) -> tuple[str, str]:
+def _version(adapter: Adapter) -> tuple[str, str, str]:
     found = examined().get(adapter.info.id)
-    return adapter.info.name, (found.version if found else None) or "this one"
+    version = (found.version if found else None) or "this one"
+    return adapter.info.name, version, stability_from(adapter, found.results if found else {})
 
 
 def _unconverted(adapters: Sequence[Adapter]) -> list[tuple[str, str, str]]:
     return [(one.info.name, code(name), why) for one in adapters for name, why in one.info.unconverted.items()]
 
 
-def _behaviours() -> list[tuple[str, str, str]]:
-    return [(code(each.id), each.sentence, code(each.capability)) for each in BEHAVIOURS]
+def _behaviours() -> list[tuple[str, str, str, str]]:
+    return [(code(each.id), each.sentence, code(each.capability), _needed(each)) for each in BEHAVIOURS]
+
+
+def _needed(behaviour: Behaviour) -> str:
+    return "required" if behaviour.capability in REQUIRED else "optional"
 
 
 def _unshown() -> str:

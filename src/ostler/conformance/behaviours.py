@@ -31,6 +31,12 @@ Capability = Literal[
 ]
 
 
+REQUIRED: frozenset[Capability] = frozenset(
+    {"error_events", "item_started", "permissions", "text_messages", "tool_calls", "tool_results"}
+)
+"""What every agent of the table must have; all else is optional."""
+
+
 class Behaviour(msgspec.Struct, frozen=True):
     """One thing an agent does through Ostler; a case claims it by its id."""
 

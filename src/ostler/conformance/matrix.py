@@ -1,6 +1,7 @@
 """What follows from the results of the suite: which capabilities an agent has, and which of them Ostler converts."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from ostler.agents.adapter import Adapter
 from ostler.conformance.behaviours import BEHAVIOURS
@@ -30,6 +31,16 @@ def coverage_from(adapter: Adapter, results: Mapping[str, str]) -> dict[str, Cov
         )
         for name in Capabilities.__struct_fields__
     }
+
+
+Stability = Literal["stable", "experimental"]
+
+
+def stability_from(adapter: Adapter, results: Mapping[str, str]) -> Stability:
+    """An agent is stable when at least four of five behaviours pass."""
+    behaviours = [each for capability in shown(adapter).values() for each in capability]
+    passing = sum(results.get(each) == "passes" for each in behaviours)
+    return "stable" if passing >= 0.8 * len(behaviours) else "experimental"
 
 
 def _covered(works: bool, *, native: bool) -> Coverage:
