@@ -159,6 +159,22 @@ def test_a_run_that_is_stopped_cleans_up_and_leaves_nothing(number: int, suite: 
     assert not Path("/proc", noted.read_text()).exists()
 
 
+def test_a_run_that_is_killed_cleans_up_and_leaves_nothing(suite: Suite, tmp_path: Path) -> None:
+    running = suite.begin(STARTS_A_PROGRAM)
+    noted = tmp_path / "program"
+    wait_until(lambda: noted.exists() and noted.read_text() != "", what="the test to begin")
+    running.kill()
+    running.communicate()  # whatever could write to its output has ended
+    assert (tmp_path / "cleaned").exists()
+    assert not Path("/proc", noted.read_text()).exists()
+
+
+def test_a_file_that_is_not_there_is_told_by_its_name() -> None:
+    command = [sys.executable, "-m", "pytest", "-n", "2", "tests/suite", "tests/nowhere.py::test_a"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, "There is no file or folder tests/nowhere.py." in done.stderr) == (4, True), done
+
+
 def test_a_run_that_is_over_its_bound_is_red_though_nothing_failed(suite: Suite) -> None:
     slow = "@pytest.mark.parametrize('n', range(400))\ndef test_a(n): time.sleep(0.05)\n"
     done = suite.run(slow, "--session-timeout=1")

@@ -119,7 +119,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Every process of a run knows its lanes."""
     config.addinivalue_line("markers", "lane(word): the lane of a test that is not in the lane of its file")
+    _check_places(config)
     config.pluginmanager.register(Lanes(config))
+
+
+def _check_places(config: pytest.Config) -> None:
+    """With several workers, what pytest itself says of a place that is not there is lost."""
+    for name in config.args:
+        place = name.partition("::")[0]
+        if not (config.invocation_params.dir / place).exists():
+            raise pytest.UsageError(f"There is no file or folder {place}.")
 
 
 def lane_of(name: str) -> str:

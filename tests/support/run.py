@@ -4,6 +4,7 @@ A test that passes then is named FLAKY and written down; one that fails again, o
 """
 
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,6 +70,7 @@ def _bound_of(argv: Sequence[str]) -> float | None:
 def _run(command: Sequence[str], root: Path, seconds: float | None) -> int:
     """In a session of its own, so that it hears of a Ctrl-C once, from here, and nothing of it stays."""
     process = subprocess.Popen(command, cwd=root, start_new_session=True)
+    end = _ended_with_us(process.pid)
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -76,6 +78,36 @@ def _run(command: Sequence[str], root: Path, seconds: float | None) -> int:
         return int(pytest.ExitCode.INTERRUPTED)
     finally:
         _end_with_all(process)
+        end()
+
+
+def _ended_with_us(leader: int) -> Callable[[], None]:
+    """If this process is killed, another one ends the run; what is returned says that there is nothing left to end."""
+    reading, writing = os.pipe()
+    watcher = os.fork()
+    if watcher == 0:
+        os.close(writing)
+        os.setsid()
+        if not os.read(reading, 1):
+            _end_session(leader)
+        os._exit(0)
+    os.close(reading)
+
+    def end() -> None:
+        os.write(writing, b".")
+        os.close(writing)
+        os.waitpid(watcher, 0)
+
+    return end
+
+
+def _end_session(leader: int) -> None:
+    with suppress(ProcessLookupError):
+        running = os.pidfd_open(leader)
+        os.kill(leader, signal.SIGINT)
+        select.select([running], [], [], _CLEANING_UP_SECONDS)
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def _end_with_all(process: "subprocess.Popen[bytes]") -> None:
