@@ -125,9 +125,9 @@ describe("the mock agent's log", () => {
       {
         path: "notes.md",
         action: "created",
-        added: 3,
-        removed: 1,
-        diffs: [expect.any(String), expect.any(String)],
+        added: 2,
+        removed: 0,
+        diffs: [expect.any(String)],
         sequence: expect.any(Number),
       },
     ]);

@@ -8,6 +8,7 @@ export interface DiffLine {
 }
 
 const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/;
+const OLD_SIDE = /^@@ -(\d+)(?:,(\d+))? /;
 const META = /^(diff |index |--- |\+\+\+ |new file|deleted file|similarity|rename |old mode|new mode|\\ )/;
 
 export function readDiff(text: string): DiffLine[] {
@@ -39,6 +40,28 @@ export function countChanges(diff: string | null | undefined): { added: number; 
     if (line.kind === "removed") removed++;
   }
   return { added, removed };
+}
+
+/** One diff for a file that was made and then changed; nothing if the second diff does not fit what the first made. */
+export function joinedDiff(making: string, change: string): string | undefined {
+  const made = readDiff(making);
+  if (made.some((line) => line.kind === "removed" || line.kind === "same")) return undefined;
+  const before = made.filter((line) => line.kind === "added").map((line) => line.text);
+  const after: string[] = [];
+  let at = 0;
+  for (const line of readDiff(change)) {
+    const hunk = line.kind === "hunk" && OLD_SIDE.exec(line.text);
+    if (hunk) {
+      const start = Number(hunk[1]) - (hunk[2] === "0" ? 0 : 1);
+      after.push(...before.slice(at, start));
+      at = start;
+    } else if (line.kind === "added") after.push(line.text);
+    else if (line.kind !== "meta" && before[at++] !== line.text) return undefined;
+    else if (line.kind === "same") after.push(line.text);
+  }
+  after.push(...before.slice(at));
+  const heads = made.filter((line) => line.kind === "meta").map((line) => line.text);
+  return [...heads, `@@ -0,0 +1,${after.length} @@`, ...after.map((text) => `+${text}`), ""].join("\n");
 }
 
 /** A diff of what an edit tool was told, for agents that do not send one. */

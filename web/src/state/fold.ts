@@ -1,6 +1,6 @@
 // The reducer: folds events, in order, into rows and a summary. It reads no clock, no network and no page.
 import type { Event, EventOf, Item, Part } from "../api/types";
-import { countChanges } from "./diff";
+import { countChanges, joinedDiff } from "./diff";
 import { limitText } from "./limits";
 import { movedText, placementOf } from "./moves";
 import type { Row, Summary, TerminalChunk, ToolRow, TurnRow } from "./rows";
@@ -197,14 +197,18 @@ export class Fold {
     const tool = this.rows.get(this.toolOf.get(change.item_id ?? "") ?? "");
     if (tool?.kind === "tool") this.put({ ...tool, files: [...tool.files, change] });
     else this.put({ kind: "file", id: `file:${event.sequence}`, sequence: event.sequence, at: event.time, change });
-    const { added, removed } = countChanges(change.diff);
     const known = this.summary.changes.find((file) => file.path === change.path);
+    const [made, ...others] = known?.action === "created" && change.action !== "deleted" ? known.diffs : [];
+    const joined = made && !others.length && change.diff ? joinedDiff(made, change.diff) : undefined;
+    const before = joined === undefined ? known : undefined;
+    const diff = joined ?? change.diff;
+    const { added, removed } = countChanges(diff);
     const next = {
       path: change.path,
       action: known?.action === "created" && change.action === "modified" ? known.action : change.action,
-      added: (known?.added ?? 0) + added,
-      removed: (known?.removed ?? 0) + removed,
-      diffs: [...(known?.diffs ?? []), ...(change.diff ? [change.diff] : [])],
+      added: (before?.added ?? 0) + added,
+      removed: (before?.removed ?? 0) + removed,
+      diffs: [...(before?.diffs ?? []), ...(diff ? [diff] : [])],
       sequence: event.sequence,
     };
     this.tell({ changes: [...this.summary.changes.filter((file) => file !== known), next] });
