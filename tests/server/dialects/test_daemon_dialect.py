@@ -268,6 +268,17 @@ def test_an_agent_that_does_not_start_is_not_healthy_and_its_id_stays_free(tmp_p
         assert daemon.post("/sessions/dead", json={"agent": "mock"}).json() == {"healthy": True}
 
 
+@pytest.mark.lane("server")
+def test_a_session_has_a_mode_that_its_agent_has(tmp_path: Path) -> None:
+    agents = {"pi": {"command": [sys.executable, "-c", "raise SystemExit(1)"]}}
+    with running_server(tmp_path / "state", env={"OSTLER_AGENTS": json.dumps(agents)}) as server:
+        httpx.post(f"{server.url}/api/v1/sessions", json={"agent": "pi"}, timeout=60).raise_for_status()
+        with httpx.Client(base_url=f"{server.url}/v1", timeout=60) as daemon:
+            (session,) = daemon.get("/sessions").json()["sessions"]
+            offered = [mode["id"] for mode in daemon.get("/agents/pi/modes").json()["modes"]]
+    assert (session["agentMode"], "default" in offered) == ("default", True)
+
+
 @pytest.mark.parametrize(
     "body", [{}, {"message": None}, {"message": 1}, {"message": "x", "attachments": [{}]}, None], ids=str
 )

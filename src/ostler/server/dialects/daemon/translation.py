@@ -1,5 +1,6 @@
 """The daemon API's words and ours."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import get_args
 
@@ -155,14 +156,16 @@ def model_view(model: Model) -> DaemonModel:
 
 
 def session_view(
-    record: SessionRecord, state: SessionState, last: int, updated_at: str, names: dict[str, str]
+    record: SessionRecord, state: SessionState, last: int, updated_at: str, agents: Mapping[str, Agent]
 ) -> DaemonSession:
-    """A session as the daemon API shows it; `names` are the daemon's names of agents."""
+    """A session as the daemon API shows it; `agents` are those that are known, by their ids."""
     settings = settings_shown(record, state)
+    agent = agents.get(record.agent)
+    usual = agent.modes[0].id if agent is not None and agent.modes else "default"
     return DaemonSession(
         session_id=record.key,
-        agent=names.get(record.agent, record.agent),
-        agent_mode=settings.mode or _DEFAULT_MODE,
+        agent=record.agent if agent is None else agent_name(agent),
+        agent_mode=settings.mode or usual,
         permission_mode=settings.permission_mode,
         ended=state.ended,
         event_count=last,

@@ -85,12 +85,12 @@ async def agent_models(agent: str, services: Services) -> DaemonModels:
 @get("/sessions", operation_id="daemon.sessions", tags=_TAGS, role="viewer", alias_of="sessions.list")
 async def list_sessions(services: Services, project: str) -> DaemonSessions:
     """All sessions, newest first."""
-    names = _names(services)
+    agents = {agent.id: agent for agent in services.runners.agents()}
     views = []
     page, total = 1, 1
     while (page - 1) * _PAGE < total:
         records, total = await services.sessions.page(SessionFilter(project=project, page=page, per_page=_PAGE))
-        views += [translation.session_view(record, *services.sessions.state_of(record), names) for record in records]
+        views += [translation.session_view(record, *services.sessions.state_of(record), agents) for record in records]
         page += 1
     return DaemonSessions(sessions=tuple(views))
 
