@@ -58,6 +58,8 @@ def test_an_installation_tells_what_it_does_and_why_it_failed(tmp_path: Path) ->
         with Client(waiting.server.url) as client:
             assert str(client.agents.get("claude").installing).startswith("npm installs")
         waiting.released.set()
+        server_log = waiting.server.stderr
+        wait_until(lambda: "install.failed" in server_log.read_text(), what="the server's log tells no end")
     last = waiting.said().splitlines()[-1]
     assert last.startswith("Error: Could not install 'claude-code': download: ")
     assert "cannot be reached; npm: npm ended with 1: " in last

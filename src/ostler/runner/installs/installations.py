@@ -89,8 +89,17 @@ class Installations:
             name=f"install {agent}",
         )
         self._underway[agent, version] = made
-        made.result.add_done_callback(lambda _: self._underway.pop((agent, version)))
+        made.result.add_done_callback(lambda result: self._ended(agent, version, result))
         return made
+
+    def _ended(self, agent: str, version: str | None, result: "asyncio.Future[Installation]") -> None:
+        self._underway.pop((agent, version))
+        if result.cancelled():
+            log.info("install.stopped", agent=agent, version=version)
+        elif (error := result.exception()) is not None:
+            log.warning("install.failed", agent=agent, version=version, reason=str(error))
+        else:
+            log.info("install.done", agent=agent, version=result.result().version)
 
     def progress(self, agent: str) -> str | None:
         """The last thing an installation said, or None if there is none."""

@@ -158,7 +158,11 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
+_OWN_LOG = "complete log of this run"
+"""npm names a file that goes with the failed installation."""
+
+
 def _last_words(output: Path) -> str:
     text = output.read_bytes()[-_LAST_BYTES:].decode(errors="replace")
-    lines = [line.strip()[:_LINE_LENGTH] for line in text.splitlines() if line.strip()]
+    lines = [line.strip()[:_LINE_LENGTH] for line in text.splitlines() if line.strip() and _OWN_LOG not in line]
     return " / ".join(lines[-_LAST_LINES:]) or "it said nothing"
