@@ -271,6 +271,15 @@ def test_only_an_approval_leaves_plan_mode(answers: Any, behavior: str, told: st
     assert told in response.get("message", "")
 
 
+def test_the_question_about_a_plan_is_ours_and_not_the_agents() -> None:
+    dialogue = begun()
+    dialogue.prompt(_prompt(TextPart(text="plan")))
+    (asked,) = [draft for draft in _asked(dialogue, "ExitPlanMode", {"plan": "1. Look"}) if "question" in draft.type]
+    assert (asked.source, asked.synthetic) == ("daemon", True)
+    (asked,) = [draft for draft in _asked(dialogue, "Bash", {"command": "make"}) if "permission" in draft.type]
+    assert (asked.source, asked.synthetic) == ("agent", False)
+
+
 def test_several_choices_and_own_words_are_answers() -> None:
     questions = [
         {"question": "Which?", "options": [{"label": "A"}, {"label": "B"}], "multiSelect": True},

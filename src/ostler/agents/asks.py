@@ -8,6 +8,7 @@ from ostler.wire.events import PermissionData, Question, QuestionData, QuestionO
 from ostler.wire.running import Answer, Draft, QuestionAnswer
 
 APPROVE, REJECT = "Approve", "Reject"
+_PLAN = "plan"
 _PLAN_PROMPT = "Go on with this plan?"
 
 
@@ -24,6 +25,8 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def requested(self) -> Draft:
         """It is asked."""
+        if isinstance(self.data, QuestionData) and (self.data.metadata or {}).get("kind") == _PLAN:
+            return plan_requested(self.data)
         return Draft(f"{self._noun}.requested", self.data)
 
     @property
@@ -73,7 +76,12 @@ def plan_asked(ask_id: str, plan: str | None, item_id: str | None = None, *, own
         ),
     )
     question = Question(question=prompt, options=options, multi_select=False, free_text=own_words, header="Plan")
-    return asked(ask_id, (question,), item_id, {"kind": "plan", "plan": plan})
+    return asked(ask_id, (question,), item_id, {"kind": _PLAN, "plan": plan})
+
+
+def plan_requested(data: QuestionData) -> Draft:
+    """The plan is shown; the question is ours, since the agent called a tool or asked for a permission."""
+    return Draft("question.requested", data, source="daemon", synthetic=True)
 
 
 def approves(answer: Answer) -> bool:

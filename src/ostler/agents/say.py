@@ -132,7 +132,9 @@ def answered(called: Item, output: str, *, failed: bool) -> list[Draft]:
     begun = result(called)
     part = ToolResultPart(call_id=use_of(called).call_id, output=output)
     whole = msgspec.structs.replace(begun, content=(part,), status=status)
-    return [closed(called, status), opened(begun), closed(whole)]
+    # no agent says that a result begins
+    began = Draft("item.started", ItemStartedData(item=begun), source="daemon", synthetic=True)
+    return [closed(called, status), began, closed(whole)]
 
 
 def use_of(called: Item) -> ToolCallPart:

@@ -75,6 +75,15 @@ def test_an_interrupt_drops_what_was_steered_and_not_heard_and_the_log_tells_it(
     assert said(talk.turn("mock: say NEXT")) == "NEXT"
 
 
+def test_the_beginning_of_a_result_that_no_agent_tells_is_ours(api: httpx.Client) -> None:
+    events = Talk(api).turn('mock: tool search {"q": 1} -> 3 results')
+    items = [event for event in events if event["data"].get("item", {}).get("kind") == "tool_result"]
+    assert [(event["type"], event["source"], event["synthetic"]) for event in items] == [
+        ("item.started", "daemon", True),
+        ("item.completed", "agent", False),
+    ]
+
+
 def test_an_interrupt_during_text_ends_the_turn_and_closes_its_items(api: httpx.Client) -> None:
     talk = Talk(api)
     talk.send("mock: stream 100000 words 100/s")

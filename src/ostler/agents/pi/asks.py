@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from ostler.agents.asks import APPROVE, REJECT, asked, permission_asked, plan_asked
+from ostler.agents.asks import APPROVE, REJECT, asked, permission_asked, plan_asked, plan_requested
 from ostler.agents.pi import frames
 from ostler.agents.pi.tools import proposed_diff
 from ostler.wire.events import Question, QuestionOption
@@ -68,7 +68,7 @@ class Asks:
 
     def _plan(self, frame: frames.UiRequest, ours: frames.OurAsk) -> Draft:
         ask_id = self._keep("que", frame.id, _approval)
-        return Draft("question.requested", plan_asked(ask_id, ours.plan, self._item_of(ours.tool_call_id)))
+        return plan_requested(plan_asked(ask_id, ours.plan, self._item_of(ours.tool_call_id)))
 
     def _foreign(self, frame: frames.UiRequest) -> Draft:
         text = "\n\n".join(filter(None, (frame.title, frame.message)))
