@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from ostler.conformance.cases.talk import PIXEL
 from ostler.conformance.model import ScriptedModel
 from ostler.conformance.rows import ROWS
 from tests.support.serving import OSTLER, clean_env, running_server
@@ -93,6 +95,20 @@ def test_an_interrupt_drops_what_was_steered_and_not_read(place: Place, name: st
     assert said(talk.turn("SCRIPT: say Next.\nSCRIPT: recall")).startswith("Next.")
     unread = [event["data"]["code"] for event in talk.events if event["type"] == "notice"]
     assert unread == ["unheard"]
+
+
+@pytest.mark.parametrize("name", ["pi"])
+def test_an_image_that_the_agent_cannot_read_is_told(place: Place, name: str) -> None:
+    talk = place.talk(name)
+    pictures = [(b64encode(data).decode(), code) for data, code in ((PIXEL, []), (b"no image", ["image_unreadable"]))]
+    for data, codes in pictures:
+        since = len(talk.events)
+        talk.post(
+            "/messages",
+            parts=[{"type": "text", "text": "SCRIPT: recall"}, {"type": "image", "mime": "image/png", "data": data}],
+        )
+        talk.until_type("turn.ended")
+        assert [event["data"]["code"] for event in talk.events[since:] if event["type"] == "notice"] == codes
 
 
 @pytest.mark.parametrize("name", ASKING)

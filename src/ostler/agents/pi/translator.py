@@ -47,6 +47,8 @@ class PiTranslator:
         self.messages = 0
         self.message: Item | None = None
         """The assistant's message that is growing, once it has anything to show."""
+        self.images: list[int] = []
+        """How many images each message had that Pi has not shown yet."""
         self.working = False
         self.interrupted = False
         self.stopped = False
@@ -76,10 +78,12 @@ class PiTranslator:
         self.turn += 1
         self.working, self.interrupted, self.stopped, self.probing = True, False, False, False
         self.stop_reason, self.failure, self.usage = None, None, []
+        self.images = [_count_of_images(prompt)]
         return (command("prompt", id=f"prompt-{self.turn}", **_content(prompt)),)
 
     def steer(self, prompt: Prompt) -> Sequence[Output]:
         """Add to the running turn; Pi shows it to the model after the tools that run now."""
+        self.images.append(_count_of_images(prompt))
         return (command("steer", id=f"steer-{self.turn}", **_content(prompt)),)
 
     def interrupt(self) -> Sequence[Output]:
@@ -179,7 +183,21 @@ def _message_start(state: PiTranslator, frame: frames.MessageStart) -> Sequence[
     if frame.message.role == "assistant":
         state.messages += 1
         state.message = None
-    return ()  # other roles repeat what we sent, or what tools answered
+    if frame.message.role == "user":
+        return _unseen_images(state, frame.message)
+    return ()  # other roles repeat what tools answered
+
+
+def _unseen_images(state: PiTranslator, message: frames.Message) -> Sequence[Output]:
+    """Pi leaves out an image that it cannot decode, and tells only the model."""
+    sent = state.images.pop(0) if state.images else 0
+    if not sent:
+        return ()
+    unseen = sent - sum(block.type == "image" for block in _blocks.decode(message.content))
+    if unseen <= 0:
+        return ()
+    what = "an image" if sent == 1 else f"{unseen} of {sent} images"
+    return (say.notice(f"Pi could not read {what} of this message, so the model does not see it.", "image_unreadable"),)
 
 
 def _message_update(state: PiTranslator, frame: frames.MessageUpdate) -> Sequence[Output]:
@@ -365,6 +383,10 @@ def _content(prompt: Prompt) -> dict[str, Any]:
     images = [_image(prompt, part) for part in prompt.parts if isinstance(part, ImagePart)]
     content: dict[str, Any] = {"message": "\n".join(texts + files)}
     return {**content, "images": images} if images else content
+
+
+def _count_of_images(prompt: Prompt) -> int:
+    return sum(isinstance(part, ImagePart) for part in prompt.parts)
 
 
 def _image(prompt: Prompt, part: ImagePart) -> dict[str, str]:
