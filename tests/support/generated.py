@@ -10,7 +10,7 @@ from hypothesis import settings
 from schemathesis import GenerationMode
 from schemathesis.generation.hypothesis.builder import HypothesisTestConfig, HypothesisTestMode, create_test
 
-from tests.support.http_helpers import build_document
+from tests.support.http_helpers import api_document
 
 Case = schemathesis.Case[Any]
 
@@ -19,7 +19,7 @@ def labels(*, without: str, tags: Collection[str] = ()) -> list[str]:
     """Every operation as `METHOD path`, but those whose id fits a pattern or that have one of these tags."""
     return [
         f"{method.upper()} {path}"
-        for path, item in build_document()["paths"].items()
+        for path, item in api_document()["paths"].items()
         for method, about in item.items()
         if not re.search(without, about["operationId"]) and not set(tags) & set(about["tags"])
     ]
@@ -39,7 +39,7 @@ def send_all(operation: str, send: Callable[[Case], None], how: settings, *, onl
 
 @cache
 def _schema(only_valid: bool) -> Any:
-    schema = schemathesis.openapi.from_dict(build_document())
+    schema = schemathesis.openapi.from_dict(api_document())
     if only_valid:
         schema.config.generation.update(modes=[GenerationMode.POSITIVE])
     return schema

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from tests.support.http_helpers import build_document
+from tests.support.http_helpers import api_document
 from tests.support.serving import RunningServer
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -52,7 +52,7 @@ def ask(server: RunningServer, path: str, content: bytes = b"", method: str = "P
 
 def assert_documented(answer: httpx.Response, path: str) -> None:
     """The answer is one of those that the document has for its status."""
-    document = build_document()
+    document = api_document()
     described = document["paths"][path].get(answer.request.method.lower(), {"responses": {}})["responses"]
     problem = document["components"]["responses"]["Problem"]
     told = described.get(str(answer.status_code), described.get("default", problem))
