@@ -16,6 +16,7 @@ import pytest
 from ostler.conformance.cases.talk import PIXEL
 from ostler.conformance.model import ScriptedModel
 from ostler.conformance.rows import ROWS
+from tests.support.patience import wait_until
 from tests.support.serving import OSTLER, clean_env, running_server
 from tests.support.talk import Talk, said
 from tools.agent_cache import Search
@@ -176,14 +177,21 @@ def test_yes_on_the_command_line_does_not_write_a_plan(place: Place, name: str, 
     assert list(work.iterdir()) == []
 
 
+def is_written(text: bytes, folder: Path) -> bool:
+    """Whether a file of a folder has this text."""
+    return any(text in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
 @pytest.mark.parametrize("name", IMPORTED)
 def test_a_conversation_of_the_agent_s_own_program_is_gone_on_with_by_its_own_memory(
     place: Place, search: Search, name: str, tmp_path: Path
 ) -> None:
     talk = place.talk(name, permission_mode="bypass")
     talk.turn("SCRIPT: say One.")
-    talk.turn("SCRIPT: say Two.")
+    talk.turn("SCRIPT: recall")
     folder = cwd_of(talk)
+    answer = b"Recall: 2 scripted user turns"  # Kimi writes down what it said a while after it has said it
+    wait_until(lambda: is_written(answer, folder.parent / "home"), what="the agent has written down the conversation")
     talk.post("/stop")
     home = tmp_path / "home"
     shutil.copytree(folder.parent / "home", home, symlinks=True)
