@@ -11,6 +11,7 @@ from ostler.cli import root
 from ostler.client import AsyncClient, AsyncSession, Client, SyncSession
 from tests.support.serving import RunningServer
 
+_DOCS = Path(__file__).resolve().parents[2] / "docs"
 NOUNS = (
     "agents",
     "asks",
@@ -68,7 +69,7 @@ def test_every_operation_has_a_command_and_no_command_lacks_one(operations: set[
 
 
 def test_the_page_of_the_sdk_names_every_method() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "guides" / "python-sdk.md").read_text()
+    page = (_DOCS / "guides" / "python-sdk.md").read_text()
     rows = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
     named = {
         f"{row[1].split('`')[1]}.{method.replace('_', '-')}"

@@ -205,6 +205,6 @@ def instructions(turn: Turn, _: str) -> None:
 def wait(turn: Turn, text: str) -> None:
     """Do nothing for a while, or until somebody adds something to the turn, but obey an interrupt."""
     if text == "until told":
-        turn.pause_until_user_speaks()
+        turn.pause_until_steered()
     else:
         turn.pause(number(text, "a number of seconds"))

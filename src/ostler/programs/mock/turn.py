@@ -197,7 +197,7 @@ class Turn:
         while (frame := self.agent.channel.receive(max(0.0, deadline - time.monotonic()))) is not None:
             self._take(frame)
 
-    def pause_until_user_speaks(self) -> None:
+    def pause_until_steered(self) -> None:
         """Wait until the user adds something to this turn."""
         while not self.agent.heard:
             self._take(self.agent.channel.receive(None))

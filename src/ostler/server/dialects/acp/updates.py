@@ -73,7 +73,7 @@ class AcpUpdates:
         self._cwd = subject.cwd
         self._speech = Speech()
         self._calls: dict[str, str] = {}
-        self._told: dict[str, _Call] = {}
+        self._sent: dict[str, _Call] = {}
 
     def feed(self, event: AnyEvent | UnknownEvent) -> Sequence[Json]:
         """What this event becomes."""
@@ -87,7 +87,7 @@ class AcpUpdates:
     def _updates(self, event: AnyEvent | UnknownEvent) -> list[Json]:
         match event:
             case TurnStarted():
-                self._speech, self._calls, self._told = Speech(), {}, {}
+                self._speech, self._calls, self._sent = Speech(), {}, {}
             case TurnEnded():
                 return self._left()
             case ItemStarted() | ItemDelta() | ItemCompleted():
@@ -114,7 +114,7 @@ class AcpUpdates:
         if item.kind != "tool_call" or call is None:
             return []
         self._calls[call.call_id] = item.item_id
-        self._told[item.item_id] = _Call()
+        self._sent[item.item_id] = _Call()
         return [{"sessionUpdate": "tool_call", "status": "in_progress", **_described(item.item_id, call)}]
 
     def _grown(self, item_id: str, delta: ContentPart) -> list[Json]:
@@ -149,13 +149,13 @@ class AcpUpdates:
         call = _call_of(item)
         if call is None:
             return []
-        known = item.item_id in self._told
+        known = item.item_id in self._sent
         self._calls[call.call_id] = item.item_id
-        told = self._told.setdefault(item.item_id, _Call())
+        sent = self._sent.setdefault(item.item_id, _Call())
         kind = "tool_call_update" if known else "tool_call"
         update: Json = {"sessionUpdate": kind, "status": "in_progress", **_described(item.item_id, call)}
         if item.status == "failed":
-            told.is_answered = True
+            sent.is_answered = True
             update["status"] = "failed"
         return [update]
 
@@ -164,39 +164,39 @@ class AcpUpdates:
         call = item.parent_id or self._calls.get(result.call_id if result else "")
         if call is None or result is None:
             return []
-        told = self._told.setdefault(call, _Call())
-        told.is_answered, told.answer = True, result.output
+        sent = self._sent.setdefault(call, _Call())
+        sent.is_answered, sent.answer = True, result.output
         status = "failed" if item.status == "failed" else "completed"
-        return [{**_update(call, told), "status": status, "rawOutput": {"output": result.output}}]
+        return [{**_update(call, sent), "status": status, "rawOutput": {"output": result.output}}]
 
     def _left(self) -> list[Json]:
         """The calls that have no result are over with their turn."""
-        left = [(call, told) for call, told in self._told.items() if not told.is_answered]
-        for _, told in left:
-            told.is_answered = True
-        return [{**_update(call, told), "status": "completed"} for call, told in left]
+        left = [(call, sent) for call, sent in self._sent.items() if not sent.is_answered]
+        for _, sent in left:
+            sent.is_answered = True
+        return [{**_update(call, sent), "status": "completed"} for call, sent in left]
 
     def _printed(self, event: TerminalOutput) -> list[Json]:
-        told = self._told.get(event.data.item_id or "")
-        if event.data.item_id is None or told is None:
+        sent = self._sent.get(event.data.item_id or "")
+        if event.data.item_id is None or sent is None:
             return []
-        told.output = (told.output + event.data.data)[-_OUTPUT_SHOWN:]
-        return [_update(event.data.item_id, told)]
+        sent.output = (sent.output + event.data.data)[-_OUTPUT_SHOWN:]
+        return [_update(event.data.item_id, sent)]
 
     def _changed(self, event: FileChanged) -> list[Json]:
-        told = self._told.get(event.data.item_id or "")
-        if event.data.item_id is None or told is None:
+        sent = self._sent.get(event.data.item_id or "")
+        if event.data.item_id is None or sent is None:
             return []
         path = str(PurePosixPath(self._cwd) / event.data.path)
-        told.paths = [*dict.fromkeys([*told.paths, path])]
-        told.diffs += diffs_of(path, event.data.diff or "")
-        locations = [{"path": path} for path in told.paths]
-        return [{**_update(event.data.item_id, told), "locations": locations}]
+        sent.paths = [*dict.fromkeys([*sent.paths, path])]
+        sent.diffs += diffs_of(path, event.data.diff or "")
+        locations = [{"path": path} for path in sent.paths]
+        return [{**_update(event.data.item_id, sent), "locations": locations}]
 
 
-def _update(call: str, told: _Call) -> Json:
+def _update(call: str, sent: _Call) -> Json:
     update: Json = {"sessionUpdate": "tool_call_update", "toolCallId": call}
-    return {**update, "content": told.content} if told.content else update
+    return {**update, "content": sent.content} if sent.content else update
 
 
 def _call_of(item: Item) -> ToolCallPart | None:

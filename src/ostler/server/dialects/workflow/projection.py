@@ -131,12 +131,12 @@ class WorkflowProjection:
     def _about_an_item(self, event: ItemStarted | ItemDelta | ItemCompleted) -> list[Message]:
         match event:
             case ItemStarted():
-                told = self._started(event.data.item)
+                sent = self._started(event.data.item)
             case ItemDelta():
-                told = self._grown(event.data.item_id, event.data.delta)
+                sent = self._grown(event.data.item_id, event.data.delta)
             case ItemCompleted():
-                told = self._completed(event.data.item)
-        return [*self._standing(), *told] if told else []
+                sent = self._completed(event.data.item)
+        return [*self._standing(), *sent] if sent else []
 
     def _started(self, item: Item) -> list[Message]:
         if item.kind not in {"message", "tool_call"} or item.role == "user":
