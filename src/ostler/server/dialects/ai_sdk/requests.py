@@ -176,17 +176,17 @@ _OTHERS = {
 def tell_place(error: OstlerError, place: str) -> None:
     """Have an error name the fields as they stand in the body of the client."""
     errors: dict[str, list[str]] = {}
-    told = str(error)
+    words = str(error)
     for field, reasons in (error.errors or {}).items():
         ours = next((name for name in _OTHERS if field == name or field.startswith(f"{name}.")), None)
         named = field if ours is None else f"{_OTHERS[ours]}{field.removeprefix(ours)}"
         if named.startswith("agent.") and (named != field or place != "agent"):
             named = f"{place}{named.removeprefix('agent')}"
-            told, times = re.subn(rf"(?<![\w.]){re.escape(field)}(?!\w)", named, told) if "." in field else (told, 0)
-            told = told if times else f"{named}: {told}"
+            words, times = re.subn(rf"(?<![\w.]){re.escape(field)}(?!\w)", named, words) if "." in field else (words, 0)
+            words = words if times else f"{named}: {words}"
         errors[named] = reasons
     if errors:
-        error.errors, error.args = errors, (told,)
+        error.errors, error.args = errors, (words,)
 
 
 def wanted_change(choice: AgentChoice) -> SessionChange:
