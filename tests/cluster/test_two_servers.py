@@ -252,7 +252,7 @@ def test_the_command_line_says_which_servers_local_runner_it_drains(servers: Ser
         return done.stdout
 
     whose = f"local of the server at {servers.url('b')}"
-    assert runners("b", "drain") == f"{whose} gets no more sessions; 0 at work there.\n"
+    assert runners("b", "drain").startswith(f"{whose} gets no more sessions; ")
     shown = runners("b", "get").splitlines()
     assert [line.split()[1] for line in shown if line.startswith("server ")] == [servers.url("b")]
     assert runners("b", "resume") == f"{whose} gets sessions again.\n"
