@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from ostler.base.beneath import open_beneath, open_by_steps
 from ostler.base.errors import FileMissing, InvalidRequest, OstlerError, PathRefused
-from ostler.runner.file_trees.beneath import open_beneath, open_by_steps
 from ostler.runner.workspaces.files import READ_BYTES, Files
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import EmptySource, Order

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ostler.runner.file_trees.beneath import folder, open_beneath, opened
+from ostler.base.beneath import folder, open_beneath, opened
 from ostler.runner.file_trees.commands import ToolFailed, run_tool
 from ostler.runner.file_trees.stopping import check_wanted
 

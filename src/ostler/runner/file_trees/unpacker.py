@@ -25,7 +25,7 @@ from typing import IO, Any
 if __name__ == "__main__":  # -I hides the folder the package lies in
     sys.path.append(os.path.abspath(__file__).rsplit("/ostler/", 1)[0])  # noqa: PTH100 - pathlib costs start-up time
 
-from ostler.runner.file_trees.beneath import make_folders, open_beneath, opened
+from ostler.base.beneath import make_folders, open_beneath, opened
 
 _CHUNK = 2**18
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL

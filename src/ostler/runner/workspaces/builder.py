@@ -6,9 +6,9 @@ from typing import assert_never
 
 import msgspec
 
+from ostler.base.beneath import folder
 from ostler.base.errors import RepositoryRefused
 from ostler.base.ids import new_id
-from ostler.runner.file_trees.beneath import folder
 from ostler.runner.file_trees.stopping import Stop
 from ostler.runner.file_trees.trees import copy_tree
 from ostler.runner.file_trees.unpacking import UnpackLimits, unpack

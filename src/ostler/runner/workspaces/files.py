@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import NoReturn, Self
 
+from ostler.base.beneath import make_folders, open_beneath, opened
 from ostler.base.errors import FileMissing, InvalidRequest, OstlerError, PathRefused
 from ostler.base.undo import undone_by
-from ostler.runner.file_trees.beneath import make_folders, open_beneath, opened
 from ostler.runner.workspaces.diffs import printable
 from ostler.wire.provisioning import FileContent
 from ostler.wire.workspaces import FileEntry, FileKind, FileListing

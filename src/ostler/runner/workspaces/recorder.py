@@ -15,8 +15,8 @@ from threading import Lock
 
 import msgspec
 
+from ostler.base.beneath import folder, make_folders, open_beneath, opened
 from ostler.base.ids import new_id
-from ostler.runner.file_trees.beneath import folder, make_folders, open_beneath, opened
 from ostler.runner.file_trees.trees import Found, copy_content, open_file, walk
 from ostler.runner.workspaces.git import Git
 from ostler.wire.workspaces import LargeFile

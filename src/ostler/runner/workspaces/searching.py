@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from ostler.base.beneath import opened
 from ostler.base.errors import InvalidRequest
-from ostler.runner.file_trees.beneath import opened
 from ostler.runner.file_trees.trees import Found, open_file, walk
 from ostler.runner.workspaces.diffs import printable
 from ostler.runner.workspaces.files import Files

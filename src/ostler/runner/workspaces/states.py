@@ -5,8 +5,8 @@ from typing import BinaryIO
 
 import msgspec
 
+from ostler.base.beneath import folder
 from ostler.base.errors import SnapshotNotFound
-from ostler.runner.file_trees.beneath import folder
 from ostler.runner.workspaces.diffs import difference, write_patch
 from ostler.runner.workspaces.orders import DiffLimits
 from ostler.runner.workspaces.providers.provider import Provider

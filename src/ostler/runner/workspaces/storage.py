@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from threading import RLock
 
+from ostler.base.beneath import folder
 from ostler.base.clock import Clock
 from ostler.base.errors import SettingsError, SnapshotNotFound, WorkspaceLost
 from ostler.base.ids import new_id
-from ostler.runner.file_trees.beneath import folder
 from ostler.runner.file_trees.trees import size_of
 from ostler.runner.workspaces.bases import Bases
 from ostler.runner.workspaces.git import Git

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from ostler.runner.file_trees import beneath
-from ostler.runner.file_trees.beneath import opened
+from ostler.base import beneath
+from ostler.base.beneath import opened
 from ostler.runner.file_trees.trees import Found, copy_tree, remove_tree, walk
 from ostler.runner.workspaces.providers.holders import Hold, Holders, MountFailed, entrance
 from ostler.runner.workspaces.providers.provider import TREE, Frozen, Location, Made, Origin, ProviderUnusable, Store

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from ostler.runner.file_trees.beneath import folder
+from ostler.base.beneath import folder
 from ostler.runner.file_trees.trees import Cloning, copy_tree, remove_tree
 from ostler.runner.workspaces.providers.provider import TREE, Frozen, Location, Made, Origin, ProviderUnusable, Store
 from ostler.runner.workspaces.providers.sieve import Sieve

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple
 
-from ostler.runner.file_trees.beneath import make_folders, opened
+from ostler.base.beneath import make_folders, opened
 from ostler.runner.workspaces.git import Git, GitFailed
 
 _CHUNK_BYTES = 2**18
