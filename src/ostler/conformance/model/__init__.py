@@ -39,8 +39,10 @@ Actions
     tools                       say which tools the request offered
     error STATUS [TIMES]        fail with an HTTP status (always, or the first TIMES times)
     limit SECONDS               fail by a limit of a subscription that ends then
-    malformed                   send a broken event stream
-    cut                         close the connection in mid-stream
+    malformed [TIMES]           send a broken event stream
+    cut [TIMES]                 close the connection in mid-stream
+    refuse                      end as a model does that refuses
+    length                      end as a model does whose output has a limit
 
 `\\n` in an argument is a newline.  A user message without a script is echoed.
 Requests that look like housekeeping (a title, a summary, a topic check) get a

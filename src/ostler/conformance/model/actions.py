@@ -56,6 +56,7 @@ class Reply:
 
     blocks: list[Block]
     fault: Fault | None = None
+    stop: str | None = None  # "refusal" or "length", instead of a usual end
 
     @property
     def has_call(self) -> bool:

@@ -10,6 +10,8 @@ from ostler.conformance.model.actions import Call, Reply, Say, Think
 from ostler.conformance.model.conversation import Conversation, Json, Tool, TurnList
 from ostler.conformance.model.dialect import Dialect, Frame, _chunks, _halves, _new_id, _paced, _usage
 
+_STOPS = {"refusal": "refusal", "length": "max_tokens"}
+
 
 class Anthropic(Dialect):
     """Anthropic Messages."""
@@ -60,7 +62,7 @@ class Anthropic(Dialect):
             for delta, wait in self._deltas(block):
                 yield frame("content_block_delta", wait, index=index, delta=delta)
             yield frame("content_block_stop", index=index)
-        stop = "tool_use" if reply.has_call else "end_turn"
+        stop = _STOPS.get(reply.stop or "", "tool_use" if reply.has_call else "end_turn")
         yield frame(
             "message_delta",
             delta={"stop_reason": stop, "stop_sequence": None},

@@ -11,6 +11,8 @@ from ostler.conformance.model.conversation import Conversation, Json, Tool, Turn
 from ostler.conformance.model.dialect import Frame, _chunks, _halves, _new_id, _paced, _usage
 from ostler.conformance.model.responses import OpenAIErrors
 
+_STOPS = {"refusal": "content_filter", "length": "length"}
+
 
 class ChatCompletions(OpenAIErrors):
     """OpenAI Chat Completions."""
@@ -69,7 +71,7 @@ class ChatCompletions(OpenAIErrors):
             name = "reasoning_content" if isinstance(block, Think) else "content"
             for index, (text, wait) in enumerate(_chunks(block)):
                 yield frame({name: text}, wait if index else pause + wait)
-        yield frame({}, finish="tool_calls" if calls else "stop")
+        yield frame({}, finish=_STOPS.get(reply.stop or "", "tool_calls" if calls else "stop"))
         yield Frame(base | {"choices": [], "usage": self._usage(reply, conv)})
         yield Frame("[DONE]")
 

@@ -23,6 +23,7 @@ HOUSEKEEPING = re.compile(
 
 
 FAULTS = ("malformed", "cut")
+STOPS = {"refuse": "refusal", "length": "length"}
 TOOL_KINDS = ("bash", "read", "write", "edit", "ask", "plan", "todo", "delegate", "tool")
 
 
@@ -87,6 +88,7 @@ class Player:
 
     def _play(self, actions: list[Action], conv: Conversation) -> Reply:
         blocks: list[Block] = []
+        stop = None
         for action in actions:
             if action.verb == "error":
                 status, _, times = action.rest.partition(" ")
@@ -95,14 +97,17 @@ class Player:
             elif action.verb == "limit":
                 return Reply(blocks, Fault("limit", 429, int(action.rest)))
             elif action.verb in FAULTS:
-                return Reply(blocks or [Say("This stream breaks")], Fault(action.verb))
+                if self._fails(conv, int(action.rest) if action.rest else None):
+                    return Reply(blocks or [Say("This stream breaks")], Fault(action.verb))
+            elif action.verb in STOPS:
+                stop = STOPS[action.verb]
             elif action.verb in TOOL_KINDS:
                 blocks += _call(action, conv)
             elif action.verb in SPOKEN:
                 blocks.append(SPOKEN[action.verb](action.rest, conv))
             else:
                 raise ScriptError(f"unknown action {action.verb!r}")
-        return Reply(blocks or [Say("(nothing)")])
+        return Reply(blocks or [Say("(nothing)")], stop=stop)
 
     def _fails(self, conv: Conversation, times: int | None) -> bool:
         """Whether an `error` action fails now: always, or only its first `times` calls."""
