@@ -13,6 +13,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "base": ("wire",),
     "link": ("wire", "base"),
     "agents": ("wire", "base"),
+    "agent": ("wire", "base"),
     "programs": ("wire", "base"),
     "client": ("wire", "base"),
     "runner": ("wire", "base", "link", "agents"),

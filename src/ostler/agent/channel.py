@@ -1,0 +1,102 @@
+"""The two pipes of the agent: lines that come in, and lines that go out."""
+
+import asyncio
+import os
+import sys
+from collections import deque
+
+import msgspec
+
+from ostler.wire.own_agent import (
+    Answered,
+    AnyFromAgent,
+    AnyToAgent,
+    Interrupted,
+    Noted,
+    Prompted,
+    Reply,
+    Steered,
+)
+
+_LONGEST_LINE = 2**28
+_MOST_SHOWN = 200
+_decoder: msgspec.json.Decoder[AnyToAgent] = msgspec.json.Decoder(AnyToAgent)
+
+
+def write(frame: AnyFromAgent) -> None:
+    """Write a line; who reads slowly slows the agent down."""
+    line = memoryview(msgspec.json.encode(frame) + b"\n")
+    while line:
+        line = line[os.write(1, line) :]
+
+
+class Inbox:
+    """What was sent to the agent and is not yet dealt with."""
+
+    def __init__(self) -> None:
+        self.prompts: asyncio.Queue[Prompted | None] = asyncio.Queue()
+        """None at the end of the input."""
+        self.steered: deque[Steered] = deque()
+        self._asks: dict[str, asyncio.Future[Reply | Answered]] = {}
+        self._turn: asyncio.Task[None] | None = None
+
+    async def read(self, first: bytes) -> None:
+        """Take all lines until the input ends; `first` has been read before."""
+        reader = asyncio.StreamReader(limit=_LONGEST_LINE)
+        reader.feed_data(first)
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        try:
+            while line := await reader.readline():
+                self._take(line)
+        finally:
+            self.close()
+
+    def _forget_steered(self) -> None:
+        """Who interrupts does not want that a later turn acts on what this one has not read."""
+        while self.steered:
+            words = self.steered.popleft().text[:_MOST_SHOWN]
+            message = f'The turn was interrupted before the agent read "{words}". Send it again if you still want it.'
+            write(Noted(message=message, code="unheard", severity="info"))
+
+    def close(self) -> None:
+        """Nothing more will come; the turn under way is ended."""
+        self.end_turn()
+        self.prompts.put_nowait(None)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            frame = _decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            print(f"a line that makes no sense: {error}", file=sys.stderr, flush=True)
+            return
+        match frame:
+            case Prompted():
+                self.prompts.put_nowait(frame)
+            case Steered():
+                self.steered.append(frame)
+            case Interrupted():
+                self._forget_steered()
+                self.end_turn()
+            case Reply() | Answered():
+                ask = self._asks.pop(frame.id, None)
+                if ask is not None and not ask.done():
+                    ask.set_result(frame)
+
+    def begin_turn(self, turn: asyncio.Task[None]) -> None:
+        """From now on an interrupt is about this."""
+        self._turn = turn
+
+    def end_turn(self) -> None:
+        """Cancel the turn under way, if there is one."""
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None  # a second interrupt would only disturb how the first one tidies up
+
+    async def decided(self, ask_id: str) -> Reply | Answered:
+        """Wait for the answer to an ask."""
+        ask: asyncio.Future[Reply | Answered] = asyncio.get_running_loop().create_future()
+        self._asks[ask_id] = ask
+        try:
+            return await ask
+        finally:
+            self._asks.pop(ask_id, None)

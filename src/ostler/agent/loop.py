@@ -1,0 +1,197 @@
+"""The loop: a turn is a call of the model, the tools that it wants, and again, until it wants no more."""
+
+from collections.abc import Mapping, Sequence
+
+from ostler.agent.asking import Gate
+from ostler.agent.calling import Calls
+from ostler.agent.channel import Inbox, write
+from ostler.agent.entries import Assistant, Block, Call, Ended, Tokens, User, calls_of, conversation
+from ostler.agent.journal import Journal
+from ostler.agent.models.asking import Answer, Question
+from ostler.agent.models.client import Model
+from ostler.agent.models.endpoint import Endpoint, endpoint, without_keys
+from ostler.agent.models.known import Fitted, fitted, known
+from ostler.agent.prompts import PLANNING, system_prompt
+from ostler.agent.speaking import speak
+from ostler.agent.tools.table import chosen
+from ostler.agent.workspace import Workspace
+from ostler.wire.own_agent import LATER_TOOLS, Done, Message, Noted, Outcome, Prompted, Start, Used
+
+_MOST_BAD_INPUTS = 3
+_MOST_REPETITIONS = 5
+
+
+class Ending(Exception):
+    """The turn ends, although the model did not say so."""
+
+    def __init__(self, reason: str, words: str) -> None:
+        super().__init__(words)
+        self.reason = reason
+
+
+class Loop:
+    """One conversation with a model; a turn at a time."""
+
+    def __init__(
+        self, start: Start, journal: Journal, inbox: Inbox, workspace: Workspace, environ: Mapping[str, str]
+    ) -> None:
+        self._start = start
+        self._journal = journal
+        self._inbox = inbox
+        self._environ = environ
+        self._gate = Gate(start, inbox)
+        self._tools = chosen(start.tools, plans=self._gate.plans)
+        self._specs = tuple(tool.spec() for tool in self._tools.values())
+        self._calls = Calls(self._tools, self._gate, inbox, journal, workspace, without_keys(environ))
+        self._calls.granted |= {path for entry in journal.entries if isinstance(entry, User) for path in entry.files}
+        self._system = system_prompt(workspace, start.instructions)
+        self._open: tuple[Endpoint, Model, Fitted] | None = None
+        self._used = Tokens()
+        self._last: list[tuple[str, str]] = []
+
+    async def turn(self, prompt: Prompted) -> None:
+        """One turn, up to its end. Raises ModelFailed."""
+        self._journal.begin_turn()
+        self._used, self._last, self._calls.bad_inputs = Tokens(), [], 0
+        self._hear_steered()  # what came when the turn before was just over
+        self._hear(prompt, note=PLANNING if self._gate.plans else "")
+        try:
+            reason = await self._work()
+        except Ending as ending:
+            write(Noted(message=str(ending), code=ending.reason))
+            reason = ending.reason
+        self.end("completed", reason)
+
+    def end(self, outcome: Outcome, reason: str) -> None:
+        """The turn is over."""
+        self._journal.add(Ended, outcome=outcome, reason=reason)
+        write(Done(outcome=outcome, reason=reason))
+
+    async def close(self) -> None:
+        """Close what is open."""
+        if self._open is not None:
+            await self._open[1].close()
+        self._journal.close()
+
+    # The turn
+
+    async def _work(self) -> str:
+        asked = 0
+        while True:
+            self._hear_steered()
+            answer = await self._ask()
+            asked += 1
+            calls = calls_of(answer.blocks)
+            if calls and asked == self._start.max_turns:
+                self._calls.refuse(calls, "Not run: this turn may not call the model again.", "skipped")
+                raise Ending("max_turn_requests", f"Stopped after {asked} model calls, which is this session's limit.")
+            if calls:
+                await self._run(calls, answer)
+            elif not self._inbox.steered:
+                return _concluded(answer)
+
+    async def _ask(self) -> Answer:
+        place, model, fit = self._opened()
+        question = Question(
+            model=place.model,
+            system=self._system,
+            steps=conversation(self._journal.entries),
+            tools=self._specs,
+            picture=self._journal.content,
+            max_tokens=fit.max_tokens,
+            temperature=fit.temperature,
+            effort=fit.effort,
+            budget=fit.budget,
+        )
+        spoken = await speak(model, question, self._keep_cut)
+        answer = spoken.answer
+        self._keep(spoken.id, answer)
+        self._count(answer.tokens, place.model)
+        return answer
+
+    def _keep(self, entry_id: str, answer: Answer) -> None:
+        place = self._opened()[0]
+        self._journal.add(
+            Assistant,
+            entry_id=entry_id,
+            api=place.api,
+            model=place.model,
+            blocks=answer.blocks,
+            stop=answer.stop,
+            tokens=answer.tokens,
+        )
+
+    def _keep_cut(self, entry_id: str, blocks: tuple[Block, ...]) -> None:
+        """The model was interrupted: its words stay, what it was about to do does not."""
+        self._keep(entry_id, Answer(blocks=blocks, stop="interrupted", tokens=Tokens()))
+
+    async def _run(self, calls: Sequence[Call], answer: Answer) -> None:
+        await self._calls.run(calls, was_cut=answer.stop == "max_tokens")
+        if self._calls.bad_inputs >= _MOST_BAD_INPUTS:
+            raise Ending(
+                "bad_calls", f"Stopped: the model made {self._calls.bad_inputs} calls in a row that make no sense."
+            )
+        self._last += [(call.name, call.input) for call in calls]
+        if len(self._last) >= _MOST_REPETITIONS and len(set(self._last[-_MOST_REPETITIONS:])) == 1:
+            raise Ending("loop", f"Stopped: the model made the same call {_MOST_REPETITIONS} times in a row.")
+
+    def _opened(self) -> tuple[Endpoint, Model, Fitted]:
+        """The model, found when it is needed first; people then hear what it cannot be told."""
+        if self._open is None:
+            place, start = endpoint(self._start, self._environ), self._start
+            fit = fitted(
+                place.model,
+                place.api,
+                max_tokens=start.max_tokens,
+                temperature=start.temperature,
+                effort=start.effort,
+            )
+            for notice in fit.notices:
+                write(Noted(message=notice, code="setting_dropped"))
+            for name in set(LATER_TOOLS).intersection(start.tools or ()):
+                write(Noted(message=f"There is no tool '{name}' yet; the model works without it.", code="tool_missing"))
+            self._open = place, Model(place), fit
+        return self._open
+
+    # What is heard and counted
+
+    def _hear_steered(self) -> None:
+        while self._inbox.steered:
+            self._hear(self._inbox.steered.popleft(), steered=True)
+
+    def _hear(self, message: Message, *, note: str = "", steered: bool = False) -> None:
+        pictures = tuple(self._journal.put(image.mime, image.data) for image in message.images)
+        self._calls.granted |= set(message.files)
+        self._journal.add(User, text=message.text, pictures=pictures, files=message.files, note=note, steered=steered)
+
+    def _count(self, tokens: Tokens, model: str) -> None:
+        before = self._used
+        self._used = Tokens(
+            input=before.input + tokens.input,
+            output=before.output + tokens.output,
+            cached=before.cached + tokens.cached,
+            reasoning=before.reasoning + tokens.reasoning,
+        )
+        write(
+            Used(
+                input=self._used.input,
+                output=self._used.output,
+                cached=self._used.cached,
+                reasoning=self._used.reasoning,
+                context=tokens.input + tokens.output,
+                window=known(model).window,
+            )
+        )
+
+
+def _concluded(answer: Answer) -> str:
+    """How a turn ends whose last answer wants no tool."""
+    match answer.stop:
+        case "refusal":
+            raise Ending("refusal", "The model refused to answer. Its refusal is not told to it again.")
+        case "max_tokens":
+            raise Ending("max_tokens", "The model's answer was cut off at the limit of its output. Ask it to go on.")
+        case _ if not answer.blocks:
+            raise Ending("end_turn", "The model answered nothing.")
+        case _:
+            return "end_turn"

@@ -1,0 +1,37 @@
+"""What the model is told before everything else; the words are data beside this file."""
+
+import platform
+from pathlib import Path
+
+from ostler.agent.workspace import ToolFailed, Workspace
+
+PLANNING = (
+    "You are in plan mode: look and think, but change nothing. Tools that change something will refuse. When you know "
+    "enough, show your plan with `exit_plan_mode`."
+)
+_BASE = Path(__file__).with_name("base.md")
+_RULES = "AGENTS.md"
+_MOST_RULES = 32 * 2**10
+
+
+def system_prompt(workspace: Workspace, instructions: str | None) -> str:
+    """Who the model is, where it works, and the rules of the workspace and of the session."""
+    parts = [_BASE.read_text().strip(), _surroundings(workspace)]
+    if rules := _rules(workspace):
+        parts.append(f"The rules of this workspace, from its {_RULES}:\n\n{rules}")
+    if instructions:
+        parts.append(f"The instructions of this session:\n\n{instructions}")
+    return "\n\n".join(parts)
+
+
+def _surroundings(workspace: Workspace) -> str:
+    return f"The workspace is {workspace.root}, on {platform.system()} ({platform.machine()})."
+
+
+def _rules(workspace: Workspace) -> str:
+    try:
+        content = workspace.read(_RULES, 64 * _MOST_RULES)
+    except ToolFailed:
+        return ""
+    cut = "\n[the rest is cut]" if len(content) > _MOST_RULES else ""
+    return content[:_MOST_RULES].decode(errors="replace").strip() + cut

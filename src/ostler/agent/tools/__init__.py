@@ -1,0 +1,1 @@
+"""What models can do: each tool is an input that is checked, a description, and a function."""

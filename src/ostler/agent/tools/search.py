@@ -1,0 +1,222 @@
+"""Looking for text in files, and for files by their names."""
+
+import asyncio
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ostler.agent.processes import started
+from ostler.agent.tools.tool import CallContext, Input, Output, Tool
+from ostler.agent.workspace import ToolFailed
+
+_MOST_MATCHES = 200
+_LONGEST_LINE = 500
+_MOST_FILES = 200
+_MOST_LOOKED_AT = 200_000
+_SECONDS = 30
+_MOST_BYTES = 2**20
+_MOST_ERRORS = 2000
+_WRONG = 2
+"""The code of a search that could not be made; 1 is for one that found nothing."""
+TYPES = {
+    "c": "c h",
+    "cpp": "cc cpp cxx hpp hh hxx h",
+    "css": "css scss",
+    "go": "go",
+    "html": "html htm",
+    "java": "java",
+    "js": "js jsx mjs cjs",
+    "json": "json",
+    "md": "md markdown",
+    "py": "py pyi",
+    "rb": "rb",
+    "rust": "rs",
+    "sh": "sh bash",
+    "sql": "sql",
+    "toml": "toml",
+    "ts": "ts tsx mts cts",
+    "yaml": "yaml yml",
+}
+_Folder = Annotated[str, msgspec.Meta(description="Where to look: a folder or a file; the whole workspace by default")]
+
+
+class GrepInput(Input, frozen=True, kw_only=True):
+    """What `grep` takes."""
+
+    pattern: Annotated[str, msgspec.Meta(min_length=1, description="A regular expression for one line")]
+    path: _Folder = "."
+    glob: Annotated[str, msgspec.Meta(description="Only files with such names, as in *.py")] = ""
+    type: Annotated[str, msgspec.Meta(description=f"Only files of one kind: {', '.join(TYPES)}")] = ""
+
+
+class FindInput(Input, frozen=True, kw_only=True):
+    """What `find` takes."""
+
+    pattern: Annotated[
+        str,
+        msgspec.Meta(min_length=1, description="Such as *.py, or with folders: src/**/test_*.py; ** is any folders"),
+    ]
+    path: _Folder = "."
+
+
+class _Found:
+    """What a search prints, up to a limit."""
+
+    def __init__(self) -> None:
+        self.out = self.errors = b""
+        self.enough = asyncio.Event()
+
+    def __call__(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self.errors = (self.errors + data)[:_MOST_ERRORS]
+        elif not self.enough.is_set():
+            self.out += data
+            if self.out.count(b"\n") > _MOST_MATCHES or len(self.out) > _MOST_BYTES:
+                self.enough.set()
+
+    def lines(self) -> tuple[list[str], bool]:
+        """The matches, and whether there are more."""
+        lines = self.out.decode(errors="replace").splitlines()
+        short = [line.removeprefix("./")[: _LONGEST_LINE + 200] for line in lines[:_MOST_MATCHES]]
+        return short, self.enough.is_set()
+
+
+async def _grep(given: GrepInput, context: CallContext) -> Output:
+    if given.type and given.type not in TYPES:
+        raise ToolFailed(f"There is no type '{given.type}'. Possible: {', '.join(TYPES)}.")
+    place = f"./{context.workspace.place(given.path)}".removesuffix("/.")
+    command = _ripgrep(given, place) if shutil.which("rg", path=context.environ.get("PATH")) else _plain(given, place)
+    found = _Found()
+    try:
+        async with (
+            asyncio.timeout(_SECONDS),
+            started(command, found, cwd=context.workspace.root, environ=context.environ, alone=False) as running,
+        ):
+            over = (asyncio.ensure_future(running.ended()), asyncio.ensure_future(found.enough.wait()))
+            try:
+                await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in over:
+                    each.cancel()
+            if running.has_ended:
+                await running.drained(1)
+                if await running.ended() >= _WRONG and not found.out:
+                    raise ToolFailed(f"The search failed: {found.errors.decode(errors='replace').strip()}")
+    except TimeoutError:
+        raise ToolFailed(f"The search took longer than {_SECONDS} seconds. Look in a smaller folder.") from None
+    lines, cut = found.lines()
+    if not lines:
+        return Output(text="Nothing was found.")
+    note = [f"[only the first {_MOST_MATCHES} matches; look for less]"] if cut else []
+    return Output(text="\n".join([*sorted(lines, key=_place_of), *note]))
+
+
+def _ripgrep(given: GrepInput, place: str) -> list[str]:
+    words = ["rg", "--no-config", "--no-heading", "--with-filename", "--line-number", "--color=never", "--hidden"]
+    words += ["--max-columns", str(_LONGEST_LINE), "--max-columns-preview", "--glob", "!.git"]
+    for pattern in _globs(given):
+        words += ["--glob", pattern]
+    return [*words, "--regexp", given.pattern, "--", place]
+
+
+def _plain(given: GrepInput, place: str) -> list[str]:
+    names = [f"--include={pattern}" for pattern in _globs(given)]
+    return ["grep", "-rnHIE", "--color=never", "--exclude-dir=.git", *names, "-e", given.pattern, "--", place]
+
+
+def _globs(given: GrepInput) -> list[str]:
+    return [given.glob] if given.glob else [f"*.{ending}" for ending in TYPES.get(given.type, "").split()]
+
+
+def _place_of(line: str) -> tuple[str, int]:
+    path, _, rest = line.partition(":")
+    number = rest.partition(":")[0]
+    return path, int(number) if number.isdigit() else 0
+
+
+def _find(given: FindInput, context: CallContext) -> Output:
+    place = context.workspace.place(given.path)
+    wanted = _regex(given.pattern.removeprefix("./"))
+    is_name = "/" not in given.pattern
+    top = Path(context.workspace.root, place)
+    found: list[tuple[float, str]] = []
+    looked = 0
+    for folder, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if name != ".git"]
+        below = os.path.relpath(folder, top)
+        looked += len(files)
+        for name in files:
+            path = name if below == "." else f"{below}/{name}"
+            if wanted.fullmatch(name if is_name else path):
+                found.append((_changed_at(f"{folder}/{name}"), path))
+        if looked > _MOST_LOOKED_AT:
+            break
+    if not found:
+        return Output(text="No file has such a name.")
+    found.sort(key=lambda each: (-each[0], each[1]))
+    prefix = "" if place == "." else f"{place}/"
+    shown = [f"{prefix}{path}" for _, path in found[:_MOST_FILES]]
+    left = len(found) - len(shown)
+    notes = [f"[{left} older files left out]"] if left else []
+    notes += [f"[only the first {_MOST_LOOKED_AT} files were looked at]"] if looked > _MOST_LOOKED_AT else []
+    return Output(text="\n".join([*shown, *notes]))
+
+
+def _changed_at(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+_GLOB = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|\{[^{}/]*\}|.", re.DOTALL)
+_MEANS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+def _regex(pattern: str) -> re.Pattern[str]:
+    return re.compile("".join(map(_meaning, _GLOB.findall(pattern))))
+
+
+def _meaning(piece: str) -> str:
+    if piece in _MEANS:
+        return _MEANS[piece]
+    if piece.startswith("[") and len(piece) > 1:
+        inside = piece[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+        return f"[^{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"
+    if piece.startswith("{") and len(piece) > 1:
+        return "(?:" + "|".join(map(re.escape, piece[1:-1].split(","))) + ")"
+    return re.escape(piece)
+
+
+async def _run_find(given: FindInput, context: CallContext) -> Output:
+    try:
+        return await asyncio.to_thread(_find, given, context)
+    except re.error as error:
+        raise ToolFailed(f"'{given.pattern}' is no pattern for names: {error}.") from error
+
+
+GREP = Tool(
+    name="grep",
+    description=(
+        "Look for a regular expression in the files of the workspace. Each line of the answer is PATH:LINE:TEXT, "
+        "sorted by path, at most 200 of them; long lines are cut. Binary files and `.git` are left out. Say with "
+        "`path`, `glob` or `type` where to look when there would be too many. Several searches can run at the same "
+        "time. To look for files by their names use `find`."
+    ),
+    input=GrepInput,
+    run=_grep,
+)
+FIND = Tool(
+    name="find",
+    description=(
+        "Find files of the workspace by their names, the newest first, at most 200. A pattern without a slash is about "
+        "the name alone, in any folder; one with a slash is about the path below `path`. `.git` is left out. To look "
+        "for what is in files use `grep`."
+    ),
+    input=FindInput,
+    run=_run_find,
+)

@@ -1,0 +1,106 @@
+"""Commands of the model."""
+
+import asyncio
+import codecs
+from collections import deque
+from typing import Annotated
+
+import msgspec
+
+from ostler.agent.processes import started
+from ostler.agent.tools.tool import CallContext, Input, Output, Tool
+
+_HEAD, _TAIL = 10_000, 40_000
+_DRAIN_SECONDS = 2.0
+_DEFAULT_SECONDS, _MOST_SECONDS = 120, 600
+_QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
+
+
+class BashInput(Input, frozen=True, kw_only=True):
+    """What `bash` takes."""
+
+    command: Annotated[str, msgspec.Meta(min_length=1, description="What bash is to run, in the workspace's root")]
+    timeout: Annotated[
+        int, msgspec.Meta(ge=1, le=_MOST_SECONDS, description="Seconds until it is ended; 120 by default")
+    ] = _DEFAULT_SECONDS
+
+
+class _Printed:
+    """The beginning and the end of what a command prints."""
+
+    def __init__(self) -> None:
+        self._head = ""
+        self._tail: deque[str] = deque()
+        self._tail_size = 0
+        self._lost = 0
+
+    def add(self, text: str) -> None:
+        room = _HEAD - len(self._head)
+        self._head, rest = self._head + text[:room], text[room:]
+        if rest:
+            self._tail.append(rest)
+            self._tail_size += len(rest)
+        while self._tail and self._tail_size - len(self._tail[0]) >= _TAIL:
+            lost = len(self._tail.popleft())
+            self._tail_size -= lost
+            self._lost += lost
+
+    def whole(self) -> str:
+        tail = "".join(self._tail)
+        lost = self._lost + max(0, len(tail) - _TAIL)
+        if not lost:
+            return self._head + tail
+        mark = f"\n[{lost} characters left out; write the output to a file and look at parts of it to see them]\n"
+        return f"{self._head}{mark}{tail[-_TAIL:]}"
+
+
+class _Heard:
+    """What a command prints, on its way to the model and to people."""
+
+    def __init__(self, context: CallContext) -> None:
+        self.printed = _Printed()
+        self._show = context.show
+        made = codecs.getincrementaldecoder("utf-8")
+        self._decoders = {1: made(errors="replace"), 2: made(errors="replace")}
+
+    def __call__(self, fd: int, data: bytes) -> None:
+        if text := self._decoders[fd].decode(data):
+            self.printed.add(text)
+            self._show("stderr" if fd == 2 else "stdout", text)
+
+
+async def _bash(given: BashInput, context: CallContext) -> Output:
+    heard = _Heard(context)
+    command, environ = ("bash", "-c", given.command), {**context.environ, **_QUIET}
+    try:
+        async with (
+            asyncio.timeout(given.timeout),
+            started(command, heard, cwd=context.workspace.root, environ=environ, alone=True) as running,
+        ):
+            code = await running.ended()
+            await running.drained(_DRAIN_SECONDS)  # what it left running may hold its pipes
+    except TimeoutError:
+        text = f"{heard.printed.whole()}\n[ended after {given.timeout} seconds, with all that it had started]"
+        return Output(text=text.lstrip("\n"), failed=True)
+    ending = "" if code == 0 else f"\n[{_ending(code)}]"
+    return Output(text=f"{heard.printed.whole().rstrip()}{ending}".lstrip("\n") or "(no output)", failed=code != 0)
+
+
+def _ending(code: int) -> str:
+    return f"exit code {code}" if code > 0 else f"ended by signal {-code}"
+
+
+BASH = Tool(
+    name="bash",
+    description=(
+        "Run a command with bash in the root of the workspace. Each call is a new shell: folders and variables that "
+        "one sets are gone in the next. There is no terminal and no input. Output and errors are given together, of "
+        "long ones the beginning and the end, and the exit code if it is not 0. The command is ended after `timeout` "
+        "seconds (120 by default, at most 600), with everything that it started. For what should go on, such as a "
+        "server, put it into the background and send its output to a file. Not for reading, searching or changing "
+        "files where `read`, `grep`, `find`, `edit` or `write` can do it."
+    ),
+    input=BashInput,
+    run=_bash,
+    changes="anything",
+)

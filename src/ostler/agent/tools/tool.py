@@ -1,0 +1,89 @@
+"""What a tool is, what it gets, and what comes out of it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import msgspec
+
+from ostler.agent.entries import Picture
+from ostler.agent.models.asking import ToolSpec
+from ostler.agent.workspace import ToolFailed, Workspace
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model gives a tool."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool did to a file."""
+
+    path: str
+    action: Literal["created", "modified"]
+    operation: Literal["write", "edit"]
+    diff: str | None
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool answers."""
+
+    text: str
+    failed: bool = False
+    change: Change | None = None
+    pictures: tuple[Picture, ...] = ()
+
+
+class People(Protocol):
+    """The people of the session, who can be asked."""
+
+    async def answer(self, question: str, options: tuple[str, ...], *, multi_select: bool) -> tuple[str, ...] | str:
+        """What they chose, or why they did not."""
+
+    async def approve(self, plan: str) -> str | None:
+        """None if they want the plan to be carried out; otherwise what they say about it."""
+
+
+class CallContext(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a tool may use in one call."""
+
+    workspace: Workspace
+    environ: Mapping[str, str]
+    granted: set[str]
+    """Files that people attached; they may be read wherever they are."""
+    keep: Callable[[str, bytes], Picture]
+    show: Callable[[Literal["stdout", "stderr"], str], None]
+    """Show people what a command prints."""
+    people: People
+
+
+_Given = TypeVar("_Given", bound=Input)
+
+
+class Tool(msgspec.Struct, Generic[_Given], frozen=True, kw_only=True):
+    """One tool."""
+
+    name: str
+    description: str
+    input: type[_Given]
+    run: Callable[[_Given, CallContext], Awaitable[Output]]
+    changes: Literal["nothing", "files", "anything"] = "nothing"
+    """What changes something is only done with permission; what changes nothing may run beside others."""
+    preview: Callable[[_Given, CallContext], str | None] = lambda *_: None
+    """The diff that people see before they allow it."""
+
+    def spec(self) -> ToolSpec:
+        """As the model sees it."""
+        return ToolSpec(name=self.name, description=self.description, schema=schema_of(self.input))
+
+    def read(self, text: str) -> _Given:
+        """The input that a model wrote. Raises ToolFailed."""
+        try:
+            return msgspec.json.decode(text.strip() or "{}", type=self.input)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            raise ToolFailed(f"The input of `{self.name}` cannot be used: {error}.") from error
+
+
+def schema_of(kind: type[Input]) -> dict[str, Any]:
+    """The JSON schema of an input, without references: providers want an object at the top."""
+    schema = msgspec.json.schema(kind)
+    top: dict[str, Any] = schema["$defs"][kind.__name__]
+    return {name: value for name, value in top.items() if name not in {"title", "description"}}

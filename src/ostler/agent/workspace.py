@@ -1,0 +1,130 @@
+"""The files that tools may touch: those of the workspace, however a path or a link spells them."""
+
+import errno
+import os
+import posixpath
+import stat
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ostler.base.beneath import make_folders, open_beneath
+from ostler.base.ids import ulid
+
+_OUTSIDE = frozenset({errno.EXDEV, errno.ELOOP})
+
+
+class ToolFailed(Exception):
+    """A tool could not do it; the text is for the model."""
+
+
+class Missing(ToolFailed):
+    """There is no such file."""
+
+
+class Workspace:
+    """One folder, held open."""
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.realpath(root)
+        self._names = tuple({root.rstrip("/"), self.root})
+        self._folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def relative(self, path: str) -> str:
+        """A path as it is called from the root; raises ToolFailed for one that leads out."""
+        given = path or "."
+        for name in self._names:
+            if given == name or given.startswith(f"{name}/"):
+                given = given[len(name) :].lstrip("/") or "."
+                break
+        found = posixpath.normpath(given)
+        if "\0" in found or found.startswith("/") or found == ".." or found.startswith("../"):
+            raise self._outside(path)
+        return found
+
+    def _outside(self, path: str) -> ToolFailed:
+        return ToolFailed(f"'{path}' is outside of the workspace {self.root}, or a link leads there.")
+
+    @contextmanager
+    def opened(self, path: str, flags: int = os.O_RDONLY, *, granted: Collection[str] = ()) -> Iterator[int]:
+        """Open what is there; `granted` paths may be anywhere. Raises ToolFailed."""
+        descriptor = self._open(path, flags, granted)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _open(self, path: str, flags: int, granted: Collection[str]) -> int:
+        flags |= 0 if flags & os.O_PATH else os.O_NONBLOCK  # a pipe must not keep us waiting
+        try:
+            if path in granted:
+                return os.open(path, flags | os.O_CLOEXEC)
+            return open_beneath(self._folder, self.relative(path), flags, links=True)
+        except OSError as error:
+            raise self._failed(path, error) from error
+
+    def _failed(self, path: str, error: OSError) -> ToolFailed:
+        if error.errno in _OUTSIDE:
+            return self._outside(path)
+        if error.errno == errno.ENOENT:
+            return Missing(f"'{path}' is not there.")
+        return ToolFailed(f"'{path}': {error.strerror}.")
+
+    def place(self, path: str) -> str:
+        """Where a path really is, from the root; raises ToolFailed if it is not there."""
+        with self.opened(path, os.O_PATH) as descriptor:
+            return self._behind(descriptor)
+
+    def _behind(self, descriptor: int) -> str:
+        return self.relative(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+
+    def read(self, path: str, most: int, *, granted: Collection[str] = ()) -> bytes:
+        """The content of a file. Raises ToolFailed."""
+        with self.opened(path, granted=granted) as descriptor:
+            facts = os.fstat(descriptor)
+            if stat.S_ISDIR(facts.st_mode):
+                raise ToolFailed(f"'{path}' is a folder. Use `find` to see what is in it.")
+            if not stat.S_ISREG(facts.st_mode):
+                raise ToolFailed(f"'{path}' is no ordinary file.")
+            if facts.st_size > most:
+                size = f"'{path}' has {facts.st_size} bytes; more than {most} are too many."
+                raise ToolFailed(f"{size} Use `grep` to find what you need.")
+            with os.fdopen(os.dup(descriptor), "rb") as file:
+                return file.read(most + 1)
+
+    def write(self, path: str, content: bytes) -> bool:
+        """Put a file there, whole or not at all; says whether there was one. Raises ToolFailed."""
+        at, mode = self.relative(path), None
+        with suppress(Missing), self.opened(path, os.O_PATH) as descriptor:
+            facts = os.fstat(descriptor)
+            if not stat.S_ISREG(facts.st_mode):
+                raise ToolFailed(f"'{path}' is there already and is no ordinary file.")
+            mode = stat.S_IMODE(facts.st_mode)
+            at = self._behind(descriptor)
+        try:
+            self._replace(at, content, mode)
+        except OSError as error:
+            raise self._failed(path, error) from error
+        return mode is not None
+
+    def _replace(self, at: str, content: bytes, mode: int | None) -> None:
+        above, name = posixpath.split(at)
+        try:
+            folder = open_beneath(self._folder, above, os.O_PATH | os.O_DIRECTORY, links=True)
+        except FileNotFoundError:
+            make_folders(self._folder, above)
+            folder = open_beneath(self._folder, above, os.O_PATH | os.O_DIRECTORY)
+        fresh = f".{ulid()}.new"
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with os.fdopen(os.open(fresh, flags, 0o666, dir_fd=folder), "wb") as file:
+                file.write(content)
+                if mode is not None:
+                    os.fchmod(file.fileno(), mode)
+            try:
+                os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError:
+                os.unlink(fresh, dir_fd=folder)
+                raise
+        finally:
+            os.close(folder)

@@ -1,0 +1,255 @@
+"""What Ostler's own agent and its translator say to each other: JSON objects, one per line.
+
+To the agent goes one `start`, then prompts, messages into the running turn, interrupts and answers to what it asks.
+From the agent comes `ready`, then what it says and does; every turn ends with one `done`.
+"""
+
+from typing import Literal, get_args
+
+import msgspec
+
+Effort = Literal["off", "low", "medium", "high", "max"]
+EFFORTS: tuple[str, ...] = get_args(Effort)
+ToolName = Literal["read", "write", "edit", "bash", "grep", "find", "ask_user", "exit_plan_mode"]
+TOOLS: tuple[str, ...] = get_args(ToolName)
+LATER_TOOLS = ("run-sandbox",)
+"""Names that are taken, although the tool is not there yet; a notice says so."""
+Api = Literal["messages", "chat"]
+"""Anthropic Messages, or OpenAI Chat Completions and all that is like it."""
+Outcome = Literal["completed", "interrupted", "failed"]
+KEY_VARIABLE = "OSTLER_PROVIDER_KEY"
+"""Where the key of a session's own provider stands."""
+
+
+class ToAgent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    """A line for the agent."""
+
+
+class Start(ToAgent, frozen=True, kw_only=True, tag="start"):
+    """How to work; the first line."""
+
+    version: str
+    permission_mode: Literal["default", "plan", "bypass"]
+    mode: str | None = None
+    resume: str | None = None
+    """The conversation to go on with."""
+    api: Api | None = None
+    """Of the session's own provider; without one the agent looks at its variables."""
+    base_url: str | None = None
+    model: str | None = None
+    effort: Effort | None = None
+    instructions: str | None = None
+    max_turns: int | None = None
+    """Model calls in one turn."""
+    max_tokens: int | None = None
+    """Output of one model call."""
+    temperature: float | None = None
+    tools: tuple[str, ...] | None = None
+    """All tools that the model may have; None for every one."""
+
+
+class Image(msgspec.Struct, frozen=True, kw_only=True):
+    """An image of a prompt."""
+
+    mime: str
+    data: bytes
+
+
+class Message(ToAgent, frozen=True, kw_only=True):
+    """What a person says."""
+
+    text: str
+    images: tuple[Image, ...] = ()
+    files: tuple[str, ...] = ()
+    """Paths that the agent may read, wherever they are."""
+
+
+class Prompted(Message, frozen=True, kw_only=True, tag="prompt"):
+    """Begin a turn."""
+
+
+class Steered(Message, frozen=True, kw_only=True, tag="steer"):
+    """Add to the running turn."""
+
+
+class Interrupted(ToAgent, frozen=True, kw_only=True, tag="interrupt"):
+    """End the running turn."""
+
+
+class Reply(ToAgent, frozen=True, kw_only=True, tag="reply"):
+    """The decision on a permission, or on a plan."""
+
+    id: str
+    allow: bool
+    message: str | None = None
+
+
+class Answered(ToAgent, frozen=True, kw_only=True, tag="answer"):
+    """What was answered to a question; None if the person declined."""
+
+    id: str
+    answers: tuple[str, ...] | None
+    message: str | None = None
+
+
+AnyToAgent = Start | Prompted | Steered | Interrupted | Reply | Answered
+
+
+class FromAgent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    """A line of the agent."""
+
+
+class AgentReady(FromAgent, frozen=True, kw_only=True, tag="ready"):
+    """It takes prompts."""
+
+    session: str
+    resumed: bool
+    model: str | None = None
+    mode: str | None = None
+
+
+class MessageBegun(FromAgent, frozen=True, kw_only=True, tag="message"):
+    """The model begins to speak or to think."""
+
+    id: str
+
+
+class Grown(FromAgent, frozen=True, kw_only=True, tag="delta"):
+    """The model has spoken or thought on."""
+
+    id: str
+    kind: Literal["text", "thinking"]
+    text: str
+
+
+class MessageEnded(FromAgent, frozen=True, kw_only=True, tag="message_end"):
+    """The message is whole, or was broken off."""
+
+    id: str
+    broken: bool = False
+
+
+class ToolBegun(FromAgent, frozen=True, kw_only=True, tag="tool"):
+    """A tool is called."""
+
+    id: str
+    name: str
+    input: str
+    """JSON, as the model wrote it."""
+
+
+class ToolPrinted(FromAgent, frozen=True, kw_only=True, tag="tool_output"):
+    """A command has printed something."""
+
+    id: str
+    stream: Literal["stdout", "stderr"]
+    text: str
+
+
+class ToolEnded(FromAgent, frozen=True, kw_only=True, tag="tool_end"):
+    """A tool has answered, or will not be run."""
+
+    id: str
+    output: str
+    failed: bool = False
+
+
+class FileChange(FromAgent, frozen=True, kw_only=True, tag="file"):
+    """A tool changed a file."""
+
+    tool: str
+    path: str
+    action: Literal["created", "modified"]
+    operation: Literal["write", "edit"]
+    diff: str | None = None
+
+
+class PermissionAsk(FromAgent, frozen=True, kw_only=True, tag="permission"):
+    """May it do this?"""
+
+    id: str
+    tool: str
+    name: str
+    action: str
+    input: msgspec.Raw
+    diff: str | None = None
+
+
+class QuestionAsk(FromAgent, frozen=True, kw_only=True, tag="question"):
+    """The model asks something."""
+
+    id: str
+    tool: str
+    question: str
+    options: tuple[str, ...] = ()
+    multi_select: bool = False
+
+
+class PlanAsk(FromAgent, frozen=True, kw_only=True, tag="plan"):
+    """May it carry this plan out?"""
+
+    id: str
+    tool: str
+    plan: str
+
+
+class ModeChanged(FromAgent, frozen=True, kw_only=True, tag="mode"):
+    """It works in another mode from now on."""
+
+    mode: str
+
+
+class Used(FromAgent, frozen=True, kw_only=True, tag="usage"):
+    """Tokens of this turn so far."""
+
+    input: int
+    output: int
+    cached: int
+    reasoning: int
+    context: int
+    window: int | None = None
+
+
+class Noted(FromAgent, frozen=True, kw_only=True, tag="notice"):
+    """Something that people should know."""
+
+    message: str
+    code: str
+    severity: Literal["info", "warning"] = "warning"
+
+
+class Failed(FromAgent, frozen=True, kw_only=True, tag="error"):
+    """What goes wrong with the turn."""
+
+    message: str
+    code: str
+    status: int | None = None
+    resets_at: float | None = None
+    """When the limit ends that made it so, in seconds since 1970."""
+
+
+class Done(FromAgent, frozen=True, kw_only=True, tag="done"):
+    """The turn is over."""
+
+    outcome: Outcome
+    reason: str
+
+
+AnyFromAgent = (
+    AgentReady
+    | MessageBegun
+    | Grown
+    | MessageEnded
+    | ToolBegun
+    | ToolPrinted
+    | ToolEnded
+    | FileChange
+    | PermissionAsk
+    | QuestionAsk
+    | PlanAsk
+    | ModeChanged
+    | Used
+    | Noted
+    | Failed
+    | Done
+)
