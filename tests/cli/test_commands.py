@@ -198,7 +198,7 @@ def test_doctor_is_content_with_a_running_server(ostler: Ostler, server: Running
     done = ostler("doctor")
     assert done.returncode == 0
     assert {line.split()[0] for line in done.stdout.splitlines()} == {"ok"}
-    assert "Installed agents: mock." in done.stdout
+    assert "Installed agents: mock, ostler." in done.stdout
 
 
 def test_doctor_finds_a_broken_database_a_taken_port_and_a_bad_folder(

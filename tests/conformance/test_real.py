@@ -13,7 +13,7 @@ from tools.agent_cache import Search
 LARGE = frozenset({"kimi", "openhands", "vibe"})
 """Take minutes to install or to start; only `make conformance` runs them, which commits what it finds."""
 
-IN_EVERY_RUN = frozenset({"claude-code-text", "codex-text", "opencode-text"})
+IN_EVERY_RUN = frozenset({"claude-code-text", "codex-text", "opencode-text", "ostler-text"})
 """A turn of one agent for each way of talking to a process; all else is for the lane of the agents."""
 
 AGENTS = {adapter.info.id: adapter for adapter in ADAPTERS if adapter.info.id not in LARGE}

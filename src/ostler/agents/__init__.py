@@ -10,12 +10,14 @@ from ostler.agents.kimi import ADAPTER as KIMI
 from ostler.agents.mock import MockAdapter
 from ostler.agents.opencode import OpenCodeAdapter
 from ostler.agents.openhands import ADAPTER as OPENHANDS
+from ostler.agents.ostler import OstlerAdapter
 from ostler.agents.pi import PiAdapter
 from ostler.agents.qwen import ADAPTER as QWEN
 from ostler.agents.vibe import ADAPTER as VIBE
 
 ADAPTERS: tuple[Adapter, ...] = (
     MockAdapter(),
+    OstlerAdapter(),
     ClaudeCodeAdapter(),
     AmpAdapter(),
     CodexAdapter(),

@@ -218,8 +218,13 @@ def plan(steps: Iterable[PlanEntry]) -> Draft:
 
 def image(prompt: Prompt, part: ImagePart) -> tuple[str, str]:
     """Kind and content, in base64, of an image of a prompt."""
-    kind = part.mime or guess_type(part.path)[0] or "image/png"
-    return kind, b64encode(prompt.images[part.path]).decode()
+    kind, content = image_content(prompt, part)
+    return kind, b64encode(content).decode()
+
+
+def image_content(prompt: Prompt, part: ImagePart) -> tuple[str, bytes]:
+    """Kind and content of an image of a prompt."""
+    return part.mime or guess_type(part.path)[0] or "image/png", prompt.images[part.path]
 
 
 def blocks(prompt: Prompt) -> list[dict[str, Any]]:

@@ -15,6 +15,8 @@ from ostler.client.transport import LOCAL
 from ostler.wire.agents import Agent
 
 MOCK = "mock"
+OWN = "ostler"
+"""Ships with Ostler and is always there, but only with a key of a model."""
 VARIABLE = "OSTLER_AGENT"
 
 
@@ -32,7 +34,7 @@ def usual_agent(client: Client) -> str:
         return known.default_agent
     if last := client.sessions.list(per_page=1).items:
         return last[0].agent.type
-    real = [each for each in known.items if each.id != MOCK]
+    real = [each for each in known.items if each.id != MOCK and (each.id != OWN or each.credentials_available)]
     there = [each for each in real if each.installed]
     if len(there) == 1:
         return there[0].id

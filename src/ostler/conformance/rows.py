@@ -19,6 +19,7 @@ def common_variables(url: str) -> dict[str, str]:
 
 
 ROWS: dict[str, Row] = {
+    "ostler": Row(provider="openai", model="scripted-large"),
     "mock": Row(script=for_mock, without={"error.recovers": "it has no provider that could fail"}),
     "claude-code": Row(provider="anthropic"),
     "codex": Row(provider="openai", model="gpt-5.5"),

@@ -1,0 +1,98 @@
+"""Ostler's own agent: launches `python -m ostler.agent` and tells it everything in its first line."""
+
+import sys
+
+from ostler import __version__
+from ostler.agents.adapter import (
+    ANTHROPIC_KEY,
+    OPENAI_KEY,
+    Credential,
+    Info,
+    Installation,
+    KeyCheck,
+    Launch,
+    Login,
+    all_but,
+)
+from ostler.agents.ostler.translator import OstlerTranslator
+from ostler.agents.sources import Builtin, Source
+from ostler.base.errors import Unprocessable
+from ostler.wire.agents import Mode, Model
+from ostler.wire.own_agent import EFFORTS, KEY_VARIABLE
+from ostler.wire.providers import Provider
+from ostler.wire.running import AgentSpec
+
+INFO = Info(
+    id="ostler",
+    name="Ostler",
+    login=Login(account="a key of a model provider"),
+    capabilities=all_but("mcp_tools", "shared_process", "subagents"),
+    modes=(
+        Mode(id="default", name="Default", description="Does what the prompt says."),
+        Mode(
+            id="accept-edits", name="Accept edits", description="Changes files without asking; still asks for commands."
+        ),
+        Mode(id="plan", name="Plan", description="Looks and makes a plan; changes files once the plan is approved."),
+    ),
+    models=tuple(
+        Model(id=name, name=title, variants=EFFORTS)
+        for name, title in {
+            "anthropic/claude-sonnet-4-6": "Claude Sonnet 4.6",
+            "anthropic/claude-opus-4-6": "Claude Opus 4.6",
+            "openai/gpt-5.5": "GPT-5.5",
+            "openrouter/z-ai/glm-4.7": "GLM 4.7",
+            "openrouter/moonshotai/kimi-k2-thinking": "Kimi K2 Thinking",
+            "openrouter/deepseek/deepseek-v3.2": "DeepSeek 3.2",
+        }.items()
+    ),
+)
+KEYS: dict[str, KeyCheck | None] = {
+    "ANTHROPIC_API_KEY": ANTHROPIC_KEY,
+    "OPENAI_API_KEY": OPENAI_KEY,
+    "OPENROUTER_API_KEY": None,
+}
+
+
+class OstlerAdapter:
+    """The agent that ships with Ostler and has a model of its own."""
+
+    info = INFO
+    sources: tuple[Source, ...] = (
+        Builtin(
+            program="ostler-agent",
+            command=(sys.executable, "-I", "-X", "utf8", "-m", "ostler.agent"),
+            version=__version__,
+        ),
+    )
+    """It ships with us."""
+    credentials: tuple[Credential, ...] = tuple(
+        Credential(name=name, env=(name,), check=check) for name, check in KEYS.items()
+    )
+    """Keys of the providers it knows."""
+
+    def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
+        """Describe the start; what it cannot do is refused here."""
+        _check("mode", spec.mode, tuple(mode.id for mode in INFO.modes))
+        _check("variant", spec.variant, EFFORTS)
+        return Launch(argv=installation.command, env=_key(spec.provider, spec.model))
+
+    def translator(self, spec: AgentSpec) -> OstlerTranslator:
+        """A fresh translator for one process."""
+        return OstlerTranslator(spec)
+
+
+def _key(provider: Provider | None, model: str | None) -> dict[str, str]:
+    if provider is None:
+        return {}
+    if provider.type == "gemini":
+        raise Unprocessable(
+            reason="Agent 'ostler' cannot use a provider of type 'gemini' yet. Possible: anthropic, openai."
+        )
+    if model is None:
+        raise Unprocessable(reason="Agent 'ostler' needs a model when the session brings its own provider.")
+    return {KEY_VARIABLE: provider.api_key} if provider.api_key else {}
+
+
+def _check(what: str, value: str | None, possible: tuple[str, ...]) -> None:
+    if value is not None and value not in possible:
+        raise Unprocessable(reason=f"Agent 'ostler' has no {what} '{value}'. Possible: {', '.join(possible)}.")
