@@ -9,6 +9,7 @@ import click
 
 from ostler.cli.api import pairs
 from ostler.wire.events import PermissionMode
+from ostler.wire.sessions import TurnLimits
 from ostler.wire.workspaces import Repo
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -29,6 +30,10 @@ _OPTIONS = (
     click.option("--variant", help="Effort of the model."),
     click.option("--mode", help="Way of working, such as plan."),
     *_INSTRUCTIONS,
+    click.option("--max-turns", type=int, metavar="COUNT", help="Most calls of the model in a turn."),
+    click.option("--max-tokens", type=int, metavar="COUNT", help="Most tokens in an answer of the model."),
+    click.option("--temperature", type=float, help="How freely the model chooses its words."),
+    click.option("--tool", "tools", multiple=True, metavar="NAME", help="The only tools that the model may have."),
     click.option(
         "--permission-mode",
         type=click.Choice(["default", "plan", "bypass"]),
@@ -55,6 +60,9 @@ class Arguments(TypedDict):
     variant: str | None
     mode: str | None
     instructions: str | None
+    limits: TurnLimits
+    temperature: float | None
+    tools: tuple[str, ...] | None
     permission_mode: PermissionMode
     env: dict[str, str]
     cwd: str | None
@@ -84,8 +92,15 @@ def session_arguments(given: dict[str, Any]) -> Arguments:
     """The options as `sessions.create` takes them; a relative folder counts from here."""
     cwd = None if given["cwd"] is None else str(Path(given["cwd"]).expanduser().absolute())
     repo = None if given["repo"] is None else Repo(url=_address(given["repo"]), branch=given["branch"])
-    rest = {name: value for name, value in given.items() if name not in {"branch", "instructions_file"}}
-    return cast(Arguments, {**rest, "cwd": cwd, "repo": repo, "instructions": instructions_of(given)})
+    chosen = {
+        "cwd": cwd,
+        "repo": repo,
+        "instructions": instructions_of(given),
+        "limits": TurnLimits(max_turns=given["max_turns"], max_tokens=given["max_tokens"]),
+        "tools": given["tools"] or None,
+    }
+    rest = {name: value for name, value in given.items() if name in Arguments.__annotations__}
+    return cast(Arguments, {**rest, **chosen})
 
 
 def instructions_of(given: dict[str, Any]) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from ostler.agents.adapter import Adapter, Installation
+from ostler.agents.adapter import Adapter, Info, Installation
 from ostler.base.clock import SystemClock
 from ostler.base.errors import (
     AgentLost,
@@ -14,6 +14,7 @@ from ostler.base.errors import (
     InstallFailed,
     OstlerError,
     Stopping,
+    Unprocessable,
     UnsupportedAgent,
     VersionNotOffered,
 )
@@ -36,7 +37,7 @@ from ostler.runner.processes.journal import StartRecord
 from ostler.runner.processes.logins import can_log_in, login_hint
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.session_folders import SessionFolders
-from ostler.wire.agents import Agent, AgentLogin, Installed, LoginOrder
+from ostler.wire.agents import Agent, AgentLogin, Installed, Limit, LoginOrder
 from ostler.wire.events import LogData, NoticeData
 from ostler.wire.running import Accepted, AgentSpec, Draft, ProcessRef, RunnerStats
 
@@ -131,6 +132,7 @@ class LocalRunner(OwnConversations):
         found = self._finder.find(adapter)
         if found is None and not self._can_install(adapter):
             raise self._missing(adapter)
+        _check_settings(adapter.info, spec)
         adapter.prepare(self._sessions.placed(spec), found or Installation(path=name, command=(name,)))
         if not spec.cwd:
             self._sessions.make_work(spec.session_id)
@@ -294,6 +296,25 @@ class LocalRunner(OwnConversations):
         if adapter is None:
             raise UnsupportedAgent(agent=agent, known=", ".join(self._adapters))
         return adapter
+
+
+def _check_settings(info: Info, spec: AgentSpec) -> None:
+    """Raise for a setting that the agent does not obey: nothing that somebody chose is ignored."""
+    errors: dict[str, list[str]] = {}
+    limits: dict[Limit, tuple[str, float | None]] = {
+        "maxTurns": ("limits.maxTurns", spec.limits.max_turns),
+        "maxTokens": ("limits.maxTokens", spec.limits.max_tokens),
+        "temperature": ("temperature", spec.temperature),
+    }
+    for limit, (field, value) in limits.items():
+        if value is not None and limit not in info.limits:
+            errors[field] = [f"has no effect on agent '{info.id}'"]
+    if unknown := [name[:50] for name in spec.tools or () if name not in info.tools]:
+        known = f"has {', '.join(info.tools)}" if info.tools else "decides itself which tools it has"
+        errors["tools"] = [f"{', '.join(map(repr, unknown))} cannot be chosen: agent '{info.id}' {known}"]
+    if errors:
+        reasons = "; ".join(f"{field}: {reasons[0]}" for field, reasons in errors.items())
+        raise Unprocessable(reason=f"{reasons}. Leave it out, or choose another agent.", errors=errors)
 
 
 def _line(message: str) -> Draft:

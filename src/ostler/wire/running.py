@@ -8,7 +8,7 @@ from ostler.wire.events import EVENTS, EventSource, PermissionMode
 from ostler.wire.items import StderrOutput
 from ostler.wire.parts import PromptPart
 from ostler.wire.providers import McpServer, Provider
-from ostler.wire.sessions import ProcessInfo
+from ostler.wire.sessions import ProcessInfo, TurnLimits
 
 if TYPE_CHECKING:
     EventData = msgspec.Struct
@@ -54,6 +54,10 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     mode: str | None = None
     instructions: str | None = None
     """What the agent is told in every turn, beside its own system prompt."""
+    limits: TurnLimits = TurnLimits()
+    temperature: float | None = None
+    tools: tuple[str, ...] | None = None
+    """All tools that its model may have; None for those that it has by itself."""
     resume: str | None = None
     """The native session id to go on with."""
     turn_timeout_seconds: float | None = None

@@ -33,6 +33,23 @@ MOST_INSTRUCTIONS = 64 * 2**10
 """The largest instructions of a session, in bytes."""
 
 
+MOST_TURNS, MOST_TOKENS, MOST_TEMPERATURE = 10_000, 10_000_000, 2
+
+
+def _up_to(most: float, least: int = 1) -> msgspec.Meta:
+    """A range for the schema; who creates the session checks it, and says which value is out of it."""
+    return msgspec.Meta(extra_json_schema={"minimum": least, "maximum": most})
+
+
+class TurnLimits(Body, frozen=True, kw_only=True):
+    """Limits of an agent that obeys them (`limits` in the catalogue)."""
+
+    max_turns: Annotated[int, _up_to(MOST_TURNS)] | None = None
+    """Most calls of the model in one turn; a turn that would need more ends and says so."""
+    max_tokens: Annotated[int, _up_to(MOST_TOKENS)] | None = None
+    """Most tokens in one answer of the model."""
+
+
 class CreateSession(Body, frozen=True, kw_only=True):
     """What a new session needs; only the agent is required."""
 
@@ -46,6 +63,11 @@ class CreateSession(Body, frozen=True, kw_only=True):
     instructions: str | None = None
     """What the agent is told in every turn, added to its own system prompt; at most 64 KiB. Absent for the server's
     setting, empty for none."""
+    limits: TurnLimits = TurnLimits()
+    temperature: Annotated[float, _up_to(MOST_TEMPERATURE, 0)] | None = None
+    """How freely the model chooses its words; for an agent that obeys it (`limits` in the catalogue)."""
+    tools: tuple[str, ...] | None = None
+    """The only tools that the model may have; for an agent that lets you choose (`tools` in the catalogue)."""
     permission_mode: PermissionMode = "default"
     env: Variables = msgspec.field(default_factory=dict)
     """Variables for the agent's process; values are never shown again."""

@@ -18,7 +18,7 @@ from ostler.agents.ostler.translator import OstlerTranslator
 from ostler.agents.sources import Builtin, Source
 from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Mode, Model
-from ostler.wire.own_agent import EFFORTS, KEY_VARIABLE
+from ostler.wire.own_agent import EFFORTS, KEY_VARIABLE, LATER_TOOLS, TOOLS
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec
 
@@ -27,6 +27,8 @@ INFO = Info(
     name="Ostler",
     login=Login(account="a key of a model provider"),
     capabilities=all_but("mcp_tools", "shared_process", "subagents"),
+    limits=("maxTurns", "maxTokens", "temperature"),
+    tools=(*TOOLS, *LATER_TOOLS),
     modes=(
         Mode(id="default", name="Default", description="Does what the prompt says."),
         Mode(

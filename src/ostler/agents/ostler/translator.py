@@ -126,6 +126,10 @@ def _start(spec: AgentSpec) -> Start:
         model=spec.model,
         effort=spec.variant,  # type: ignore[arg-type]  # `prepare` has refused all others
         instructions=spec.instructions,
+        max_turns=spec.limits.max_turns,
+        max_tokens=spec.limits.max_tokens,
+        temperature=spec.temperature,
+        tools=spec.tools,
     )
 
 

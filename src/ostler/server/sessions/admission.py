@@ -12,7 +12,7 @@ from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionSpec
 from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
-from ostler.wire.sessions import CreateSession
+from ostler.wire.sessions import MOST_TEMPERATURE, MOST_TOKENS, MOST_TURNS, CreateSession
 from ostler.wire.texts import (
     CHOICE,
     LINE,
@@ -104,6 +104,19 @@ def check_choices(wanted: CreateSession | SessionChange, names: Mapping[str, str
         value: str | None = getattr(wanted, name)
         if value is not None and not _CHOICE.fullmatch(value):
             _refuse_name((names or {}).get(name, name), value)
+
+
+def check_ranges(wanted: CreateSession) -> None:
+    """Raise for a limit or a temperature that no model can have."""
+    ranges = {
+        "limits.maxTurns": (wanted.limits.max_turns, 1, MOST_TURNS),
+        "limits.maxTokens": (wanted.limits.max_tokens, 1, MOST_TOKENS),
+        "temperature": (wanted.temperature, 0, MOST_TEMPERATURE),
+    }
+    for field, (value, least, most) in ranges.items():
+        if value is not None and not least <= value <= most:
+            reason = f"must be from {least} to {most}"
+            raise Unprocessable(reason=f"{field} {value} {reason}.", errors={field: [reason]})
 
 
 def check_labels(labels: Mapping[str, str] | None) -> None:

@@ -8,7 +8,14 @@ from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import is_key, new_id
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting
-from ostler.server.sessions.admission import Admission, check_choices, check_credential, check_labels, check_servers
+from ostler.server.sessions.admission import (
+    Admission,
+    check_choices,
+    check_credential,
+    check_labels,
+    check_ranges,
+    check_servers,
+)
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.store.records import NewSession, SessionSpec
 from ostler.server.store.traces import current_trace
@@ -36,6 +43,7 @@ def new_session(
     session_id = new_id("ses")
     admission.check_env(wanted.env)
     check_choices(wanted)
+    check_ranges(wanted)
     check_servers(wanted.mcp_servers)
     check_labels(wanted.labels)
     check_credential("repo.credential", wanted.repo.credential if wanted.repo is not None else None)
@@ -71,6 +79,9 @@ def _spec_of(project: str, wanted: CreateSession, task: TaskSpec | None) -> Sess
         variant=wanted.variant,
         mode=wanted.mode,
         instructions=_checked_instructions(wanted.instructions),
+        limits=wanted.limits,
+        temperature=wanted.temperature,
+        tools=wanted.tools,
         turn_timeout_seconds=wanted.turn_timeout_seconds,
         provider=checked_provider(wanted.provider),
         mcp_servers=wanted.mcp_servers,
@@ -174,6 +185,9 @@ def agent_spec(
         variant=spec.variant,
         mode=spec.mode,
         instructions=spec.instructions,
+        limits=spec.limits,
+        temperature=spec.temperature,
+        tools=spec.tools,
         resume=resume,
         turn_timeout_seconds=spec.turn_timeout_seconds,
         provider=spec.provider,

@@ -19,6 +19,7 @@ from ostler.wire.items import QueueEntry
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
 from ostler.wire.running import Draft
+from ostler.wire.sessions import TurnLimits
 from ostler.wire.tasks import HandoffSession
 from ostler.wire.workspace_events import SessionHandoffData
 
@@ -53,6 +54,9 @@ def spec_for(session: SessionCore, wanted: SessionHandoffData, provider: Provide
         variant=wanted.variant,
         mode=wanted.mode,
         permission_mode=wanted.permission_mode or now.permission_mode,
+        limits=TurnLimits(),
+        temperature=None,
+        tools=None,
         provider=provider or now.provider,
         next_provider=None,
         task=replace(now.task, agent_version=None) if now.task is not None else None,

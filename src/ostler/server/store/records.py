@@ -9,7 +9,7 @@ from ostler.wire.delivery import DeliveryAccess
 from ostler.wire.events import PermissionMode, SessionStatus
 from ostler.wire.providers import McpServer, Provider
 from ostler.wire.runners import Needs
-from ostler.wire.sessions import Ask, Turn
+from ostler.wire.sessions import Ask, Turn, TurnLimits
 from ostler.wire.tasks import TaskSpec
 from ostler.wire.workspaces import Snapshot, WorkspaceOrder
 
@@ -29,6 +29,9 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     variant: str | None = None
     mode: str | None = None
     instructions: str | None = None
+    limits: TurnLimits = TurnLimits()
+    temperature: float | None = None
+    tools: tuple[str, ...] | None = None
     turn_timeout_seconds: float | None = None
     provider: Provider | None = None
     mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)

@@ -20,7 +20,7 @@ from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
 from ostler.wire.agents import Agent, Limit
 from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ostler.wire.sessions import CreateSession, Message, SendMessage
+from ostler.wire.sessions import CreateSession, Message, SendMessage, TurnLimits
 
 ORG_LABEL = "org"
 DEFAULT_ORG = "default"
@@ -59,6 +59,12 @@ def create_session(org: str, wanted: CreateExecution, agent: Agent) -> CreateSes
         instructions=task.system_prompt or None,
         variant=task.config.thinking,
         permission_mode=task.config.permission_mode,
+        limits=TurnLimits(
+            max_turns=task.config.max_turns,
+            max_tokens=task.config.max_tokens,
+        ),
+        temperature=task.config.temperature,
+        tools=task.tools or None,
         cwd=task.working_directory,
         labels={} if org == DEFAULT_ORG else {ORG_LABEL: org},
     )
@@ -67,8 +73,9 @@ def create_session(org: str, wanted: CreateExecution, agent: Agent) -> CreateSes
 def _model(wanted: ModelChoice | None, agent: Agent) -> str | None:
     if wanted is None:
         return None
-    named = f"{wanted.provider}/{wanted.model_id}"
-    return named if any(model.id == named for model in agent.models) else wanted.model_id
+    prefix = f"{wanted.provider}/"
+    is_named = any(model.id.startswith(prefix) for model in agent.models)
+    return f"{prefix}{wanted.model_id}" if is_named else wanted.model_id
 
 
 def ignored_provider(wanted: ModelChoice | None, agent: Agent) -> str | None:

@@ -1,0 +1,139 @@
+"""The example of the specification of workflow executions runs with Ostler's own agent, with all its settings."""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from ostler.conformance.model import ScriptedModel
+from tests.support.http_helpers import assert_problem, wait_idle
+from tests.support.serving import running_server
+
+ALL = "/api/orgs/acme/workflow-executions"
+EXAMPLE: dict[str, Any] = {
+    "systemPrompt": "You are a helpful coding assistant...",
+    "userPrompt": "Analyze the top 10 trending GitHub repos...",
+    "model": {"provider": "openrouter", "modelId": "deepseek/deepseek-chat-v3-0324"},
+    "tools": ["read", "write", "edit", "bash", "grep", "find", "run-sandbox"],
+    "config": {"maxTurns": 25, "maxTokens": 16384, "temperature": 0.7, "thinking": "medium"},
+}
+
+
+class Door(NamedTuple):
+    """A server whose agent has the scripted model for OpenRouter."""
+
+    client: httpx.Client
+    api: httpx.Client
+    """The same below /api/v1."""
+    model: ScriptedModel
+
+    def create(self, **changed: Any) -> httpx.Response:
+        """The example with other fields."""
+        return self.client.post(ALL, json={"kind": "agent", "input": {**EXAMPLE, **changed}})
+
+    def idle(self, session: str, turns: int = 1) -> None:
+        """Wait until its turns are over."""
+        wait_idle(self.api, session, turns=turns)
+
+    def notices(self, session: str) -> dict[str, str]:
+        """What people were told, by its code."""
+        answer = self.api.get(f"/sessions/{session}/events", params={"types": "notice"})
+        return {event["data"]["code"]: event["data"]["message"] for event in answer.json()["events"]}
+
+    def ends(self, session: str) -> list[tuple[str, str]]:
+        """How its turns ended."""
+        answer = self.api.get(f"/sessions/{session}/events", params={"types": "turn.ended"})
+        return [(event["data"]["outcome"], event["data"]["stop_reason"]) for event in answer.json()["events"]]
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    with ScriptedModel() as model:
+        given = ["OPENROUTER_API_KEY=sk-or-test", f"OPENROUTER_BASE_URL={model.url}/v1"]
+        command = ["env", *given, sys.executable, "-I", "-X", "utf8", "-m", "ostler.agent"]
+        env = {"OSTLER_AGENTS": json.dumps({"ostler": {"command": command}}), "OSTLER_DEFAULT_AGENT": "ostler"}
+        with (
+            running_server(tmp_path_factory.mktemp("door") / "state", env=env) as server,
+            httpx.Client(base_url=server.url, timeout=60) as client,
+            httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+        ):
+            yield Door(client, api, model)
+
+
+def test_the_example_runs_as_it_stands(door: Door) -> None:
+    answer = door.create()
+    assert (answer.status_code, answer.json()["agent"], answer.json()["status"]) == (201, "ostler", "RUNNING")
+    session = answer.json()["id"]
+    door.idle(session)
+    body = door.model.requests[-1]["body"]
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("deepseek/deepseek-chat-v3-0324", 16384, 0.7)
+    assert {tool["function"]["name"] for tool in body["tools"]} == {"read", "write", "edit", "bash", "grep", "find"}
+    assert "helpful coding assistant" in body["messages"][0]["content"]
+    assert set(door.notices(session)) == {"setting_dropped", "tool_missing"}
+    assert door.ends(session) == [("completed", "end_turn")]
+
+
+def test_a_follow_up_knows_what_was_said_before(door: Door) -> None:
+    session = door.create(userPrompt="SCRIPT: say one").json()["id"]
+    door.idle(session)
+    signal = {"name": "userMessage", "payload": {"text": "SCRIPT: recall"}}
+    assert door.client.post(f"{ALL}/{session}/signal", json=signal).is_success
+    door.idle(session, turns=2)
+    state = door.client.get(f"{ALL}/{session}/state", params={"key": "messages"}).json()
+    assert "2 scripted user turns" in json.dumps(state)
+
+
+def test_one_model_call_is_all_that_a_turn_gets_if_that_is_its_limit(door: Door) -> None:
+    session = door.create(userPrompt="SCRIPT: bash echo hi\nSCRIPT: say Never.", config={"maxTurns": 1}).json()["id"]
+    door.idle(session)
+    assert door.ends(session) == [("completed", "max_turn_requests")]
+    assert "Stopped after 1 model calls" in door.notices(session)["max_turn_requests"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (
+            {"tools": ["read", "teleport"]},
+            "input.tools: 'teleport' cannot be chosen: agent 'ostler' has read, write, edit",
+        ),
+        ({"config": {"thinking": "frantic"}}, "'frantic' is not one that agent 'ostler' has"),
+        ({"config": {"maxTurns": 10_001}}, "limits.maxTurns 10001 must be from 1 to 10000"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_name(door: Door, changed: dict[str, Any], words: str) -> None:
+    problem = assert_problem(door.create(**changed), "unprocessable")
+    assert words in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"limits": {"maxTurns": 3}}, "limits.maxTurns"),
+        ({"limits": {"maxTokens": 3}}, "limits.maxTokens"),
+        ({"temperature": 0.5}, "temperature"),
+        ({"tools": ["read"]}, "tools"),
+    ],
+)
+def test_a_session_of_an_agent_that_does_not_obey_a_setting_is_refused(
+    door: Door, given: dict[str, Any], field: str
+) -> None:
+    problem = assert_problem(door.api.post("/sessions", json={"agent": "mock", **given}), "unprocessable")
+    assert list(problem["errors"]) == [field]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"limits": {"maxTurns": 0}}, "limits.maxTurns 0 must be from 1 to 10000"),
+        ({"limits": {"maxTokens": 0}}, "limits.maxTokens 0 must be from 1 to 10000000"),
+        ({"temperature": 2.5}, "temperature 2.5 must be from 0 to 2"),
+        ({"tools": ["read", "teleport"]}, "tools: 'teleport' cannot be chosen"),
+    ],
+)
+def test_a_session_is_refused_what_is_out_of_range(door: Door, given: dict[str, Any], words: str) -> None:
+    problem = assert_problem(door.api.post("/sessions", json={"agent": "ostler", **given}), "unprocessable")
+    assert words in problem["detail"]
