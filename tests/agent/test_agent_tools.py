@@ -64,6 +64,15 @@ def test_nothing_outside_of_the_workspace_is_read_or_changed(
     assert outside.read_text() == "secret\n"
 
 
+def test_a_file_is_written_into_folders_that_are_not_there_yet(
+    tmp_path: Path, workspace: Path, model: ScriptedModel
+) -> None:
+    with agent(tmp_path, model) as running:
+        frames = running.turn(call("write", path="fresh/deep/a.txt", content="x"), "say Done.")
+    assert results(frames) == [("Created fresh/deep/a.txt (1 lines).", False)]
+    assert (workspace / "fresh" / "deep" / "a.txt").read_text() == "x"
+
+
 def test_links_inside_of_the_workspace_are_followed(tmp_path: Path, workspace: Path, model: ScriptedModel) -> None:
     (workspace / "real").mkdir()
     (workspace / "real" / "a.txt").write_text("one\n")
