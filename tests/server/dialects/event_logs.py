@@ -97,8 +97,12 @@ def item(
 
 def call(item_id: str, name: str, arguments: str, *, status: ItemStatus = "in_progress") -> Item:
     """A tool call."""
-    part = ToolCallPart(name=name, arguments=arguments, call_id=f"call_{item_id}")
-    return item(item_id, "tool_call", part, status=status)
+    return item(item_id, "tool_call", typed(item_id, name, arguments), status=status)
+
+
+def typed(item_id: str, name: str, arguments: str) -> ToolCallPart:
+    """The arguments of a tool call, or a piece of them."""
+    return ToolCallPart(name=name, arguments=arguments, call_id=f"call_{item_id}")
 
 
 def result(call_id: str, output: str, *, status: ItemStatus = "completed") -> Item:
@@ -133,6 +137,8 @@ ACTS: st.SearchStrategy[Act] = st.one_of(
     ),
     _act(lambda log, text, name: log.started(call(f"call{name}", "search", f'{{"q":"{text}"}}')), _NAMES),
     _act(lambda log, text, name: log.started(call(f"call{name}", "search", '{"q":"half')), _NAMES),
+    _act(lambda log, text, name: log.started(call(f"call{name}", "search", "")), _NAMES),
+    _act(lambda log, text, name: log.grew(f"call{name}", typed(f"call{name}", "search", text)), _NAMES),
     _act(lambda log, text, name, end: log.completed(call(f"call{name}", "search", "{}", status=end)), _NAMES, _ENDS),
     _act(lambda log, text, name: log.started(item(f"call{name}_result", "tool_result", parent=f"call{name}")), _NAMES),
     _act(lambda log, text, name: log.grew(f"call{name}_result", TextPart(text=text)), _NAMES),

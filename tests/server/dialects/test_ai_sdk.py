@@ -72,6 +72,23 @@ def test_a_stream_has_the_headers_and_the_bytes_of_the_protocol(root: httpx.Clie
     ]
 
 
+def test_the_input_of_a_tool_is_shown_while_the_agent_writes_it(root: httpx.Client, key: str) -> None:
+    order = message('mock: type-tool search {"query": "ostler"} -> 3 results')
+    told = chunks(root.post("/messages", json=envelope(order, session=key), headers=SSE))
+    pieces = [chunk["inputTextDelta"] for chunk in told if chunk["type"] == "tool-input-delta"]
+    assert pieces == ['{"query": ', '"ostler"}']
+    kinds = [chunk["type"] for chunk in told if chunk["type"].startswith("tool-")]
+    start, *deltas, available, output = kinds
+    assert (start, available, output) == ("tool-input-start", "tool-input-available", "tool-output-available")
+    assert set(deltas) == {"tool-input-delta"}
+    [whole] = [chunk["input"] for chunk in told if chunk["type"] == "tool-input-available"]
+    assert whole == {"query": "ostler"}
+    [call] = [part for part in load(root, key)[-1]["parts"] if part["type"] == "tool-search"]
+    assert (call["state"], call["input"]) == ("output-available", whole)
+    items = root.get(f"/api/v1/sessions/{key}/messages").json()
+    assert '"arguments": "{\\"query\\": \\"ostler\\"}"' in json.dumps(items)
+
+
 def test_an_unknown_id_names_the_new_session_and_a_known_one_goes_on(root: httpx.Client, key: str) -> None:
     assert ask(root, message("mock: say one"), session=key)["session_id"] == key
     second = ask(root, message("mock: recall"), session=key)

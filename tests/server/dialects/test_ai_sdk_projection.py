@@ -17,7 +17,7 @@ from ostler.wire.events import AnyEvent
 from ostler.wire.items import PlanEntry, PlanUpdatedData
 from ostler.wire.parts import ReasoningPart, StatusPart, TextPart
 from ostler.wire.workspace_events import ArtifactCreatedData
-from tests.server.dialects.event_logs import Writer, call, item, logs, result
+from tests.server.dialects.event_logs import Writer, call, item, logs, result, typed
 
 SUBJECT = Subject(session_id="ses_1", key="sess_123", agent="mock")
 APPENDIX_A = """\
@@ -129,6 +129,22 @@ def test_the_final_content_adds_what_the_deltas_left_out(log: Writer, final: str
 def test_a_message_without_deltas_is_one_delta(log: Writer) -> None:
     log.completed(item("1", "message", TextPart(text="All at once."), status="completed"))
     assert kinds(told(log)) == ["text-start", "text-delta", "text-end"]
+
+
+def test_the_input_of_a_tool_grows_until_it_is_whole(log: Writer) -> None:
+    log.started(call("1", "search", ""))
+    for piece in ('{"query":', ' "tea"', "}"):
+        log.grew("1", typed("1", "search", piece))
+    log.completed(call("1", "search", '{"query": "tea"}', status="completed"))
+    log.completed(result("1", "3 results"))
+    assert told(log) == [
+        {"type": "tool-input-start", "toolCallId": "call_1", "toolName": "search"},
+        {"type": "tool-input-delta", "toolCallId": "call_1", "inputTextDelta": '{"query":'},
+        {"type": "tool-input-delta", "toolCallId": "call_1", "inputTextDelta": ' "tea"'},
+        {"type": "tool-input-delta", "toolCallId": "call_1", "inputTextDelta": "}"},
+        {"type": "tool-input-available", "toolCallId": "call_1", "toolName": "search", "input": {"query": "tea"}},
+        {"type": "tool-output-available", "toolCallId": "call_1", "output": "3 results"},
+    ]
 
 
 def test_parallel_calls_are_one_step_and_what_follows_is_the_next(log: Writer) -> None:

@@ -33,7 +33,7 @@ from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Command, Mode, Model
 from ostler.wire.events import Cost, ErrorData, SessionInfoData, UsageUpdatedData
 from ostler.wire.items import Item
-from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, TextPart
+from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, TextPart, ToolCallPart
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
 PROGRAM = Path(__file__).parents[2] / "programs" / "mock" / "agent.py"
@@ -123,6 +123,12 @@ class MockTranslator:
         """Remember a call until it is answered."""
         self._tools[frame.id] = frame
 
+    def grow_tool(self, native: int, text: str) -> frames.ToolStart:
+        """More of the input of an open tool call."""
+        call = self.tool(native)
+        self._tools[native] = msgspec.structs.replace(call, input=msgspec.Raw(bytes(call.input) + text.encode()))
+        return call
+
     def close_tool(self, native: int) -> frames.ToolStart:
         """Forget a call that was answered."""
         call = self.tool(native)
@@ -177,6 +183,12 @@ def _message(state: MockTranslator, frame: frames.Message) -> Sequence[Output]:
 def _tool_start(state: MockTranslator, frame: frames.ToolStart) -> Sequence[Output]:
     state.open_tool(frame)
     return (say.opened(_call(state, frame)),)
+
+
+def _tool_input(state: MockTranslator, frame: frames.ToolInput) -> Sequence[Output]:
+    call = state.grow_tool(frame.id, frame.delta)
+    part = ToolCallPart(name=call.name, arguments=frame.delta, call_id=str(call.id))
+    return (say.grown(state.name("itm", call.id), part, str(call.id)),)
 
 
 def _tool_output(state: MockTranslator, frame: frames.ToolOutput) -> Sequence[Output]:
@@ -244,6 +256,7 @@ HANDLERS: dict[type[frames.Incoming], Callable[[MockTranslator, Any], Sequence[O
     frames.MessageEnd: _message_end,
     frames.Message: _message,
     frames.ToolStart: _tool_start,
+    frames.ToolInput: _tool_input,
     frames.ToolOutput: _tool_output,
     frames.ToolEnd: _tool_end,
     frames.FileFrame: _file,

@@ -62,11 +62,18 @@ class Message(Incoming, frozen=True, tag="message"):
 
 
 class ToolStart(Incoming, frozen=True, tag="tool_start"):
-    """A tool is called."""
+    """A tool is called; without an input, it is still being written."""
 
     id: int
     name: str
-    input: msgspec.Raw
+    input: msgspec.Raw = msgspec.Raw(b"")
+
+
+class ToolInput(Incoming, frozen=True, tag="tool_input"):
+    """The input of a tool grows."""
+
+    id: int
+    delta: str
 
 
 class ToolOutput(Incoming, frozen=True, tag="tool_output"):
@@ -161,6 +168,7 @@ AnyFrame = (
     | MessageEnd
     | Message
     | ToolStart
+    | ToolInput
     | ToolOutput
     | ToolEnd
     | FileFrame

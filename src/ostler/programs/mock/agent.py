@@ -21,6 +21,7 @@ and writes one JSON object per line to stdout; ids count up within one process:
     {"type": "message_end", "id", "parts": [{"kind": "text", "text"}]}     it is final; a kind is text or thinking
     {"type": "message", "id", "parts"}                                     a whole message in one frame
     {"type": "tool_start", "id", "name", "input"}                          a tool is called
+    {"type": "tool_input", "id", "delta"}                                  its input grows, if it began without one
     {"type": "tool_output", "id", "stream", "data"}                        terminal output; id null: of no tool
     {"type": "tool_end", "id", "ok", "output"}                             the tool answered
     {"type": "file", "path", "action", "operation", "diff", "tool"}        a file was written or edited

@@ -15,6 +15,7 @@ DIRECTIVES: dict[str, tuple[Callable[[Turn, str], None], str]] = {
     "think": (talk.think, "think What could this be?"),
     "tool": (talk.tool, 'tool search {"query": "ostler"} -> 3 results'),
     "fail-tool": (talk.fail_tool, 'fail-tool search {"query": "ostler"} -> no connection'),
+    "type-tool": (talk.type_tool, 'type-tool search {"query": "ostler"} -> 3 results'),
     "run": (processes.run, "run ls -l"),
     "terminal": (talk.terminal, "terminal compiling..."),
     "write": (files.write, r"write notes.md # Notes\nFirst line\n"),

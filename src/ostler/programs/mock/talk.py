@@ -65,10 +65,16 @@ def fail_tool(turn: Turn, text: str) -> None:
     _pretend(turn, text, ok=False)
 
 
-def _pretend(turn: Turn, text: str, *, ok: bool) -> None:
+def type_tool(turn: Turn, text: str) -> None:
+    """Pretend to call a tool that works, and write its input piece by piece."""
+    _pretend(turn, text, ok=True, typed=True)
+
+
+def _pretend(turn: Turn, text: str, *, ok: bool, typed: bool = False) -> None:
     call, _, output = text.partition("->")
     name, _, given = call.strip().partition(" ")
-    call_id = turn.start_tool(needed(name, "a tool's name"), _arguments(given.strip()))
+    start = turn.type_tool if typed else turn.start_tool
+    call_id = start(needed(name, "a tool's name"), _arguments(given.strip()))
     turn.pause(0)
     turn.end_tool(call_id, unescape(output.strip()), ok=ok)
 

@@ -1,5 +1,6 @@
 """The mock agent and its turn: everything a directive can do, as plain methods."""
 
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -162,6 +163,16 @@ class Turn:
         tool = self.agent.next_id()
         self._tools.append(tool)
         self.send("tool_start", id=tool, name=name, input=given)
+        return tool
+
+    def type_tool(self, name: str, given: object) -> int:
+        """Open a tool call, and write its input after that."""
+        self.end_message()
+        tool = self.agent.next_id()
+        self._tools.append(tool)
+        self.send("tool_start", id=tool, name=name)
+        for piece in _pieces(json.dumps(given)):
+            self.send("tool_input", id=tool, delta=piece)
         return tool
 
     def end_tool(self, tool: int, output: str, *, ok: bool = True) -> None:

@@ -85,6 +85,13 @@ class ToolInputStart(Chunk, frozen=True, kw_only=True, tag="tool-input-start"):
     tool_name: str
 
 
+class ToolInputDelta(Chunk, frozen=True, kw_only=True, tag="tool-input-delta"):
+    """The arguments of a call grow."""
+
+    tool_call_id: str
+    input_text_delta: str
+
+
 class ToolInputAvailable(Chunk, frozen=True, kw_only=True, tag="tool-input-available"):
     """A tool is called with this."""
 
@@ -150,6 +157,7 @@ AnyChunk = (
     | ReasoningDelta
     | ReasoningEnd
     | ToolInputStart
+    | ToolInputDelta
     | ToolInputAvailable
     | ToolOutputAvailable
     | ToolOutputError

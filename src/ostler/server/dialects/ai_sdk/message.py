@@ -98,7 +98,7 @@ class Message:
         elif isinstance(delta, TextPart | ToolResultPart) and not self._calls.knows(item_id):
             yield from self._calls.grow(call, output_of((delta,)))
         elif isinstance(delta, ToolCallPart):
-            yield from self._calls.update(item_id, delta)
+            yield from self._calls.grow_input(item_id, delta)
 
     def item_completed(self, item: Item) -> Iterator[AnyChunk]:
         """An item is final."""

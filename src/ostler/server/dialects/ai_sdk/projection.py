@@ -46,6 +46,7 @@ KINDS = frozenset(
         "reasoning-delta",
         "reasoning-end",
         "tool-input-start",
+        "tool-input-delta",
         "tool-input-available",
         "tool-output-available",
         "tool-output-error",
@@ -70,7 +71,7 @@ SPANS = (
         opens="tool-input-start",
         closes=("tool-output-available", "tool-output-error"),
         id="toolCallId",
-        grows=("tool-input-available",),
+        grows=("tool-input-delta", "tool-input-available"),
     ),
 )
 

@@ -8,6 +8,7 @@ import msgspec
 from ostler.server.dialects.ai_sdk.chunks import (
     AnyChunk,
     ToolInputAvailable,
+    ToolInputDelta,
     ToolInputStart,
     ToolOutputAvailable,
     ToolOutputDenied,
@@ -24,7 +25,7 @@ _UNANSWERED = "The turn ended before the tool answered."
 class Call:
     """One tool call."""
 
-    __slots__ = ("announced", "answered", "arguments", "grown", "id", "name", "status", "step")
+    __slots__ = ("announced", "answered", "arguments", "grown", "id", "name", "sent", "status", "step")
 
     def __init__(self, call_id: str, name: str, arguments: str, step: int) -> None:
         self.id = call_id
@@ -33,6 +34,8 @@ class Call:
         self.step = step
         self.announced: str | None = None
         """The arguments the client knows."""
+        self.sent = 0
+        """How many characters of them were sent while they grew."""
         self.grown = ""
         """The end of what it printed or answered so far."""
         self.status: ItemStatus = "in_progress"
@@ -45,6 +48,13 @@ class Call:
             self.announced = self.arguments
             value = read_json(self.arguments) if self.arguments else {}
             yield ToolInputAvailable(tool_call_id=self.id, tool_name=self.name, input=value)
+
+    def grow_input(self, text: str, step: int) -> Iterator[AnyChunk]:
+        """The agent goes on writing the arguments."""
+        self.arguments += text
+        if self.announced is None and step == self.step:
+            piece, self.sent = self.arguments[self.sent :], len(self.arguments)
+            yield ToolInputDelta(tool_call_id=self.id, input_text_delta=piece)
 
     def grow(self, text: str) -> AnyChunk:
         """It prints or answers more."""
@@ -93,6 +103,14 @@ class Calls:
         """More is known about a call."""
         call = self._calls[item_id]
         call.arguments = part.arguments or call.arguments
+        if is_json(call.arguments):
+            yield from call.announce(self.step)
+
+    def grow_input(self, item_id: str, part: ToolCallPart) -> Iterator[AnyChunk]:
+        """The arguments of a call grow; they are announced when they are whole."""
+        call = self._calls[item_id]
+        if part.arguments:
+            yield from call.grow_input(part.arguments, self.step)
         if is_json(call.arguments):
             yield from call.announce(self.step)
 

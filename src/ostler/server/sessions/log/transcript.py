@@ -15,7 +15,7 @@ from ostler.wire.events import (
     UnknownEvent,
 )
 from ostler.wire.items import Item
-from ostler.wire.parts import ContentPart, ReasoningPart, TextPart, ToolResultPart
+from ostler.wire.parts import ContentPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.sessions import Message
 
 
@@ -87,8 +87,13 @@ def _join_output(last: ToolResultPart, delta: ToolResultPart) -> ToolResultPart:
     return replace(last, output=last.output + delta.output)
 
 
+def _join_arguments(last: ToolCallPart, delta: ToolCallPart) -> ToolCallPart:
+    return replace(last, arguments=last.arguments + delta.arguments)
+
+
 _JOINS: dict[type, Callable[..., ContentPart]] = {
     TextPart: _join_text,
     ReasoningPart: _join_reasoning,
+    ToolCallPart: _join_arguments,
     ToolResultPart: _join_output,
 }
