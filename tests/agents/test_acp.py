@@ -326,6 +326,23 @@ def test_an_ask_that_the_agent_takes_back_is_resolved() -> None:
 # Turns
 
 
+def test_a_picture_of_the_agent_is_a_message_of_its_own() -> None:
+    talk = Talk()
+    talk.prompt(TextPart(text="draw"))
+    text = {"type": "text", "text": "Look:"}
+    talk.update(sessionUpdate="agent_message_chunk", content=text)
+    picture = {"type": "image", "mimeType": "image/png", "data": "cG5n"}
+    *_, shown = talk.update(sessionUpdate="agent_message_chunk", content=picture)
+    [part] = shown.data.item.content
+    assert (part.mime, shown.images) == ("image/png", {part.path: b"png"})
+    for broken, said in (
+        ({"data": "?"}, "(a picture that cannot be shown)"),
+        ({"uri": "file:///a"}, "[picture](file:///a)"),
+    ):
+        *_, grown = talk.update(sessionUpdate="agent_message_chunk", content={**picture, "data": "", **broken})
+        assert grown.data.delta == TextPart(text=said)
+
+
 def test_an_image_travels_and_a_file_is_named() -> None:
     talk = Talk(can={"promptCapabilities": {"image": True}})
     talk.prompt(ImagePart(path="/w/a.png"), FileRefPart(path="/w/b.py", action="read"), images={"/w/a.png": b"png"})

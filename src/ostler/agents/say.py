@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import unified_diff
-from mimetypes import guess_type
+from mimetypes import guess_extension, guess_type
 from pathlib import PurePath
 from typing import Any, Literal, TypeVar, assert_never
 
@@ -87,6 +87,14 @@ def message(
 def thought(text: str) -> ReasoningPart:
     """What the model thinks, for everybody to see."""
     return ReasoningPart(text=text, visibility="public")
+
+
+def pictured(shown: Item, content: bytes, kind: str) -> Draft:
+    """The assistant shows a picture, in a message of its own."""
+    path = f"picture{guess_extension(kind) or ''}"
+    draft = closed(msgspec.structs.replace(shown, content=(ImagePart(path=path, mime=kind),)), "completed")
+    draft.images = {path: content}
+    return draft
 
 
 # Tools

@@ -51,7 +51,7 @@ class FileRefPart(Part, frozen=True, kw_only=True, tag="file_ref"):
 
 
 class ImagePart(Part, frozen=True, kw_only=True, tag="image"):
-    """An image: `path` names one that a client sent, or a file on the machine that the agent works on."""
+    """An image: `path` names one that a client sent or an agent showed, or a file on the machine that it works on."""
 
     path: str
     mime: str | None = None

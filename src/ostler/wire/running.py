@@ -30,6 +30,8 @@ class Draft(msgspec.Struct):
     """When it happened, if not now: in another session that this one goes on from."""
     actor: str | None = None
     """Who did it; a runner names nobody."""
+    images: dict[str, bytes] | None = None
+    """Path -> content of pictures in it that the agent made and that lie nowhere yet; the server keeps them."""
 
     def __post_init__(self) -> None:
         if isinstance(self.data, dict):  # as it was encoded

@@ -1,17 +1,31 @@
 """Pictures that a session names are given to who asks, and nothing else is."""
 
 import base64
+import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.support.chatting import SSE, chunks, envelope, load, message
 from tests.support.http_helpers import assert_problem
+from tests.support.serving import RunningServer, running_server
 from tests.support.talk import Talk
 
+LOUD = Path(__file__).parents[2] / "support" / "programs" / "loud_agent.py"
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+
+
+@pytest.fixture(scope="module")
+def painter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server with an agent that speaks ACP and shows whatever it is told to."""
+    env = {"OSTLER_AGENTS": json.dumps({"loud": {"command": [sys.executable, str(LOUD)]}})}
+    with running_server(tmp_path_factory.mktemp("painter") / "state", env=env) as running:
+        yield running
 
 
 def image(talk: Talk, path: str | Path) -> httpx.Response:
@@ -51,6 +65,27 @@ def test_the_picture_of_a_prompt_is_shown(api: httpx.Client) -> None:
     [path] = [part["path"] for item in items for part in item["content"] if part["type"] == "image"]
     assert image(talk, path).content == DOT
     assert_problem(image(Talk(api), path), "invalid_request", field="path")
+
+
+def test_a_picture_that_an_agent_shows_is_kept_and_given_to_who_asks(painter: RunningServer) -> None:
+    picture = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(DOT).decode()}
+    update = json.dumps([{"sessionUpdate": "agent_message_chunk", "content": picture}])
+    with httpx.Client(base_url=f"{painter.url}/api/v1", timeout=60) as api:
+        talk = Talk(api, agent="loud")
+        events = talk.turn(update)
+        items = [event["data"]["item"] for event in events if event["type"] == "item.completed"]
+        [item] = [item for item in items if item["role"] == "assistant"]
+        [part] = item["content"]
+        assert (part["type"], part["mime"]) == ("image", "image/png")
+        assert image(talk, part["path"]).content == DOT
+        assert_problem(image(Talk(api, agent="loud"), part["path"]), "invalid_request", field="path")
+        assert picture["data"] not in json.dumps(item)
+    with httpx.Client(base_url=painter.url, timeout=60) as root:
+        body = envelope(message(update), session="drawn", parameters={"agent": {"harness": "loud"}})
+        told = chunks(root.post("/messages", json=body, headers=SSE))
+        [file] = [chunk for chunk in told if chunk["type"] == "file"]
+        assert (file["mediaType"], root.get(file["url"]).content) == ("image/png", DOT)
+        assert file in load(root, "drawn")[-1]["parts"]
 
 
 def test_what_is_no_picture_or_lies_elsewhere_is_refused(api: httpx.Client, tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ class Image(Frame, frozen=True, kw_only=True, tag_field="type", tag="image"):
     """A picture."""
 
     mime_type: str = "image/*"
+    data: str = ""
+    """In base64."""
+    uri: str | None = None
 
 
 class Audio(Frame, frozen=True, kw_only=True, tag_field="type", tag="audio"):

@@ -1,11 +1,12 @@
 """Messages and usage of an ACP agent: pieces without ends become items, and counts of many shapes become one."""
 
+from base64 import b64decode
 from typing import Any
 
 import msgspec
 
 from ostler.agents import say
-from ostler.agents.acp.frames import Meta, Prompted, Tokens, Usage
+from ostler.agents.acp.frames import Image, Meta, Prompted, Tokens, Usage
 from ostler.wire.events import Cost, UsageUpdatedData
 from ostler.wire.items import Item
 from ostler.wire.parts import ReasoningPart, TextPart
@@ -34,6 +35,14 @@ class Messages:
             drafts.append(say.opened(self._open))
         return [*drafts, say.grown(self._open.item_id, piece, message_id)]
 
+    def show(self, image: Image, message_id: str | None, parent_id: str | None) -> list[Draft]:
+        """A picture is a message of its own; one that cannot be read is what is known of it."""
+        content = _content(image)
+        if content is None:
+            where = f"[picture]({image.uri})" if image.uri else "(a picture that cannot be shown)"
+            return self.say(TextPart(text=where), message_id, parent_id)
+        return [*self.close(), say.pictured(self._fresh(message_id, parent_id), content, image.mime_type)]
+
     def close(self) -> list[Draft]:
         """Something else begins; what the message said is what its pieces said."""
         if self._open is None:
@@ -44,6 +53,13 @@ class Messages:
     def _fresh(self, message_id: str | None, parent_id: str | None) -> Item:
         self._count += 1
         return say.message(f"itm_{self._start}_message_{self._count}", message_id, parent_id)
+
+
+def _content(image: Image) -> bytes | None:
+    try:
+        return b64decode(image.data, validate=True) or None
+    except ValueError:  # no base64, or cut because it was too long
+        return None
 
 
 class Spent:

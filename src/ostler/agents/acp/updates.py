@@ -30,11 +30,13 @@ def updated(state: AcpState, message: Incoming) -> Sequence[Output]:
 
 def _message(state: AcpState, update: frames.AgentMessageChunk) -> Sequence[Output]:
     usage = state.spent.call(update.meta)
+    parent = state.tools.item_of(parent_of(update.meta))
+    if isinstance(update.content, frames.Image):
+        return *state.messages.show(update.content, update.message_id, parent), *usage
     text = shown(update.content)
     marker = state.profile.mode_marker
     if marker is not None and text.startswith(marker):
         return (mode_is(text.removeprefix(marker).strip()),)
-    parent = state.tools.item_of(parent_of(update.meta))
     return *state.messages.say(TextPart(text=text), update.message_id, parent), *usage
 
 

@@ -2,9 +2,10 @@
 
 import asyncio
 import base64
+import hashlib
 import mimetypes
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import assert_never
 
@@ -29,7 +30,7 @@ _LONGEST_NAME = 120
 
 
 class SessionAttachments:
-    """The images and files that clients sent to one session; agents get them as bytes."""
+    """The images and files that clients sent to one session, which agents get as bytes, and pictures its agent made."""
 
     def __init__(self, objects: Objects, folder: PurePath, session_id: str) -> None:
         self._objects = objects
@@ -45,6 +46,10 @@ class SessionAttachments:
         """Keep what was sent; gives the path that it is known by."""
         self._objects.put(f"{_ROOT}/{self._session}/{name}", content)
         return f"{self.place}/{name}"
+
+    def keep(self, images: Mapping[str, bytes]) -> dict[str, str]:
+        """Pictures that the agent made; gives the paths that they are known by from now on."""
+        return {path: self.add(f"pictures/{_named_by_content(path, data)}", data) for path, data in images.items()}
 
     def read(self, path: str) -> bytes | None:
         """What is in it; None if it is gone, or none of these.
@@ -89,6 +94,12 @@ class Attachments:
         """Remove what an earlier server left of sessions that it had just deleted."""
         for session_id in sessions:
             self.of(session_id).remove()
+
+
+def _named_by_content(path: str, content: bytes) -> str:
+    """The same name when a runner delivers it again."""
+    suffix = mimetypes.guess_extension(mimetypes.guess_type(path)[0] or "") or ""
+    return hashlib.sha256(content).hexdigest() + suffix
 
 
 def named_files(parts: Iterable[InputPart]) -> dict[int, str]:

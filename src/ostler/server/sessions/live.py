@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Protocol, Self, TypeVar
 
+from msgspec.structs import replace
+
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.server.runners.registry import Runners
@@ -22,7 +24,8 @@ from ostler.server.sessions.work.chores import Chores
 from ostler.server.sessions.work.limit_wait import LimitWait
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.records import Progress, SessionRecord
-from ostler.wire.events import TurnEndedData
+from ostler.wire.events import ItemCompletedData, TurnEndedData
+from ostler.wire.parts import ImagePart
 from ostler.wire.running import Draft
 
 log = Log(__name__)
@@ -85,6 +88,7 @@ class LiveSession(SessionCore):
             events = thinned(events)
         if self.log.redaction is not None:
             events = self.log.redaction.grown(events)
+        await self._keep_pictures(events)
         limited = await self.limit.noticed(events)
         written, answers = vet([*events, *limited], self.state, self.permission_mode)
         if not written or self.log.is_deleted or self.state.ended:
@@ -102,6 +106,18 @@ class LiveSession(SessionCore):
         if any(draft.type == "turn.ended" for draft in written):
             self.agent.rest()
             self.background.spawn(self._go_on())
+
+    async def _keep_pictures(self, events: Sequence[Draft]) -> None:
+        """Pictures that came with events lie with those that clients sent; the log has their paths."""
+        for draft in events:
+            if draft.images and isinstance(draft.data, ItemCompletedData):
+                item, images, draft.images, draft.raw = draft.data.item, draft.images, None, None
+                paths = await self.keep(images)
+                parts = (
+                    replace(part, path=paths.get(part.path, part.path)) if isinstance(part, ImagePart) else part
+                    for part in item.content
+                )
+                draft.data = replace(draft.data, item=replace(item, content=tuple(parts)))
 
     async def _go_on(self) -> None:
         await self.turns.begin_next()

@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -185,6 +185,16 @@ class SessionCore:
     async def write(self, *events: Draft) -> None:
         """Append what somebody does; they hear of it if that cannot be."""
         await self.log.append(deed(*events))
+
+    async def keep(self, images: Mapping[str, bytes]) -> dict[str, str]:
+        """Keep pictures that the agent made; while the disk is full it simply waits. Gives their paths."""
+        pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE)
+        while True:
+            try:
+                return await asyncio.to_thread(self.attachments.keep, images)
+            except StoreUnavailable as error:
+                log.error("session.picture_failed", session_id=self.id, reason=str(error))
+                await asyncio.sleep(next(pauses))
 
     async def note(self, events: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> None:
         """Append what must not be lost; while the disk is full the agent simply waits."""

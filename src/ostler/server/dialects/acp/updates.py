@@ -31,7 +31,7 @@ from ostler.wire.events import (
     UsageUpdated,
 )
 from ostler.wire.items import Item
-from ostler.wire.parts import ContentPart, ToolCallPart, ToolResultPart
+from ostler.wire.parts import ContentPart, ImagePart, ToolCallPart, ToolResultPart
 
 KINDS = frozenset(
     {
@@ -143,7 +143,11 @@ class AcpUpdates:
     def _unsaid(self, item: Item) -> list[Json]:
         rest = self._speech.rest(item)
         self._speech.forget(item.item_id)
-        return [_chunk(item.item_id, *words) for words in rest]
+        pictures = [block_of(part) for part in item.content if isinstance(part, ImagePart)]
+        return [
+            *(_chunk(item.item_id, *words) for words in rest),
+            *({"sessionUpdate": "agent_message_chunk", "messageId": item.item_id, "content": one} for one in pictures),
+        ]
 
     def _called(self, item: Item) -> list[Json]:
         call = _call_of(item)

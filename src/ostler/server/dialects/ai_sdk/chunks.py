@@ -136,6 +136,13 @@ class ToolOutputDenied(Chunk, frozen=True, kw_only=True, tag="tool-output-denied
     tool_call_id: str
 
 
+class File(Chunk, frozen=True, kw_only=True, tag="file"):
+    """A picture."""
+
+    url: str
+    media_type: str
+
+
 class Data(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part of our own: `data-plan`, `data-permission` and so on. One with the id of an earlier one replaces it."""
 
@@ -164,6 +171,7 @@ AnyChunk = (
     | ToolApprovalRequest
     | ToolApprovalResponse
     | ToolOutputDenied
+    | File
     | Data
 )
 

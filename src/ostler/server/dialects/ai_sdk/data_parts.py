@@ -1,10 +1,11 @@
 """What the UI Message Stream has no word for, as `data-*` parts of our own."""
 
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
-from ostler.server.dialects.ai_sdk.chunks import Data
+from ostler.server.dialects.ai_sdk.chunks import Data, File
 from ostler.wire.events import FileChangedData, PermissionData, QuestionData, UsageUpdatedData
 from ostler.wire.items import Item, PlanUpdatedData
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, JsonPart, StatusPart, TextPart
@@ -98,20 +99,21 @@ def _status(part: ContentPart) -> dict[str, Any] | None:
             return None
 
 
-def attachments(item: Item) -> list[Data]:
+def attachments(item: Item, session: str) -> list[Data | File]:
     """What a message holds beside text and thoughts."""
     found = [(f"{item.item_id}_{index}", part) for index, part in enumerate(item.content)]
-    return [data for place, part in found if (data := _attachment(place, part)) is not None]
+    return [data for place, part in found if (data := _attachment(place, part, session)) is not None]
 
 
-def _attachment(place: str, part: ContentPart) -> Data | None:
+def _attachment(place: str, part: ContentPart, session: str) -> Data | File | None:
     match part:
         case JsonPart(json=value):
             return Data(type="data-json", id=place, data=value)
         case FileRefPart(path=path, action=action, diff=diff):
             return Data(type="data-file", id=place, data=_present({"path": path, "action": action, "diff": diff}))
         case ImagePart(path=path, mime=mime):
-            return Data(type="data-file", id=place, data=_present({"path": path, "mediaType": mime}))
+            url = f"/api/v1/sessions/{quote(session)}/files/image?path={quote(path, safe='')}"
+            return File(url=url, media_type=mime or "image/png")
         case StatusPart(label=label, detail=detail):
             return Data(type="data-status", id=place, data=_present({"label": label, "detail": detail}))
         case _:

@@ -8,6 +8,7 @@ import msgspec
 from ostler.server.dialects.ai_sdk.chunks import (
     AnyChunk,
     Data,
+    File,
     Finish,
     ReasoningDelta,
     ReasoningEnd,
@@ -104,6 +105,9 @@ class Folded:
     def _denied(self, chunk: ToolOutputDenied) -> None:
         self._calls[chunk.tool_call_id]["state"] = "output-denied"
 
+    def _show(self, chunk: File) -> None:
+        self.parts.append(msgspec.to_builtins(chunk))
+
     def _put(self, chunk: Data) -> None:
         known = self._data.get((chunk.type, chunk.id)) if chunk.id is not None else None
         if known is not None:
@@ -132,5 +136,6 @@ _FOLDS: dict[type, Callable[[Folded, Any], None]] = {
     ToolApprovalRequest: Folded._approval,
     ToolApprovalResponse: Folded._response,
     ToolOutputDenied: Folded._denied,
+    File: Folded._show,
     Data: Folded._put,
 }

@@ -123,7 +123,7 @@ class Message:
         for part in self._blocks.unsaid(item):
             yield from self._say(item.item_id, part)
         yield from self._blocks.close(item.item_id)
-        yield from data_parts.attachments(item)
+        yield from data_parts.attachments(item, self._session)
 
     def _tool_call(self, item: Item) -> Iterator[AnyChunk]:
         part = next((part for part in item.content if isinstance(part, ToolCallPart)), None)

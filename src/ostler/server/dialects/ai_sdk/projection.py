@@ -50,6 +50,7 @@ KINDS = frozenset(
         "tool-input-available",
         "tool-output-available",
         "tool-output-error",
+        "file",
         "data-plan",
         "data-permission",
         "data-question",
