@@ -214,6 +214,19 @@ def test_agents_have_the_names_and_capabilities_of_the_specification(v1: httpx.C
     assert v1.get("/health").json() == {"status": "ok"}
 
 
+def test_an_unknown_agent_is_answered_with_the_names_of_this_api(v1: httpx.Client) -> None:
+    known = {agent["id"] for agent in v1.get("/agents").json()["agents"]}
+    answers = [
+        v1.post("/sessions/nobody-s", json={"agent": "nobody"}),
+        v1.post("/agents/nobody/install", json={}),
+        v1.get("/agents/nobody/modes"),
+        v1.get("/agents/nobody/models"),
+    ]
+    for answer in answers:
+        problem = assert_problem(answer, "unsupported_agent")
+        assert set(problem["detail"].partition("Known agents: ")[2].rstrip(".").split(", ")) == known
+
+
 @pytest.mark.parametrize(
     ("body", "code", "field"),
     [

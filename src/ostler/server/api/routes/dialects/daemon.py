@@ -5,7 +5,13 @@ from typing import Any
 import msgspec
 from litestar import MediaType, Request, Response, Router, get, post
 
-from ostler.base.errors import AgentNotInstalled, AgentStartFailed, InstallFailed, SessionAlreadyExists
+from ostler.base.errors import (
+    AgentNotInstalled,
+    AgentStartFailed,
+    InstallFailed,
+    SessionAlreadyExists,
+    UnsupportedAgent,
+)
 from ostler.server.api.accept import JSON, SSE
 from ostler.server.api.described import answer
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
@@ -66,19 +72,19 @@ async def list_agents(services: Services) -> DaemonAgents:
 )
 async def install_agent(agent: str, services: Services, data: DaemonInstall | None = None) -> None:
     """Install an agent, or find that it is there already."""
-    await services.runners.install(services.runners.find(agent).id, data.version if data else None)
+    await services.runners.install(_agent(services, agent).id, data.version if data else None)
 
 
 @get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS, role="viewer", alias_of="agents.modes")
 async def agent_modes(agent: str, services: Services) -> DaemonModes:
     """What the agent can be told to do."""
-    return DaemonModes(modes=services.runners.find(agent).modes)
+    return DaemonModes(modes=_agent(services, agent).modes)
 
 
 @get("/agents/{agent:str}/models", operation_id="daemon.models", tags=_TAGS, role="viewer", alias_of="agents.models")
 async def agent_models(agent: str, services: Services) -> DaemonModels:
     """Which models the agent offers."""
-    models = services.runners.find(agent).models
+    models = _agent(services, agent).models
     return DaemonModels(models=tuple(map(translation.model_view, models)))
 
 
@@ -107,7 +113,7 @@ async def create_session(
     session: str, services: Services, project: str, data: DaemonCreateSession
 ) -> DaemonSessionCreated:
     """A new session under your own id; its agent is installed first if it is missing."""
-    agent = await services.runners.describe_agent(data.agent)
+    agent = await services.runners.describe_agent(_agent(services, data.agent).id)
     wanted = translation.create_session(session, data, agent)
     if (error := await _installed(services, agent, data.agent_version)) is not None:
         return translation.unhealthy(session, data.agent, translation.install_error(error), str(error))
@@ -138,6 +144,15 @@ async def _created(services: Services, project: str, wanted: CreateSession) -> L
 def _names(services: Services) -> dict[str, str]:
     """Our agents by what this API calls them."""
     return {agent.id: translation.agent_name(agent) for agent in services.runners.agents()}
+
+
+def _agent(services: Services, name: str) -> Agent:
+    """The agent that a client means; when there is none, it reads the names that this API has."""
+    try:
+        return services.runners.find(name)
+    except UnsupportedAgent as unknown:
+        known = ", ".join(_names(services).values())
+        raise UnsupportedAgent(agent=unknown.fields["agent"], known=known) from unknown
 
 
 async def _token_error(services: Services, agent: Agent, token: str | None) -> str | None:
