@@ -68,11 +68,27 @@ def texts(events: list[Event]) -> str:
 
 def test_a_session_is_created_prompted_and_read(daemon: httpx.Client) -> None:
     session = create(daemon)
-    send(daemon, session, "mock: think Hm.\nmock: say Hello there.")
+    send(daemon, session, "mock: say Hello there.")
     events = events_until(daemon, session, "turn.ended")
     assert texts(events) == "Hello there."
     assert {event["session_id"] for event in events} == {session}
     assert {event["type"] for event in events} <= EVENT_TYPES
+
+
+def test_thoughts_and_output_grow_their_items_between_start_and_completion(v1: httpx.Client) -> None:
+    session = create(v1)
+    send(v1, session, "mock: think Let me see.\nmock: run echo ran\nmock: say Done.")
+    seen: dict[str, list[Event]] = {}
+    for event in events_until(v1, session, "turn.ended"):
+        data = event["data"]
+        if event["type"].startswith("item."):
+            seen.setdefault(data.get("item_id") or data["item"]["item_id"], []).append(event)
+    for events in seen.values():
+        kinds = [event["type"] for event in events]
+        assert (kinds[0], kinds[-1]) == ("item.started", "item.completed")
+        assert set(kinds[1:-1]) <= {"item.delta"}
+    grown = {part["type"]: texts(events) for events in seen.values() for part in events[-1]["data"]["item"]["content"]}
+    assert (grown["reasoning"], grown["tool_call"], grown["text"]) == ("Let me see.", "ran\n", "Done.")
 
 
 def test_a_page_of_events_is_what_the_document_says(server: RunningServer, v1: httpx.Client) -> None:

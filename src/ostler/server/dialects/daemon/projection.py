@@ -8,9 +8,19 @@ from ostler.server.dialects.turns import PromptTurn, TurnEvents
 from ostler.server.sessions.log.tail import frame
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionRecord, StoredEvent
-from ostler.wire.events import AnyEvent, ItemDelta, SessionHandoff, SessionRewound, UnknownEvent, decode_event
+from ostler.wire.events import (
+    AnyEvent,
+    ItemDelta,
+    ItemDeltaData,
+    SessionHandoff,
+    SessionRewound,
+    TerminalOutput,
+    TerminalOutputData,
+    UnknownEvent,
+    decode_event,
+)
 from ostler.wire.items import Item
-from ostler.wire.parts import StatusPart, TextPart, ToolResultPart
+from ostler.wire.parts import ContentPart, ReasoningPart, StatusPart, TextPart, ToolResultPart
 
 EVENT_TYPES = frozenset(
     {
@@ -85,24 +95,31 @@ def _as_status(event: AnyEvent | UnknownEvent) -> bytes | None:
 
 
 def _with_plain_delta(event: AnyEvent | UnknownEvent) -> bytes | None:
-    """Deltas are plain text here; what is not said aloud arrives with the finished item."""
-    if not isinstance(event, ItemDelta):
-        return None
-    match event.data.delta:
-        case TextPart(text=text) | ToolResultPart(output=text) if text:
-            return msgspec.json.encode(
-                {**msgspec.to_builtins(event), "data": {"item_id": event.data.item_id, **_native(event), "delta": text}}
-            )
-        case _:
+    """Deltas are plain text here, of whatever grows: words, thoughts, what a tool answers and what a command prints."""
+    match event:
+        case ItemDelta(data=ItemDeltaData(item_id=item, native_item_id=native, delta=part)):
+            text = _text_of(part)
+        case TerminalOutput(data=TerminalOutputData(item_id=str(item), data=text)):
+            native = None
+        case _:  # output of no item grows nothing
             return None
+    if not text:
+        return None
+    data = {"item_id": item, **({"native_item_id": native} if native else {}), "delta": text}
+    return msgspec.json.encode({**msgspec.to_builtins(event), "type": "item.delta", "data": data})
 
 
-def _native(event: ItemDelta) -> dict[str, str]:
-    return {"native_item_id": event.data.native_item_id} if event.data.native_item_id else {}
+def _text_of(part: ContentPart) -> str:
+    match part:
+        case TextPart(text=text) | ReasoningPart(text=text) | ToolResultPart(output=text):
+            return text
+        case _:
+            return ""
 
 
 _REWORDED: dict[str, Callable[[AnyEvent | UnknownEvent], bytes | None]] = {
     "item.delta": _with_plain_delta,
+    "terminal.output": _with_plain_delta,
     "session.rewound": _as_status,
     "session.handoff": _as_status,
 }
