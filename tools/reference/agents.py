@@ -23,6 +23,7 @@ _WORDS = {
     "plan_mode": "plans before it works",
     "questions": "asks questions",
     "reasoning": "its thoughts",
+    "resume": "goes on with its own memory",
     "session_lifecycle": "the agent tells when it begins and ends",
     "shared_process": "one process for several sessions",
     "status": "what it is doing now",

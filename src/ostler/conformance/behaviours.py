@@ -18,6 +18,7 @@ Capability = Literal[
     "plan_mode",
     "questions",
     "reasoning",
+    "resume",
     "session_lifecycle",
     "shared_process",
     "status",
@@ -32,7 +33,7 @@ Capability = Literal[
 
 
 REQUIRED: frozenset[Capability] = frozenset(
-    {"error_events", "item_started", "permissions", "text_messages", "tool_calls", "tool_results"}
+    {"error_events", "item_started", "permissions", "resume", "text_messages", "tool_calls", "tool_results"}
 )
 """What every agent of the table must have; all else is optional."""
 
@@ -77,7 +78,7 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     Behaviour("interrupt.text", "An interrupt during text ends the turn; the next one works.", "C10", "text_messages"),
     Behaviour("interrupt.tool", "An interrupt during a command ends the turn and the command.", "C10", "tool_calls"),
     Behaviour("interrupt.ask", "An interrupt during an ask ends the turn and resolves the ask.", "C10", "permissions"),
-    Behaviour("resume", "A new process goes on with the agent's own memory.", "S3-23", "text_messages"),
+    Behaviour("resume", "A new process goes on with the agent's own memory.", "S3-23", "resume"),
     Behaviour("instructions", "The session's instructions reach the model in every turn.", "S0-21", "text_messages"),
     Behaviour("error.401", "Wrong credentials fail the turn with the provider's message.", "S2-41", "error_events"),
     Behaviour("error.500", "A provider that fails fails the turn, in bounded time.", "S2-41", "error_events"),

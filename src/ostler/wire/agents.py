@@ -10,7 +10,7 @@ from ostler.wire.struct import Answer, Body, Wire
 from ostler.wire.tasks import TaskProvider
 
 
-class Capabilities(Answer, frozen=True, kw_only=True):
+class Capabilities(Answer, frozen=True, kw_only=True, omit_defaults=False):
     """What an agent can do through Ostler; every flag is always sent."""
 
     command_execution: bool
@@ -24,6 +24,8 @@ class Capabilities(Answer, frozen=True, kw_only=True):
     plan_mode: bool
     questions: bool
     reasoning: bool
+    resume: bool = False
+    """Whether a new process goes on with the agent's own memory; a runner of an earlier version does not say."""
     session_lifecycle: bool
     shared_process: bool
     status: bool

@@ -243,6 +243,21 @@ def test_an_unknown_agent_is_answered_with_the_names_of_this_api(v1: httpx.Clien
         assert set(problem["detail"].partition("Known agents: ")[2].rstrip(".").split(", ")) == known
 
 
+def test_both_catalogues_say_which_agents_resume(server: RunningServer, v1: httpx.Client) -> None:
+    here = {agent["id"]: agent["capabilities"] for agent in v1.get("/agents").json()["agents"]}
+    ours = {each["id"]: each for each in httpx.get(f"{server.url}/api/v1/agents", timeout=60).json()["items"]}
+    assert (here["claude"]["resume"], ours["claude-code"]["capabilities"]["resume"]) == (True, True)
+    assert ours["codex"]["coverage"]["resume"] == "converted"
+
+
+@pytest.mark.lane("server")
+def test_an_agent_that_only_the_settings_know_promises_no_resume(tmp_path: Path) -> None:
+    agents = {"mine": {"command": [sys.executable, "-c", "raise SystemExit(1)"]}}
+    with running_server(tmp_path / "state", env={"OSTLER_AGENTS": json.dumps(agents)}) as server:
+        found = httpx.get(f"{server.url}/api/v1/agents/mine", timeout=60).json()
+    assert found["capabilities"]["resume"] is False
+
+
 @pytest.mark.parametrize(
     ("body", "code", "field"),
     [

@@ -121,6 +121,7 @@ const WORDS: Record<string, string> = {
   planMode: "plans before it works",
   questions: "asks questions",
   reasoning: "its thoughts",
+  resume: "goes on with its own memory",
   sessionLifecycle: "the agent tells when it begins and ends",
   sharedProcess: "one process for several sessions",
   status: "what it is doing now",

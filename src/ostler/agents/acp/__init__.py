@@ -15,7 +15,15 @@ from ostler.agents.sources import OnPath
 from ostler.wire.running import AgentSpec
 
 UNKNOWN_AGENT = all_but(
-    "command_execution", "images", "plan_mode", "questions", "shared_process", "status", "steering", "subagents"
+    "command_execution",
+    "images",
+    "plan_mode",
+    "questions",
+    "resume",
+    "shared_process",
+    "status",
+    "steering",
+    "subagents",
 )
 """What the protocol itself promises; what an agent adds to it is only known once it runs."""
 
