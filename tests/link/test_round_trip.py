@@ -53,6 +53,12 @@ def test_a_verb_survives_with_its_result(verb: Verb) -> None:
     check()
 
 
+def test_an_end_of_an_earlier_version_may_leave_out_what_came_later() -> None:
+    call = msgspec.msgpack.encode({"agent": "mock", "version": None})
+    given = msgspec.msgpack.decode(call, type=RUNNER["install"].arguments)
+    assert msgspec.structs.asdict(given) == {"agent": "mock", "version": None, "reinstall": None}
+
+
 def test_every_error_survives() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, OstlerError)]
     assert len({kind.code for kind in kinds if kind is not OstlerError}) == len(kinds) - 1

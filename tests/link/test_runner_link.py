@@ -342,4 +342,5 @@ async def test_the_catalogue_arrives_whole(linked: Linked, tmp_path: Path) -> No
         assert await seen.catalogue() == await local.catalogue()
         assert await seen.describe("small") == await local.describe("tiny")
         assert (await seen.install("mock", None)).agent == "mock"
+        assert (await raised(seen.install("mock", None, reinstall=True)))[0] is InstallFailed
         await seen.close()

@@ -161,6 +161,25 @@ async def test_a_program_on_the_path_is_enough_unless_another_version_is_wanted(
     assert vendor.asked == ["/2.0/agent-x86"]
 
 
+async def test_an_agent_that_is_wanted_anew_is_installed_though_it_is_there(tmp_path: Path) -> None:
+    async with running(PackedAdapter(npm_source(tmp_path)), installer=installer_in(tmp_path)) as runner:
+        first = await runner.install("tiny", None)
+        Path(str(first.path)).write_text("broken")
+        assert await runner.install("tiny", None) == first
+        assert Path(str(first.path)).read_text() == "broken"
+        assert await runner.install("tiny", None, reinstall=True) == first
+        assert await said(runner, spec_in(tmp_path), "say whole") == "whole"
+
+
+async def test_an_agent_wanted_anew_goes_before_the_program_on_the_path(tmp_path: Path) -> None:
+    own = program(tmp_path / "bin", "tiny-agent", '#!/bin/sh\necho "tiny 0.9.1"\n')
+    adapter = PackedAdapter(OnPath(program="tiny-agent"), npm_source(tmp_path))
+    async with running(adapter, installer=installer_in(tmp_path), search=[str(own.parent)]) as runner:
+        made = await runner.install("tiny", None, reinstall=True)
+        (agent,) = await runner.catalogue()
+    assert (made.version, agent.version, agent.path) == ("1.2.3", "1.2.3", made.path)
+
+
 async def test_an_agent_that_cannot_be_installed_says_what_to_do(tmp_path: Path) -> None:
     async with running(PackedAdapter(), installer=installer_in(tmp_path)) as runner:
         with pytest.raises(InstallFailed, match="put its program on the PATH"):

@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, Literal, get_type_hints
+from types import NoneType
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 
@@ -66,7 +67,11 @@ def verbs_of(protocol: type) -> dict[str, Verb]:
 
 
 def _verb(name: str, hints: Mapping[str, Any]) -> Verb:
-    fields = [(field, kind) for field, kind in hints.items() if field != "return" and not _lives(kind)]
+    travelling = {field: kind for field, kind in hints.items() if field != "return" and not _lives(kind)}
+    # an end of an earlier version does not send what came later
+    fields = [
+        (field, kind, None) if NoneType in get_args(kind) else (field, kind) for field, kind in travelling.items()
+    ]
     arguments = msgspec.defstruct(name, fields, frozen=True, kw_only=True)
     return Verb(name, arguments, None if _lives(hints["return"]) else hints["return"])
 

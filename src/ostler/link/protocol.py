@@ -81,8 +81,8 @@ class Runner(Protocol):
     async def describe(self, agent: str) -> Agent:
         """One agent, looked up anew."""
 
-    async def install(self, agent: str, version: str | None) -> Installed:
-        """Install an agent, or raise InstallFailed."""
+    async def install(self, agent: str, version: str | None, reinstall: bool | None = None) -> Installed:
+        """Install an agent, or raise InstallFailed; `reinstall` puts it anew where it is there already."""
 
     async def login(self, agent: str, order: LoginOrder) -> AgentLogin:
         """Look at the login of an agent, or change it; how it stands then."""

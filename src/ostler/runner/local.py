@@ -106,15 +106,15 @@ class LocalRunner(OwnConversations):
         """One agent."""
         return await self._catalogue.describe(self._adapter(agent))
 
-    async def install(self, agent: str, version: str | None) -> Installed:
-        """Install an agent, unless it is there in this version already."""
+    async def install(self, agent: str, version: str | None, reinstall: bool | None = None) -> Installed:
+        """Install an agent, unless it is there in this version already and nobody wants it anew."""
         adapter = self._adapter(agent)
         name, found = adapter.info.id, self._finder.find(adapter)
         there = await self._versions.of(found) if found else None
-        if found is None or version not in {None, there}:
+        if reinstall or found is None or version not in {None, there}:
             if not installable(adapter.sources):
                 raise _not_from_here(name, version, there, found)
-            found = await asyncio.shield(self._installing(adapter, version).result)
+            found = await asyncio.shield(self._installing(adapter, version, anew=bool(reinstall)).result)
             there = found.version
         hint = version_hint(name, there, tested_version(adapter.sources))
         return Installed(agent=name, version=there, path=found.path, version_hint=hint)
@@ -264,8 +264,8 @@ class LocalRunner(OwnConversations):
         await sink.deliver([_line(f"Installed {name} {made.version}")], 0)
         return made
 
-    def _installing(self, adapter: Adapter, version: str | None) -> RunningInstallation:
-        underway = self._installations.begin(adapter, version)
+    def _installing(self, adapter: Adapter, version: str | None, *, anew: bool = False) -> RunningInstallation:
+        underway = self._installations.begin(adapter, version, anew=anew)
         underway.result.add_done_callback(lambda _: self._catalogue.report(adapter))
         return underway
 
@@ -322,6 +322,8 @@ def _line(message: str) -> Draft:
 
 
 def _not_from_here(agent: str, wanted: str | None, there: str | None, found: Installation | None) -> OstlerError:
-    if found is None or wanted is None:
+    if found is None:
         return InstallFailed(agent=agent, reason="put its program on the PATH of the server.")
+    if wanted in {None, there}:
+        return InstallFailed(agent=agent, reason=f"Ostler did not install {found.path}; put it there anew yourself.")
     return VersionNotOffered(agent=agent, version=wanted, installed=there or "another")

@@ -171,6 +171,12 @@ def test_installing_what_is_there_is_done(daemon: httpx.Client) -> None:
     assert (answer.status_code, answer.content) == (204, b"")
 
 
+def test_what_we_did_not_install_is_not_installed_anew(daemon: httpx.Client) -> None:
+    refused = assert_problem(daemon.post("/agents/mock/install", json={"reinstall": True}), "install_failed")
+    assert "Ostler did not install" in refused["detail"]
+    assert daemon.post("/agents/mock/install", json={"reinstall": False}).status_code == 204
+
+
 def test_one_turn_is_streamed_until_it_ends(v1: httpx.Client) -> None:
     session = create(v1)
     path = f"/sessions/{session}/messages/stream"

@@ -70,13 +70,14 @@ class Installations:
 
     def __init__(self, installer: Installer | None) -> None:
         self._installer = installer
-        self._underway: dict[tuple[str, str | None], RunningInstallation] = {}
+        self._underway: dict[tuple[str, str | None, bool], RunningInstallation] = {}
         self._stop = Event()
 
-    def begin(self, adapter: Adapter, version: str | None) -> RunningInstallation:
-        """The installation of an agent: the one under way, or a new one."""
+    def begin(self, adapter: Adapter, version: str | None, *, anew: bool = False) -> RunningInstallation:
+        """The installation of an agent: the one under way, or a new one; `anew` also replaces what is there."""
         agent = adapter.info.id
-        if (known := self._underway.get((agent, version))) is not None:
+        key = agent, version, anew
+        if (known := self._underway.get(key)) is not None:
             return known
         installer = self._installer
         if installer is None:
@@ -84,16 +85,17 @@ class Installations:
         log.info("install.started", agent=agent, version=version)
         made = RunningInstallation(
             lambda progress: installer.install(
-                agent, adapter.sources, version=version, progress=progress, stop=self._stop
+                agent, adapter.sources, version=version, anew=anew, progress=progress, stop=self._stop
             ),
             name=f"install {agent}",
         )
-        self._underway[agent, version] = made
-        made.result.add_done_callback(lambda result: self._ended(agent, version, result))
+        self._underway[key] = made
+        made.result.add_done_callback(lambda result: self._ended(key, result))
         return made
 
-    def _ended(self, agent: str, version: str | None, result: "asyncio.Future[Installation]") -> None:
-        self._underway.pop((agent, version))
+    def _ended(self, key: tuple[str, str | None, bool], result: "asyncio.Future[Installation]") -> None:
+        self._underway.pop(key)
+        agent, version, _ = key
         if result.cancelled():
             log.info("install.stopped", agent=agent, version=version)
         elif (error := result.exception()) is not None:
@@ -103,7 +105,7 @@ class Installations:
 
     def progress(self, agent: str) -> str | None:
         """The last thing an installation said, or None if there is none."""
-        found = [underway for (name, _), underway in self._underway.items() if name == agent]
+        found = [underway for (name, _, _), underway in self._underway.items() if name == agent]
         return (found[-1].lines or ["starting"])[-1] if found else None
 
     async def close(self) -> None:

@@ -31,7 +31,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: tuple[str, ...] = ()
     """What runs the program, such as a Node."""
     chosen: bool = False
-    """Whether somebody asked for just this version; it then beats a program on the PATH."""
+    """Whether somebody asked for just this version, or for it anew; it then beats a program on the PATH."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,17 +78,21 @@ class Installer:
         sources: Sequence[Source],
         *,
         version: str | None = None,
+        anew: bool = False,
         progress: Progress = _in_silence,
         stop: Event | None = None,
     ) -> Installation:
-        """Install from the first source that works, or find that it is there already; raises InstallFailed."""
+        """Install from the first source that works, or find that it is there already; raises InstallFailed.
+
+        `anew` replaces what is there, which stays until its successor is whole.
+        """
         if version is not None and not _VERSION.fullmatch(version):
             raise InstallFailed(agent=agent, reason=f"'{version}' is not a version.")
         box = Toolbox(self._environ, self._search, seconds=self._seconds, stop=stop or Event(), progress=progress)
         failures = []
         for source in self._likeliest_first(agent, installable(sources), version):
             try:
-                return self._from(agent, source, version, box)
+                return self._from(agent, source, version, box, anew=anew)
             except SourceFailed as error:
                 failures.append(f"{_kind(source)}: {error}")
                 progress(f"not from {_kind(source)}: {error}")
@@ -105,10 +109,11 @@ class Installer:
         known = {record.source for record in self.records(agent) if record.wanted == version}
         return sorted(sources, key=lambda source: _kind(source) not in known)
 
-    def _from(self, agent: str, source: Installable, version: str | None, box: Toolbox) -> Installation:
+    def _from(self, agent: str, source: Installable, version: str | None, box: Toolbox, *, anew: bool) -> Installation:
         build = partial(self._build, source, version, box)
         wanted = version or _pin(source)
-        return self._ensure(agent, _kind(source), wanted, build, box, chosen=version is not None)
+        chosen = version is not None or anew
+        return self._ensure(agent, _kind(source), wanted, build, box, chosen=chosen, anew=anew)
 
     def _build(self, source: Installable, version: str | None, box: Toolbox, content: Path, lock: int) -> Built:
         match source:
@@ -128,12 +133,20 @@ class Installer:
                 assert_never(source)
 
     def _ensure(
-        self, name: str, source: str, wanted: str, build: Build, box: Toolbox, *, chosen: bool = False
+        self,
+        name: str,
+        source: str,
+        wanted: str,
+        build: Build,
+        box: Toolbox,
+        *,
+        chosen: bool = False,
+        anew: bool = False,
     ) -> Installation:
-        """The installed program; built first if it is not there."""
+        """The installed program; built first if it is not there, or wanted anew."""
         versions = self._versions(name)
         with versions.locked(box.wait_for_others) as lock:
-            for record in versions.records():
+            for record in () if anew else versions.records():
                 if (record.source, record.wanted) == (source, wanted):
                     versions.choose(msgspec.structs.replace(record, chosen=chosen or record.chosen))
                     return versions.installation(record)

@@ -143,9 +143,9 @@ class Ways:
         """One agent, looked up anew on a runner that has it."""
         return await self._one_with(name).describe(name)
 
-    async def install(self, name: str, version: str | None) -> Installed:
+    async def install(self, name: str, version: str | None, *, reinstall: bool = False) -> Installed:
         """Install an agent, or find that it is there already."""
-        return await self._one_with(name).install(name, version)
+        return await self._one_with(name).install(name, version, reinstall)
 
     async def login(self, name: str, order: LoginOrder) -> AgentLogin:
         """Look at the login of an agent, or change it, on the runner that has it."""

@@ -75,6 +75,7 @@ class DaemonInstall(Request, frozen=True, kw_only=True):
     """Install an agent."""
 
     reinstall: bool | None = None
+    """Install it anew if it is there already."""
     version: str | None = None
 
 

@@ -71,8 +71,9 @@ async def list_agents(services: Services) -> DaemonAgents:
     alias_of="agents.install",
 )
 async def install_agent(agent: str, services: Services, data: DaemonInstall | None = None) -> None:
-    """Install an agent, or find that it is there already."""
-    await services.runners.install(_agent(services, agent).id, data.version if data else None)
+    """Install an agent, or find that it is there already; with `reinstall` it is installed anew."""
+    wanted = data or DaemonInstall()
+    await services.runners.install(_agent(services, agent).id, wanted.version, reinstall=wanted.reinstall or False)
 
 
 @get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS, role="viewer", alias_of="agents.modes")
