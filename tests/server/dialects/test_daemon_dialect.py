@@ -14,6 +14,7 @@ from jsonschema_rs import Draft202012Validator
 from ostler.agents.mock import PROGRAM
 from ostler.server.dialects.daemon.projection import EVENT_TYPES
 from tests.support.http_helpers import assert_problem
+from tests.support.patience import wait_until
 from tests.support.serving import RunningServer, running_server
 
 Event = dict[str, Any]
@@ -211,7 +212,13 @@ def test_sessions_are_listed_with_everything_the_specification_names(v1: httpx.C
     session = create(
         v1, title="Tea", directory=str(tmp_path), agentMode="plan", permissionMode="bypass", model="mock-large"
     )
-    found = next(found for found in v1.get("/sessions").json()["sessions"] if found["sessionId"] == session)
+
+    def listed() -> dict[str, Any]:
+        return next(found for found in v1.get("/sessions").json()["sessions"] if found["sessionId"] == session)
+
+    wait_until(lambda: "nativeSessionId" in listed(), what="its agent has said who it is")
+    found = listed()
+    assert found.pop("nativeSessionId").startswith("mock-")
     times = found.pop("createdAt"), found.pop("updatedAt")
     assert found == {
         "sessionId": session,
@@ -219,7 +226,7 @@ def test_sessions_are_listed_with_everything_the_specification_names(v1: httpx.C
         "agentMode": "plan",
         "permissionMode": "bypass",
         "ended": False,
-        "eventCount": 4,
+        "eventCount": 5,
         "directory": str(tmp_path),
         "model": "mock-large",
         "title": "Tea",
