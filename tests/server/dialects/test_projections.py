@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 
 from ostler.server.dialects import PROJECTIONS
+from ostler.server.dialects.acp.updates import AcpUpdates
 from ostler.server.dialects.ai_sdk.profile import Profile, Version
 from ostler.server.dialects.ai_sdk.projection import UiProjection
 from ostler.server.dialects.daemon.projection import EVENT_TYPES, daemon_event
@@ -17,7 +18,8 @@ from ostler.server.dialects.formats import Format, Span, Subject
 from ostler.server.store import outline
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import AnyEvent, UnknownEvent
-from tests.server.dialects.event_logs import conversations, logs
+from ostler.wire.parts import ImagePart
+from tests.server.dialects.event_logs import Writer, conversations, item, logs
 from tests.support.spoken import SPOKEN
 
 SUBJECT = Subject(session_id="ses_1", key="my-chat", agent="mock")
@@ -140,3 +142,13 @@ def test_a_projection_can_begin_with_any_turn(name: str, log: list[AnyEvent]) ->
 def test_what_is_kept_as_lines_is_what_flat_lines_are_made_of() -> None:
     lines = {str(kind.__struct_config__.tag) for kind in LINES}  # type: ignore[attr-defined]  # they are structs
     assert lines == {*outline.LINES, "item.completed"}
+
+
+def test_a_picture_of_the_agent_is_a_link_in_an_editor() -> None:
+    log = Writer()
+    log.turn()
+    log.completed(item("1", "message", ImagePart(path="/state/dot.png", mime="image/png"), status="completed"))
+    updates = AcpUpdates(SUBJECT)
+    [told] = [update for event in log.events for update in updates.feed(event)]
+    assert told["sessionUpdate"] == "agent_message_chunk"
+    assert told["content"] == {"type": "resource_link", "uri": "file:///state/dot.png", "name": "dot.png"}

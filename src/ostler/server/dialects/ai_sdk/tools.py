@@ -52,7 +52,7 @@ class Call:
     def grow_input(self, text: str, step: int) -> Iterator[AnyChunk]:
         """The agent goes on writing the arguments."""
         self.arguments += text
-        if self.announced is None and step == self.step:
+        if step == self.step:
             piece, self.sent = self.arguments[self.sent :], len(self.arguments)
             yield ToolInputDelta(tool_call_id=self.id, input_text_delta=piece)
 
@@ -107,10 +107,11 @@ class Calls:
             yield from call.announce(self.step)
 
     def grow_input(self, item_id: str, part: ToolCallPart) -> Iterator[AnyChunk]:
-        """The arguments of a call grow; they are announced when they are whole."""
+        """The arguments of a call grow until they are whole, which is when they are announced."""
         call = self._calls[item_id]
-        if part.arguments:
-            yield from call.grow_input(part.arguments, self.step)
+        if not part.arguments or call.announced is not None:
+            return
+        yield from call.grow_input(part.arguments, self.step)
         if is_json(call.arguments):
             yield from call.announce(self.step)
 
