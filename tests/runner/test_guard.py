@@ -15,7 +15,6 @@ from ostler.wire.events import (
     ItemStartedData,
     PermissionData,
     QuestionData,
-    TerminalOutputData,
     TurnEndedData,
     TurnOutcome,
     UsageUpdatedData,
@@ -47,10 +46,6 @@ def started(value: Item) -> Draft:
 
 def delta(part: ContentPart) -> Draft:
     return draft("item.delta", ItemDeltaData(item_id="i", delta=part))
-
-
-def printed(value: str, item_id: str | None) -> Draft:
-    return draft("terminal.output", TerminalOutputData(stream="stdout", data=value, item_id=item_id))
 
 
 def completed(value: Item) -> Draft:
@@ -161,16 +156,6 @@ CASES: dict[str, tuple[Sequence[Draft | TurnDone], list[Draft]]] = {
     "a delta of a finished item is dropped": (
         [OPEN, delta(text("a")), completed(item("completed", text("a"))), delta(text("b"))],
         [OPEN, delta(text("a")), completed(item("completed", text("a")))],
-    ),
-    "output belongs to its call only while that is open": (
-        [started(item("in_progress", CALL, kind="tool_call")), printed("a", "i"), DONE, printed("b", "i")],
-        [
-            started(item("in_progress", CALL, kind="tool_call")),
-            printed("a", "i"),
-            ours(completed(item("failed", CALL, kind="tool_call"))),
-            ended("completed"),
-            printed("b", None),
-        ],
     ),
     "an item that we closed is not closed again": (
         [OPEN, delta(text("a")), DONE, delta(text("b")), completed(item("completed", text("ab"))), delta(text("c"))],

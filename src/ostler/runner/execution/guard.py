@@ -1,8 +1,8 @@
 """The turn guard: enforces what no agent guarantees, between the translator and the log.
 
 It is pure: events and turn ends of the translator go in, drafts for the log come out. Each turn gets exactly one end;
-everything opened is closed by then; every delta and every completion has its start before it; no item ends twice, and
-output belongs to an item only while that is open. A message that is completed without a content has that of its deltas.
+everything opened is closed by then; every delta and every completion has its start before it; no item ends twice. A
+message that is completed without a content has that of its deltas.
 """
 
 import msgspec
@@ -15,7 +15,6 @@ from ostler.wire.events import (
     ItemStartedData,
     PermissionData,
     QuestionData,
-    TerminalOutputData,
     TurnEndedData,
     TurnOutcome,
 )
@@ -103,9 +102,6 @@ class TurnGuard:
                 return self._on_started(draft, item)
             case ItemCompletedData(item=item):
                 return self._on_completed(draft, item)
-            case TerminalOutputData(item_id=str(item_id)) as data if item_id not in self._items:
-                draft.data = msgspec.structs.replace(data, item_id=None)  # nothing that is not open can grow
-                return [draft]
             case PermissionData(permission_id=ask_id) | QuestionData(question_id=ask_id) as ask:
                 return self._on_ask(draft, ask_id, ask)
             case _:
