@@ -12,7 +12,7 @@ from ostler.base import errors
 from ostler.base.errors import OstlerError
 from ostler.link.messages import Failure, Verb, error_of, failure
 from ostler.link.remote import CONNECTION, REGISTRY, RUNNER, SINK
-from ostler.wire import agents, providers, provisioning, running, workspaces
+from ostler.wire import agents, grants, providers, provisioning, running, workspaces
 from ostler.wire.events import EVENTS
 from ostler.wire.running import Draft
 from tests.link.structs import drafts, values_of
@@ -29,7 +29,7 @@ def survives(value: Any, kind: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", structs_in(running, workspaces, provisioning, agents, providers), ids=lambda kind: kind.__name__
+    "kind", structs_in(running, grants, workspaces, provisioning, agents, providers), ids=lambda kind: kind.__name__
 )
 def test_a_struct_of_the_link_survives(kind: type[msgspec.Struct]) -> None:
     @settings(max_examples=20, deadline=None, database=None)

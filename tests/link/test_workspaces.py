@@ -31,8 +31,8 @@ from ostler.runner.session_folders import SessionFolders
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.options import Options
 from ostler.runner.workspaces.repositories.policy import Policy
-from ostler.wire.provisioning import DeliveryOrder, FileQuery
-from ostler.wire.workspaces import Deliver, Repo, Resources, Runtime, Workspace, WorkspaceOrder
+from ostler.wire.provisioning import DeliveryOrder, FileQuery, WorkspaceOrder
+from ostler.wire.workspaces import Deliver, Repo, Resources, Runtime, Workspace
 from tests.support.loopback import over_socket, workspaces_over_loopback
 from tests.support.patience import until
 from tests.support.places import git, make_repository

@@ -19,8 +19,8 @@ from ostler.link.luggage import Download, Luggage
 from ostler.link.messages import Call, Verb, verbs_of
 from ostler.link.peer import Peer, Remote, Send, remote
 from ostler.link.workspaces import Files, Progress, Workspaces
-from ostler.wire.provisioning import CreatedWorkspace
-from ostler.wire.workspaces import ArchiveForm, Upload, WorkspaceOrder
+from ostler.wire.provisioning import CreatedWorkspace, WorkspaceOrder
+from ostler.wire.workspaces import ArchiveForm, Upload
 
 _MOST_LINES = 1000
 

@@ -12,6 +12,7 @@ from ostler.wire.provisioning import (
     FileQuery,
     FrozenState,
     PullRequestOrder,
+    WorkspaceOrder,
 )
 from ostler.wire.tasks import RuntimeInfo
 from ostler.wire.workspace_events import PullRequestData
@@ -30,7 +31,6 @@ from ostler.wire.workspaces import (
     Repo,
     Upload,
     Workspace,
-    WorkspaceOrder,
 )
 
 Progress = Callable[[str], None]

@@ -46,6 +46,7 @@ from ostler.wire.provisioning import (
     FrozenState,
     PullRequestOrder,
     SetupOutcome,
+    WorkspaceOrder,
 )
 from ostler.wire.running import AgentSpec
 from ostler.wire.tasks import RuntimeInfo
@@ -83,9 +84,9 @@ class LocalWorkspaces:
 
     # Making and removing
 
-    async def check(self, order: wire.WorkspaceOrder, delivery: wire.Deliver | None = None) -> None:
+    async def check(self, order: WorkspaceOrder, delivery: wire.Deliver | None = None) -> None:
         """Hold an order, and how its result is handed over, against the policy."""
-        runtime = self._runtimes.ordered(order.runtime.type)
+        runtime = self._runtimes.ordered(order.granted.runtime.type)
         await asyncio.to_thread(_check_repo, order.repo, self._policy)
         if delivery is not None:
             await asyncio.to_thread(check_delivery, order.repo, delivery, self._policy)
@@ -105,19 +106,20 @@ class LocalWorkspaces:
         """The folders that people may choose."""
         return await asyncio.to_thread(list_folders, path, self._policy, limit)
 
-    async def create(self, order: wire.WorkspaceOrder, progress: Progress) -> CreatedWorkspace:
+    async def create(self, order: WorkspaceOrder, progress: Progress) -> CreatedWorkspace:
         """Make a workspace, from the kept result of its setup if there is one."""
-        runtime = self._runtimes.ordered(order.runtime.type)
+        grant = order.granted
+        runtime = self._runtimes.ordered(grant.runtime.type)
         source = _source(order.repo)
-        wanted = Order(source=source, providers=order.providers, visible=runtime.needs_visible, scope=order.scope)
+        wanted = Order(source=source, providers=order.providers, visible=runtime.needs_visible, scope=grant.project)
         outcome: SetupOutcome | None = None
         if order.setup is None:
             made = await self._library.create(wanted, progress=progress)
         else:
             made, outcome = await self._setups.create(wanted, order.setup, progress)
         async with async_undone_by(lambda: self.destroy(made.id)):
-            await runtime.prepare(made, order.runtime, progress)
-        ignored = order.runtime.resources is not None and not runtime.applies_limits
+            await runtime.prepare(made, grant.runtime, progress)
+        ignored = grant.runtime.resources is not None and not runtime.applies_limits
         return CreatedWorkspace(workspace=made, setup=outcome, resources_ignored=ignored)
 
     async def get(self, workspace: str) -> wire.Workspace:

@@ -4,9 +4,38 @@ from typing import Literal
 
 import msgspec
 
-from ostler.wire.workspaces import DeliveryMode, ForgeKind, LargeFile, RepoCredential, Workspace
+from ostler.wire.grants import Grant
+from ostler.wire.workspaces import (
+    DeliveryMode,
+    ForgeKind,
+    LargeFile,
+    Repo,
+    RepoCredential,
+    Runtime,
+    SnapshotProvider,
+    Workspace,
+)
 
 SetupOutcome = Literal["run", "cached"]
+
+
+class WorkspaceOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a server asks a runner to make for a session."""
+
+    repo: Repo
+    runtime: Runtime = Runtime()
+    providers: tuple[SnapshotProvider, ...] = ()
+    setup: str | None = None
+    """A shell command that is run in the new workspace before the agent is."""
+    scope: str = "default"
+    """Whose order it is; what was fetched or set up is shared inside a scope only."""
+    grant: Grant | None = None
+    """For whom, and within what; orders that an earlier version has made lack it."""
+
+    @property
+    def granted(self) -> Grant:
+        """The same for every order."""
+        return self.grant or Grant(project=self.scope, runtime=self.runtime)
 
 
 class CreatedWorkspace(msgspec.Struct, frozen=True, kw_only=True):

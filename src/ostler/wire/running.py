@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from ostler.wire.events import EVENTS, EventSource, PermissionMode
+from ostler.wire.grants import Grant
 from ostler.wire.items import StderrOutput
 from ostler.wire.parts import PromptPart
 from ostler.wire.providers import McpServer, Provider
@@ -68,6 +69,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
     workspace: str | None = None
     """The workspace it runs inside; `cwd` is its folder then."""
+    grant: Grant = Grant()
+    """For whom, and within what."""
     home: str = ""
     """A private folder for the agent's HOME and temporary files; the runner has one for each session."""
     shared_login: Literal["file", "variable"] | None = None

@@ -74,18 +74,6 @@ class WorkspaceWish(Body, frozen=True, kw_only=True):
     """The runner that must have it, by id or name; see GET /runners."""
 
 
-class WorkspaceOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a server asks a runner to make for a session."""
-
-    repo: Repo
-    runtime: Runtime = Runtime()
-    providers: tuple[SnapshotProvider, ...] = ()
-    setup: str | None = None
-    """A shell command that is run in the new workspace before the agent is."""
-    scope: str = "default"
-    """Whose order it is; what was fetched or set up is shared inside a scope only."""
-
-
 class ProviderVerdict(Answer, frozen=True, kw_only=True):
     """Whether a way to make workspaces works here, and if not, why."""
 

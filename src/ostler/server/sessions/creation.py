@@ -17,17 +17,19 @@ from ostler.server.sessions.admission import (
     check_servers,
 )
 from ostler.server.sessions.secrets import keep_secret
-from ostler.server.store.records import NewSession, SessionSpec
+from ostler.server.store.records import DEFAULT_TENANT, NewSession, SessionSpec
 from ostler.server.store.traces import current_trace
+from ostler.wire.grants import Grant
 from ostler.wire.items import QueueEntry
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
+from ostler.wire.provisioning import WorkspaceOrder
 from ostler.wire.runners import Needs
 from ostler.wire.running import AgentSpec, Draft
 from ostler.wire.sessions import MOST_INSTRUCTIONS, CreateSession
 from ostler.wire.tasks import TaskProvider, TaskRuntime, TaskSpec
 from ostler.wire.workspace_events import WorkspaceCreatedData
-from ostler.wire.workspaces import Repo, Runtime, WorkspaceOrder, WorkspaceWish
+from ostler.wire.workspaces import Repo, Runtime, WorkspaceWish
 
 
 def new_session(
@@ -70,8 +72,21 @@ def checked_key(key: str | None) -> str | None:
     return key
 
 
+def _grant(project: str, wanted: CreateSession, task: TaskSpec | None) -> Grant:
+    """What a session may have: made here, and carried by every order that a runner gets for it."""
+    return Grant(
+        tenant=task.tenant_id or DEFAULT_TENANT if task is not None else DEFAULT_TENANT,
+        project=project,
+        actor=acting(),
+        runtime=_runtime(wanted.runtime if wanted.repo is not None else None),
+        permission_mode=wanted.permission_mode,
+    )
+
+
 def _spec_of(project: str, wanted: CreateSession, task: TaskSpec | None) -> SessionSpec:
+    grant = _grant(project, wanted, task)
     return SessionSpec(
+        grant=grant,
         cwd=_checked_cwd(wanted.cwd) if wanted.cwd is not None else "",  # its runner says where
         env=wanted.env,
         permission_mode=wanted.permission_mode,
@@ -85,7 +100,7 @@ def _spec_of(project: str, wanted: CreateSession, task: TaskSpec | None) -> Sess
         turn_timeout_seconds=wanted.turn_timeout_seconds,
         provider=checked_provider(wanted.provider),
         mcp_servers=wanted.mcp_servers,
-        workspace=_workspace_order(project, wanted),
+        workspace=_workspace_order(grant, wanted),
         task=task,
         needs=_needs(wanted),
     )
@@ -100,7 +115,7 @@ def _needs(wanted: CreateSession) -> Needs | None:
     return needs if needs != Needs() else None
 
 
-def _workspace_order(project: str, wanted: CreateSession) -> WorkspaceOrder | None:
+def _workspace_order(grant: Grant, wanted: CreateSession) -> WorkspaceOrder | None:
     if wanted.repo is None:
         runtime = TaskRuntime(labels=wanted.runtime.labels) if wanted.runtime and wanted.runtime.labels else None
         host = wanted.workspace.execution_host_id if wanted.workspace is not None else None
@@ -116,10 +131,11 @@ def _workspace_order(project: str, wanted: CreateSession) -> WorkspaceOrder | No
     wish = wanted.workspace
     return WorkspaceOrder(
         repo=_checked_repo(wanted.repo),
-        runtime=_runtime(wanted.runtime),
+        runtime=grant.runtime,
         providers=wish.snapshot_preference if wish else (),
         setup=wanted.setup,
-        scope=project,
+        scope=grant.project,
+        grant=grant,
     )
 
 
@@ -193,6 +209,7 @@ def agent_spec(
         provider=spec.provider,
         mcp_servers=spec.mcp_servers,
         workspace=workspace.workspace_id if workspace is not None else None,
+        grant=msgspec.structs.replace(spec.grant, permission_mode=spec.permission_mode),
     )
 
 

@@ -22,7 +22,7 @@ from ostler.base.undo import async_undone_by
 from ostler.server.runners.placement import agent_anywhere, checked_needs, choose, server_with_room, waiting_for
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import deed
+from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.admission import Admission, check_choices, check_labels, check_servers
 from ostler.server.sessions.attachments import Attachments, missing_files, named_files, prompt_parts
 from ostler.server.sessions.creation import agent_spec, checked_key, first_events, new_session
@@ -217,7 +217,7 @@ class Sessions(ByRunner):
 
     async def sibling(self, live: LiveSession, key: str | None, agent: str, spec: SessionSpec) -> NewSession:
         """A session like another one that delivers nothing and tells nobody by itself; raises if the key is taken."""
-        session_id = new_id("ses")
+        session_id, grant = new_id("ses"), msgspec.structs.replace(spec.grant, actor=acting())
         checked = checked_key(key)
         if checked and (known := await self.store.find_session(live.record.project, checked)):
             raise SessionAlreadyExists(key=checked, agent=known.agent)
@@ -227,7 +227,7 @@ class Sessions(ByRunner):
             key=checked or session_id,
             agent=agent,
             created_at=self._clock.now(),
-            spec=msgspec.structs.replace(spec, task=_open_ended(spec.task)),
+            spec=msgspec.structs.replace(spec, task=_open_ended(spec.task), grant=grant),
             runner=live.record.runner,
         )
 

@@ -7,11 +7,13 @@ import msgspec
 from ostler.server.store.outline import Mark
 from ostler.wire.delivery import DeliveryAccess
 from ostler.wire.events import PermissionMode, SessionStatus
+from ostler.wire.grants import Grant
 from ostler.wire.providers import McpServer, Provider
+from ostler.wire.provisioning import WorkspaceOrder
 from ostler.wire.runners import Needs
 from ostler.wire.sessions import Ask, Turn, TurnLimits
 from ostler.wire.tasks import TaskSpec
-from ostler.wire.workspaces import Snapshot, WorkspaceOrder
+from ostler.wire.workspaces import Snapshot
 
 DEFAULT_TENANT = "default"
 """Of sessions that name none."""
@@ -25,6 +27,8 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     env: dict[str, str]
     permission_mode: PermissionMode
+    grant: Grant = Grant()
+    """Whose it is, and what it may have."""
     model: str | None = None
     variant: str | None = None
     mode: str | None = None

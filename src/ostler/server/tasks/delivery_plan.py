@@ -14,10 +14,11 @@ from ostler.server.sessions.work.delivery_words import proposed_body, proposed_t
 from ostler.server.tasks.states import BASE, NOW, workspace_of
 from ostler.server.tasks.views import delivery_view
 from ostler.wire.delivery import DeliverSession, DeliveryPlan, DeliveryWay
+from ostler.wire.provisioning import WorkspaceOrder
 from ostler.wire.tasks import TaskDelivery
 from ostler.wire.texts import BRANCH, LINE, PARAGRAPHS, WEB
 from ostler.wire.workspace_events import DeliveryCompletedData
-from ostler.wire.workspaces import Deliver, DeliveryMode, Difference, GitRefs, Repo, WorkspaceOrder
+from ostler.wire.workspaces import Deliver, DeliveryMode, Difference, GitRefs, Repo
 
 _MODES: tuple[DeliveryMode, ...] = ("pr", "local", "branch", "patch")
 """Best first."""

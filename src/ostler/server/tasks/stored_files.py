@@ -21,7 +21,8 @@ from ostler.server.sessions.work.arrival import laid_out
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
 from ostler.server.tasks.folders import named_by, place_of
 from ostler.server.tasks.states import BASE, NOW
-from ostler.wire.workspaces import Runtime, WorkspaceOrder
+from ostler.wire.provisioning import WorkspaceOrder
+from ostler.wire.workspaces import Runtime
 
 log = Log(__name__)
 _UNREAD_SECONDS = 600.0

@@ -10,7 +10,8 @@ import msgspec
 from ostler.base.errors import NotFound
 from ostler.base.logs import never_log
 from ostler.server.objects.protocol import Objects
-from ostler.wire.workspaces import Upload, WorkspaceOrder
+from ostler.wire.provisioning import WorkspaceOrder
+from ostler.wire.workspaces import Upload
 
 TICKET = re.compile(r"upt_[A-Za-z0-9_-]{43}")
 _SECONDS = 24 * 3600.0

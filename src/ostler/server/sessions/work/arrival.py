@@ -7,9 +7,8 @@ from ostler.server.objects.snapshots import Manifest
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.progress import ProgressLog
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
-from ostler.wire.provisioning import CreatedWorkspace
+from ostler.wire.provisioning import CreatedWorkspace, WorkspaceOrder
 from ostler.wire.workspace_events import SessionMovedData
-from ostler.wire.workspaces import WorkspaceOrder
 
 _NOT_IN_SNAPSHOTS = "files that git ignores, and what the agent did inside .git"
 

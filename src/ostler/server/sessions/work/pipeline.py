@@ -28,11 +28,11 @@ from ostler.server.sessions.work.large_files import large_file_notices
 from ostler.server.sessions.work.progress import ProgressLog
 from ostler.server.sessions.work.restoring import put_back
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
-from ostler.wire.provisioning import CreatedWorkspace, FrozenState, SetupOutcome
+from ostler.wire.provisioning import CreatedWorkspace, FrozenState, SetupOutcome, WorkspaceOrder
 from ostler.wire.running import Draft
 from ostler.wire.tasks import TaskSpec
 from ostler.wire.workspace_events import SnapshotCreatedData, WorkspaceCreatedData
-from ostler.wire.workspaces import Workspace, WorkspaceOrder
+from ostler.wire.workspaces import Workspace
 
 log = Log(__name__)
 _BY_A_PERSON = "interrupted"
