@@ -15,7 +15,7 @@ from ostler.agent.prompts import PLANNING, system_prompt
 from ostler.agent.speaking import speak
 from ostler.agent.tools.table import chosen
 from ostler.agent.workspace import Workspace
-from ostler.wire.own_agent import LATER_TOOLS, Done, Message, Noted, Outcome, Prompted, Start, Used
+from ostler.wire.own_agent import LATER_TOOLS, Done, Message, ModelChosen, Noted, Outcome, Prompted, Start, Used
 
 _MOST_BAD_INPUTS = 3
 _MOST_REPETITIONS = 5
@@ -139,6 +139,8 @@ class Loop:
         """The model, found when it is needed first; people then hear what it cannot be told."""
         if self._open is None:
             place, start = endpoint(self._start, self._environ), self._start
+            if start.model is None:
+                write(ModelChosen(model=place.full_name))
             fit = fitted(
                 place.model,
                 place.api,

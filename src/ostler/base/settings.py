@@ -70,7 +70,13 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
         "x-ai-sdk-version",
     )
     cors_credentials: Annotated[bool, _about("Allow cookies and credentials from those origins.")] = False
-    default_agent: Annotated[str, _about("Agent of a session that names none, where that is possible.")] = "mock"
+    default_agent: Annotated[
+        str,
+        _about(
+            "Agent of a session that names none, where that is possible. `auto` is Ostler's own once it has a key of a "
+            "model provider, and the mock before."
+        ),
+    ] = "auto"
     default_instructions: Annotated[
         str, _about("Instructions of a session that has none of its own: added to the agent's system prompt.")
     ] = ""

@@ -34,14 +34,23 @@ def usual_agent(client: Client) -> str:
         return known.default_agent
     if last := client.sessions.list(per_page=1).items:
         return last[0].agent.type
-    real = [each for each in known.items if each.id != MOCK and (each.id != OWN or each.credentials_available)]
+    real = [
+        each
+        for each in known.items
+        if each.id != MOCK and (each.id != OWN or each.logged_in or each.credentials_available)
+    ]
     there = [each for each in real if each.installed]
     if len(there) == 1:
         return there[0].id
     if sys.stdin.isatty() and sys.stderr.isatty():
         return _choice([*there, *(each for each in real if not each.installed)])
     names = ", ".join(each.id for each in there or real)
-    raise click.UsageError(f"Say which agent: one of {names}, or set {VARIABLE}")
+    hint = f"\n{known.default_agent_hint}" if known.default_agent_hint else ""
+    raise click.UsageError(f"Say which agent: one of {names}, or set {VARIABLE}{hint}")
+
+
+def _has_key(own: Agent) -> bool:
+    return own.logged_in or bool(own.credentials_available)
 
 
 def _choice(agents: Sequence[Agent]) -> str:

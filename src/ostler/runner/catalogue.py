@@ -34,6 +34,7 @@ class Catalogue:
         versions: Versions,
         progress: Callable[[str], str | None],
         counts: Mapping[str, Counts],
+        logged_in: Callable[[Adapter], bool],
     ) -> None:
         """`progress` is the last thing an installation of an agent said."""
         self._adapters = adapters
@@ -42,6 +43,8 @@ class Catalogue:
         self._versions = versions
         self._progress = progress
         self._counts = counts
+        self._logged_in = logged_in
+        self._told: dict[str, bool] = {}
         self._offers: dict[str, Ready] = {}
         self._commands: dict[str, tuple[Command, ...]] = {}
         self._registry: Registry | None = None
@@ -57,9 +60,16 @@ class Catalogue:
         if self._registry is not None:
             self._reports.spawn(self._registry.offered([self._reported(adapter)]), agent=adapter.info.id)
 
+    def report_login(self, adapter: Adapter) -> None:
+        """Tell the server about an agent if it has got a login, or has none any more."""
+        if self._told.get(adapter.info.id) != self._logged_in(adapter):
+            self.report(adapter)
+
     def _reported(self, adapter: Adapter) -> Agent:
         found = self._finder.find(adapter)
-        return self._description(adapter, found, found.version if found else None, ())
+        described = self._description(adapter, found, found.version if found else None, ())
+        self._told[adapter.info.id] = described.logged_in
+        return described
 
     def heard(self, adapter: Adapter, ready: Ready | None) -> None:
         """Take what an agent said when it was ready, such as the models it offers."""
@@ -113,6 +123,7 @@ class Catalogue:
             settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",
             credentials_available=tuple(credential.name for credential in credentials),
             credential_names=tuple(credential.name for credential in adapter.credentials),
+            logged_in=self._logged_in(adapter),
             version=version,
             path=found.path if found else None,
             install_hint=None if found else f"ostler agents install {info.id}",

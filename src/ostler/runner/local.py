@@ -87,6 +87,7 @@ class LocalRunner(OwnConversations):
             versions=self._versions,
             progress=self._installations.progress,
             counts=self._counts,
+            logged_in=self._logins.shared.is_there,
         )
         self._closing = False
 
@@ -123,7 +124,10 @@ class LocalRunner(OwnConversations):
         """Look at the login of an agent, or change it."""
         if self._closing:
             raise Stopping
-        return await self._logins.obey(self._adapter(agent), order)
+        adapter = self._adapter(agent)
+        shown = await self._logins.obey(adapter, order)
+        self._catalogue.report_login(adapter)
+        return shown
 
     async def validate(self, spec: AgentSpec) -> Accepted:
         """Raise what `connect` would raise, without starting or installing anything."""

@@ -112,6 +112,8 @@ class Agent(Answer, frozen=True, kw_only=True):
     credentials_available: tuple[str, ...]
     credential_names: tuple[str, ...] = ()
     """Variables that hand it what it logs in with, the usual one first."""
+    logged_in: bool = False
+    """Whether a session that brings nothing along gets something to log in with, stored or shared on the runner."""
     aliases: tuple[str, ...] = ()
     """Other names of it."""
     version: str | None = None
@@ -132,6 +134,8 @@ class AgentList(Answer, frozen=True, kw_only=True):
     items: tuple[Agent, ...]
     default_agent: str
     """The agent of a session that names none, where that is possible."""
+    default_agent_hint: str = ""
+    """What to do for a better one; empty if there is nothing to do."""
     default_instructions: str = ""
     """The instructions of a session that has none of its own."""
 

@@ -199,6 +199,12 @@ class ModeChanged(FromAgent, frozen=True, kw_only=True, tag="mode"):
     mode: str
 
 
+class ModelChosen(FromAgent, frozen=True, kw_only=True, tag="model"):
+    """It has chosen a model, because the session names none."""
+
+    model: str
+
+
 class Used(FromAgent, frozen=True, kw_only=True, tag="usage"):
     """Tokens of this turn so far."""
 
@@ -248,6 +254,7 @@ AnyFromAgent = (
     | QuestionAsk
     | PlanAsk
     | ModeChanged
+    | ModelChosen
     | Used
     | Noted
     | Failed

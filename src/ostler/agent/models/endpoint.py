@@ -1,6 +1,7 @@
 """Where the model is: the session's own provider, or what the agent's variables say."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -11,7 +12,7 @@ from ostler.agent.models.messages import Messages
 from ostler.wire.own_agent import KEY_VARIABLE, Api, Start
 
 
-class Service(msgspec.Struct, frozen=True, kw_only=True):
+class Service(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A provider that variables can name."""
 
     name: str
@@ -20,30 +21,12 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     address: str
     """The variable with another address."""
+    model: str
+    """The model of a session that names none."""
 
 
-SERVICES = (
-    Service(
-        name="anthropic",
-        api="messages",
-        url="https://api.anthropic.com",
-        key="ANTHROPIC_API_KEY",
-        address="ANTHROPIC_BASE_URL",
-    ),
-    Service(
-        name="openai",
-        api="chat",
-        url="https://api.openai.com/v1",
-        key="OPENAI_API_KEY",
-        address="OPENAI_BASE_URL",
-    ),
-    Service(
-        name="openrouter",
-        api="chat",
-        url="https://openrouter.ai/api/v1",
-        key="OPENROUTER_API_KEY",
-        address="OPENROUTER_BASE_URL",
-    ),
+SERVICES: tuple[Service, ...] = msgspec.json.decode(
+    Path(__file__).with_name("services.json").read_bytes(), type=tuple[Service, ...]
 )
 _KEYS = ", ".join(service.key for service in SERVICES)
 
@@ -55,14 +38,20 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     key: str | None
     model: str
-    is_openrouter: bool = False
+    service: str = ""
+    """The provider that a variable named; empty for the session's own."""
+
+    @property
+    def full_name(self) -> str:
+        """The model as a session names it."""
+        return f"{self.service}/{self.model}" if self.service else self.model
 
     def dialect(self) -> Dialect:
         """Its protocol."""
         if self.api == "messages":
             return Messages()
         host = urlsplit(self.url).hostname or ""
-        routed = self.is_openrouter or host.endswith("openrouter.ai")
+        routed = self.service == "openrouter" or host.endswith("openrouter.ai")
         return Chat(is_openai=host.endswith("api.openai.com"), is_openrouter=routed)
 
 
@@ -80,8 +69,7 @@ def endpoint(start: Start, environ: Mapping[str, str]) -> Endpoint:
     key = environ.get(service.key)
     if not key:
         raise ModelFailed(f"There is no {service.key}, which model '{start.model}' needs.", code="auth")
-    is_openrouter = service.name == "openrouter"
-    return Endpoint(api=service.api, url=url.rstrip("/"), key=key, model=model, is_openrouter=is_openrouter)
+    return Endpoint(api=service.api, url=url.rstrip("/"), key=key, model=model, service=service.name)
 
 
 def _named(model: str | None, environ: Mapping[str, str]) -> tuple[Service, str]:
@@ -89,7 +77,7 @@ def _named(model: str | None, environ: Mapping[str, str]) -> tuple[Service, str]
     if not with_keys:
         raise ModelFailed(f"The agent has no model: it needs one of {_KEYS}, or a provider.", code="auth")
     if model is None:
-        raise ModelFailed(f"Which model? Name one, such as `{with_keys[0].name}/MODEL`.", code="no_model")
+        return with_keys[0], with_keys[0].model
     name, _, rest = model.partition("/")
     named = next((service for service in SERVICES if service.name == name), None)
     if named is None or (named not in with_keys and any(each.name == "openrouter" for each in with_keys)):

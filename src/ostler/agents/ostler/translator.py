@@ -27,6 +27,7 @@ from ostler.wire.own_agent import (
     MessageBegun,
     MessageEnded,
     ModeChanged,
+    ModelChosen,
     Noted,
     PermissionAsk,
     PlanAsk,
@@ -216,6 +217,10 @@ def _mode(_: OstlerTranslator, frame: ModeChanged) -> Sequence[Output]:
     return (Draft("session.info", SessionInfoData(mode=frame.mode)),)
 
 
+def _model(_: OstlerTranslator, frame: ModelChosen) -> Sequence[Output]:
+    return (Draft("session.info", SessionInfoData(model=frame.model)),)
+
+
 def _used(_: OstlerTranslator, frame: Used) -> Sequence[Output]:
     data = UsageUpdatedData(
         input_tokens=frame.input,
@@ -255,6 +260,7 @@ HANDLERS: dict[type[FromAgent], Callable[[OstlerTranslator, Any], Sequence[Outpu
     QuestionAsk: _question,
     PlanAsk: _plan,
     ModeChanged: _mode,
+    ModelChosen: _model,
     Used: _used,
     Noted: _noted,
     Failed: _failed,

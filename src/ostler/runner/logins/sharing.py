@@ -65,6 +65,10 @@ class SharedLogins:
         stored = self._stored.read(agent)
         return stored.method if stored is not None else "machine" if self._share else None
 
+    def is_there(self, adapter: Adapter) -> bool:
+        """Whether a session gets something to log in with here."""
+        return bool(self.variables(adapter) or self.files(adapter))
+
     def variables(self, adapter: Adapter) -> dict[str, str]:
         """What is handed over as variables; nothing is copied out of a file that is shared as a whole."""
         stored = self._stored.read(adapter.info.id)

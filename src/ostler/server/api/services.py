@@ -7,6 +7,7 @@ from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.runners.links import RunnerLinks
+from ostler.server.runners.placement import default_agent, default_agent_hint
 from ostler.server.runners.registry import Runners
 from ostler.server.search.service import Search
 from ostler.server.sessions.runners.lost_runners import LostRunners
@@ -37,6 +38,16 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The other servers of the same store, if there can be any."""
     background: Background
     """What requests began and nobody waits for."""
+
+    @property
+    def default_agent(self) -> str:
+        """The agent of who names none."""
+        return default_agent(self.runners, self.settings.default_agent)
+
+    @property
+    def default_agent_hint(self) -> str:
+        """What to do so that it is no mock."""
+        return default_agent_hint(self.runners, self.settings.default_agent)
 
 
 class Counters(msgspec.Struct, kw_only=True):

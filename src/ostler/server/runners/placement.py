@@ -17,7 +17,12 @@ from ostler.wire.runners import Needs, RunnerAbout
 TENANT = "tenant"
 """A label that decides whose sessions a runner gets to see; only a token can give it."""
 _HOST = "workspace.executionHostId"
-
+AUTO, OWN, MOCK = "auto", "ostler", "mock"
+_GIVE_A_KEY = (
+    "No agent was chosen and Ostler's own has no key of a model provider, so this is a mock. "
+    "Give it one: ostler agents login ostler --key - --variable ANTHROPIC_API_KEY "
+    "(or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY)."
+)
 
 _NOBODY: Set[str] = frozenset()
 
@@ -117,6 +122,19 @@ async def agent_anywhere(runners: Runners, name: str) -> Agent:
         if server is None:
             raise
         raise OwnedElsewhere(what=f"the runner with agent '{name}'", owner=server) from None
+
+
+def default_agent(runners: Runners, setting: str) -> str:
+    """The agent of who names none."""
+    if setting != AUTO:
+        return setting
+    own = (known.agents.get(OWN) for known in runners.known)
+    return OWN if any(agent is not None and agent.logged_in for agent in own) else MOCK
+
+
+def default_agent_hint(runners: Runners, setting: str) -> str:
+    """What to do so that the default agent is no mock; empty if it is none, or was chosen."""
+    return _GIVE_A_KEY if setting == AUTO and default_agent(runners, setting) == MOCK else ""
 
 
 def _free(slots: Slots, known: KnownRunner) -> float:

@@ -13,7 +13,8 @@ async def list_agents(services: Services) -> AgentList:
     """Every agent this server can run, and the defaults of new sessions."""
     return AgentList(
         items=tuple(await services.runners.catalogue()),
-        default_agent=services.settings.default_agent,
+        default_agent=services.default_agent,
+        default_agent_hint=services.default_agent_hint,
         default_instructions=services.settings.default_instructions,
     )
 

@@ -83,7 +83,7 @@ def _add_working(server: MCPServer, tools: Tools) -> None:
     ) -> Json:
         """Start a session with an agent, in a folder of the runner's machine or a new empty one, and give it a task."""
         wanted = CreateSession(
-            agent=agent or tools.default_agent,
+            agent=agent or tools.default_agent(),
             cwd=cwd,
             title=title,
             model=model,

@@ -32,7 +32,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     give_over: Callable[[LiveSession, HandoffSession], Awaitable[LiveSession]]
     """Lets another agent go on; gives the session that it has."""
     project: str
-    default_agent: str
+    default_agent: Callable[[], str]
 
     async def list_agents(self) -> list[Json]:
         """Every agent with its modes and models."""

@@ -47,12 +47,12 @@ def check_owner(labels: dict[str, str], org: str, asked_for: str) -> None:
         raise SessionNotFound(session=asked_for)
 
 
-def create_session(org: str, wanted: CreateExecution, agent: Agent) -> CreateSession:
-    """The session for an execution."""
+def create_session(org: str, wanted: CreateExecution, agent: Agent, hint: str = "") -> CreateSession:
+    """The session for an execution; `hint` is what helps who named no agent and is refused something."""
     task = wanted.input
     if not task.user_prompt.strip():
         raise refused("input.userPrompt", "must not be empty")
-    refuse_without_effect(task, agent)
+    refuse_without_effect(task, agent, hint)
     return CreateSession(
         agent=agent.id,
         model=_model(task.model, agent),
@@ -83,7 +83,7 @@ def ignored_provider(wanted: ModelChoice | None, agent: Agent) -> str | None:
     return wanted.provider if wanted is not None and _model(wanted, agent) == wanted.model_id else None
 
 
-def refuse_without_effect(task: ExecutionInput, agent: Agent) -> None:
+def refuse_without_effect(task: ExecutionInput, agent: Agent, hint: str) -> None:
     """Raise for everything that was asked for and the agent does not declare that it obeys, by the client's names."""
     config, errors = task.config, dict[str, list[str]]()
     limits: dict[Limit, float | None] = {
@@ -104,7 +104,7 @@ def refuse_without_effect(task: ExecutionInput, agent: Agent) -> None:
         ]
     if errors:
         reasons = "; ".join(f"{field}: {reasons[0]}" for field, reasons in errors.items())
-        raise Unprocessable(reason=f"{reasons}. Leave it out, or choose another agent.", errors=errors)
+        raise Unprocessable(reason=f"{reasons}. {hint or 'Leave it out, or choose another agent.'}", errors=errors)
 
 
 def _variants(agent: Agent) -> set[str]:

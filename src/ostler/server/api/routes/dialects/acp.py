@@ -34,7 +34,7 @@ def _services_for(scope: Scope, services: Services, project: str, agent: str | N
         sessions=services.sessions,
         find_agent=services.runners.find,
         project=project,
-        default_agent=agent or services.settings.default_agent,
+        default_agent=agent or services.default_agent,
         background=services.background,
         dial=dialler(scope, services),
         server=services.peers.id if services.peers is not None else None,

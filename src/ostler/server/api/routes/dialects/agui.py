@@ -54,7 +54,7 @@ async def _agent(services: Services, named: str | None, current: str | None) -> 
     """The agent that the address or `forwardedProps` names, or the thread's, or the server's default one."""
     if named is None and current is not None:
         return current
-    return (await agent_anywhere(services.runners, named or services.settings.default_agent)).id
+    return (await agent_anywhere(services.runners, named or services.default_agent)).id
 
 
 HANDLERS = (run_agent,)

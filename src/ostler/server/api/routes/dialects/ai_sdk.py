@@ -46,7 +46,7 @@ ChatId = Annotated[str, Parameter(description="The chat's id: the session's id o
 
 def _chat(services: Services, project: str) -> Chat:
     branch = RewindAndFork(services.sessions, services.runners).branch
-    return Chat(services.sessions, project, services.settings.default_agent, branch)
+    return Chat(services.sessions, project, services.default_agent, branch)
 
 
 def _version(query: Version, header: Version) -> Version:

@@ -67,7 +67,7 @@ class McpEndpoint:
             catalogue=self._services.runners.catalogue,
             give_over=functools.partial(hand_over, self._services.sessions, self._services.runners),
             project=self._project,
-            default_agent=settings.default_agent,
+            default_agent=lambda: self._services.default_agent,
         )
         self._manager = library.build_manager(tools, max_body_bytes=settings.max_body_bytes)
         async with self._manager.run():

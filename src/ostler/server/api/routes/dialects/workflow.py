@@ -53,12 +53,15 @@ def _view(live: LiveSession) -> Execution:
 async def create_execution(org: str, services: Services, project: str, data: CreateExecution) -> Execution:
     """Start an agent on a task."""
     org = translation.checked_org(org)
-    agent = await agent_anywhere(services.runners, data.input.agent or services.settings.default_agent)
-    wanted = translation.create_session(org, data, agent)
+    agent = await agent_anywhere(services.runners, data.input.agent or services.default_agent)
+    hint = "" if data.input.agent else services.default_agent_hint
+    wanted = translation.create_session(org, data, agent, hint)
     begun = await begin(services.sessions, project, wanted, translation.first_prompt(data))
     if (provider := translation.ignored_provider(data.input.model, agent)) is not None:
         text = f"Without effect: input.model.provider '{provider}'. Agent '{agent.id}' names no model by its provider."
         await begun.live.note([drafts.warning(text, "settings_without_effect")])
+    if hint:
+        await begun.live.note([drafts.warning(hint, "mock_agent")])
     return _view(begun.live)
 
 
