@@ -44,7 +44,7 @@ class Catalogue:
         self._progress = progress
         self._counts = counts
         self._logged_in = logged_in
-        self._told: dict[str, bool] = {}
+        self._reported_logins: dict[str, bool] = {}
         self._offers: dict[str, Ready] = {}
         self._commands: dict[str, tuple[Command, ...]] = {}
         self._registry: Registry | None = None
@@ -62,13 +62,13 @@ class Catalogue:
 
     def report_login(self, adapter: Adapter) -> None:
         """Tell the server about an agent if it has got a login, or has none any more."""
-        if self._told.get(adapter.info.id) != self._logged_in(adapter):
+        if self._reported_logins.get(adapter.info.id) != self._logged_in(adapter):
             self.report(adapter)
 
     def _reported(self, adapter: Adapter) -> Agent:
         found = self._finder.find(adapter)
         described = self._description(adapter, found, found.version if found else None, ())
-        self._told[adapter.info.id] = described.logged_in
+        self._reported_logins[adapter.info.id] = described.logged_in
         return described
 
     def heard(self, adapter: Adapter, ready: Ready | None) -> None:
