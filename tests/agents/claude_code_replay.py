@@ -158,4 +158,8 @@ def _run_of(draft: Draft) -> str | None:
 def _told(kind: str | None, run: list[Draft]) -> list[str]:
     if kind is None:
         return [brief(draft) for draft in run]
-    return [f"+ {kind} {''.join(getattr(draft.data, 'delta').text for draft in run)!r}"]  # noqa: B009  data of deltas
+    return [f"+ {kind} {''.join(_piece(draft.data) for draft in run)!r}"]
+
+
+def _piece(data: Any) -> str:
+    return data.delta.arguments if isinstance(data.delta, ToolCallPart) else str(data.delta.text)

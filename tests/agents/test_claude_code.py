@@ -16,12 +16,14 @@ from ostler.wire.items import Item
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.providers import HttpMcpServer, Provider, StdioMcpServer
 from ostler.wire.running import Draft, Prompt, QuestionAnswer
+from ostler.wire.sessions import TurnLimits
 from tests.agents.claude_code_replay import PLAIN, Replay, begun, story
 from tests.support.recorded import recordings
 
 RECORDED = {recording.case: recording for recording in recordings("claude-code")}
 INSTALLED = Installation(path="/bin/claude", command=("/bin/claude",))
 BASH = 'Bash {"command":"touch /workspaces/claude-perm_deny/made","description":"Run a scripted command"}'
+WRITTEN = '{"command": "touch /workspaces/claude-perm_deny/made", "description": "Run a scripted command"}'
 
 STORIES = {
     "thinking": [
@@ -36,6 +38,7 @@ STORIES = {
         "+ text 'Running.'",
         "message completed: text 'Running.'",
         "tool_call begins",
+        """+ tool_call '{"command": "echo hi; echo err >&2; exit 3", "description": "Run a scripted command"}'""",
         'tool_call failed: Bash {"command":"echo hi; echo err >&2; exit 3","description":"Run a scripted command"}',
         "tool_result begins",
         "tool_result failed: Exit code 3\nhi\nerr",
@@ -46,6 +49,7 @@ STORIES = {
     ],
     "perm_deny": [
         "tool_call begins",
+        f"+ tool_call {WRITTEN!r}",
         "permission requested: Bash: touch /workspaces/claude-perm_deny/made",
         f"tool_call failed: {BASH}",
         "tool_result begins",
@@ -362,6 +366,12 @@ def test_a_provider_is_handed_over_by_variables() -> None:
     provider = Provider(type="anthropic", base_url="http://gateway", api_key="sk-1")
     env = ClaudeCodeAdapter().prepare(msgspec.structs.replace(PLAIN, provider=provider), INSTALLED).env
     assert (env["ANTHROPIC_BASE_URL"], env["ANTHROPIC_API_KEY"]) == ("http://gateway", "sk-1")
+
+
+def test_the_length_of_an_answer_is_limited_by_a_variable() -> None:
+    limited = msgspec.structs.replace(PLAIN, limits=TurnLimits(max_tokens=8000))
+    environments = [ClaudeCodeAdapter().prepare(spec, INSTALLED).env for spec in (PLAIN, limited)]
+    assert [env.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS") for env in environments] == [None, "8000"]
 
 
 def test_mcp_servers_go_into_a_file_so_that_their_secrets_show_on_no_command_line() -> None:

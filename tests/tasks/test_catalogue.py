@@ -18,7 +18,6 @@ def test_the_agents_say_what_they_are_set_with(api: httpx.Client) -> None:
     assert sorted(schema["properties"]) == [
         "env",
         "instructions",
-        "maxTokens",
         "mcpServers",
         "mode",
         "model",

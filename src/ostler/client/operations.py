@@ -99,10 +99,11 @@ def get_agent(agent: str) -> Call[Agent]:
     return get(f"/agents/{segment(agent)}", msgspec.json.Decoder(Agent).decode)
 
 
-def install_agent(agent: str, *, version: str | None = None) -> Call[Installed]:
-    """Install an agent; without a version the newest known to work."""
+def install_agent(agent: str, *, version: str | None = None, reinstall: bool = False) -> Call[Installed]:
+    """Install an agent, without a version the newest known to work; with `reinstall` also if it is there already."""
     decode = msgspec.json.Decoder(Installed).decode
-    return post(f"/agents/{segment(agent)}/install", decode, InstallAgent(version=version), timeout=_INSTALL_SECONDS)
+    wanted = InstallAgent(version=version, reinstall=reinstall)
+    return post(f"/agents/{segment(agent)}/install", decode, wanted, timeout=_INSTALL_SECONDS)
 
 
 def login_state(agent: str) -> Call[AgentLogin]:

@@ -8,7 +8,8 @@ from ostler.base.logs import Log
 from ostler.base.tasks import Background
 from ostler.conformance.outcomes import Unmet, of_type
 from ostler.link.protocol import Connection
-from ostler.wire.events import PermissionData, QuestionData
+from ostler.wire.events import ItemDeltaData, ItemStartedData, PermissionData, QuestionData
+from ostler.wire.parts import ToolCallPart
 from ostler.wire.running import AgentExit, Answer, Connected, Draft, PermissionAnswer, QuestionAnswer
 
 PATIENCE = 90.0
@@ -83,6 +84,20 @@ class AskSink:
         """The process is gone."""
         self.end = end
         self._changed.set()
+
+    async def called(self, text: str, since: int = 0) -> None:
+        """Wait until a tool is called with this in its arguments, which may come piece by piece."""
+        written: list[str] = []
+
+        def has_come(draft: Draft) -> bool:
+            match draft.data:
+                case ItemStartedData(item=item):
+                    written.extend(part.arguments for part in item.content if isinstance(part, ToolCallPart))
+                case ItemDeltaData(delta=ToolCallPart(arguments=arguments)):
+                    written.append(arguments)
+            return text in "".join(written)
+
+        await self.until(has_come, "a call", since)
 
     async def until(self, found: Callable[[Draft], bool], what: str, since: int = 0) -> Draft:
         """Wait for an event; raises Unmet with what came instead."""

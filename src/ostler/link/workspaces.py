@@ -115,8 +115,11 @@ class Workspaces(Protocol):
     async def size(self, workspace: str) -> int:
         """The bytes that it and its snapshots take on disk."""
 
-    async def forget(self, session: str) -> None:
-        """Remove the home and the folder of a session whose agent has ended; returns when they are out of the way."""
+    async def forget(self, session: str, *, keeps_folder: bool = False) -> None:
+        """Remove the home and the folder of a session whose agent has ended; returns when they are out of the way.
+
+        With `keeps_folder` the folder stays: others work in it.
+        """
 
     async def keep_only(self, workspaces: set[str], sessions: set[str]) -> None:
         """Remove all that a killed server left and no session knows; called before anything else."""

@@ -149,9 +149,12 @@ class LocalWorkspaces:
         """What it takes on disk."""
         return await self._library.threads.run(lambda _: self._library.storage.size(workspace))
 
-    async def forget(self, session: str) -> None:
+    async def forget(self, session: str, *, keeps_folder: bool = False) -> None:
         """Remove the folders of a session."""
-        self._sessions.forget(session)
+        if keeps_folder:
+            self._sessions.forget_home(session)
+        else:
+            self._sessions.forget(session)
 
     async def keep_only(self, workspaces: set[str], sessions: set[str]) -> None:
         """Remove what no session and no kept setup has."""

@@ -46,6 +46,12 @@ class SessionFolders:
         with suppress(FileNotFoundError):
             self._remove((self._folder / session).rename(self._trash / session))
 
+    def forget_home(self, session: str) -> None:
+        """Remove what only its own agents had; others work in its folder."""
+        self._trash.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError):
+            self._remove(Path(self.home(session)).rename(self._trash / f"{session}-home"))
+
     def keep_only(self, sessions: set[str]) -> None:
         """Remove what was forgotten, and the folders of sessions that never came to be."""
         for path in self._trash.glob("*"):

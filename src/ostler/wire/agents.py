@@ -156,6 +156,8 @@ class InstallAgent(Body, frozen=True, kw_only=True):
     """Install an agent; without a version the newest known to work."""
 
     version: str | None = None
+    reinstall: bool = False
+    """Install it anew if it is there already."""
 
 
 class Installed(Answer, frozen=True, kw_only=True):

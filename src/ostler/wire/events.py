@@ -167,6 +167,8 @@ class QuestionData(Wire, frozen=True, kw_only=True):
     questions: tuple[Question, ...] = ()
     answers: tuple[tuple[str, ...], ...] | None = None
     item_id: str | None = None
+    message: str | None = None
+    """Why it was declined; reaches the agent."""
     metadata: dict[str, Any] | None = None
 
 

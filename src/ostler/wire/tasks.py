@@ -46,8 +46,9 @@ class TaskSettings(Body, frozen=True, kw_only=True):
     """Variables for the agent's process; values are never shown again."""
     mcp_servers: McpServers = msgspec.field(default_factory=dict)
     turn_timeout_seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
-    max_tokens: int | None = None
-    """Taken, but without effect, which a notice in the log says: no agent has a switch for it."""
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """How much the agent writes at most in one answer of its model; for an agent that obeys it (`limits` in the
+    catalogue)."""
 
 
 class TaskAgent(Body, frozen=True, kw_only=True):
@@ -261,8 +262,6 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tenant_id: str | None = None
     project_id: str | None = None
     agent_version: str | None = None
-    max_tokens: int | None = None
-    """Only so that the log can say that it has no effect."""
 
 
 class RuntimeInfo(Answer, frozen=True, kw_only=True):

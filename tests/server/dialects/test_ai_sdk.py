@@ -532,3 +532,23 @@ def test_invoke_tells_the_agent_every_named_input(root: httpx.Client) -> None:
 def test_invoke_refuses_an_agent_that_has_to_ask(root: httpx.Client) -> None:
     answer = root.post("/invoke", json=invoke(("user", "mock: permission delete x")))
     assert "bypass" in assert_status(answer, 422, "unprocessable")["message"]
+
+
+def test_a_history_is_replayed_as_a_stream(root: httpx.Client) -> None:
+    key = f"chat-{uuid4().hex}"
+    first = chunks(root.post("/messages", json=envelope(message("mock: say Paris."), session=key), headers=SSE))
+    second = chunks(root.post("/messages", json=envelope(message("mock: run echo hi"), session=key), headers=SSE))
+    answer = root.post("/load-session", json={"session_id": key}, headers=SSE)
+    assert (answer.headers["x-vercel-ai-ui-message-stream"], answer.headers["x-session-id"]) == ("v1", key)
+    replayed = chunks(answer)
+    told = [chunk for chunk in replayed if chunk["type"] == "data-message"]
+    assert [(each["transient"], words([each["data"]])) for each in told] == [
+        (True, [("user", "mock: say Paris.")]),
+        (True, [("user", "mock: run echo hi")]),
+    ]
+    ids = [chunk["messageId"] for chunk in replayed if chunk["type"] == "start"]
+    assert ids == [first[0]["messageId"], second[0]["messageId"]]
+    assert [chunk["delta"] for chunk in replayed if chunk["type"] == "text-delta"] == ["Paris."]
+    assert answer.text.endswith("data: [DONE]\n\n")
+    refused = root.post("/load-session", json={"session_id": "nobody"}, headers=SSE)
+    assert refused.status_code == 404

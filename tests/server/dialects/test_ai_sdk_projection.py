@@ -410,7 +410,7 @@ def test_what_has_no_word_in_the_stream_is_data(log: Writer) -> None:
         {"type": "data-file", "data": {"path": "a.md", "action": "created", "diff": "+a", "toolCallId": "call_1"}},
         {"type": "data-artifact", "data": {"path": "a.md", "action": "write", "artifactType": "document"}},
         {"type": "data-notice", "data": {"severity": "warning", "message": "Slow"}},
-        {"type": "data-status", "id": "2", "data": {"label": "Compacting"}},
+        {"type": "data-status", "id": "2", "data": {"label": "Compacting"}, "transient": True},
     ]
 
 

@@ -1,6 +1,7 @@
 """A chat that branches off works on a server that allows no folder of its machine."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -8,6 +9,7 @@ import httpx
 import pytest
 
 from tests.support.chatting import SSE, ask, assert_status, chunks, content, envelope, message
+from tests.support.patience import wait_until
 from tests.support.serving import running_server
 
 
@@ -83,3 +85,16 @@ def test_a_folder_that_a_client_names_still_follows_the_rule(root: httpx.Client,
     choice = {"agent": {"sandbox": {"type": "local", "cwd": made_by_the_server}}}
     answer = root.post("/messages", json=envelope(message("mock: say hi"), session=key, parameters=choice))
     assert_status(answer, 422, "repository_refused")
+
+
+def test_the_folder_of_a_chat_goes_with_the_last_of_its_branches(root: httpx.Client, key: str) -> None:
+    ask(root, message("mock: write notes.md # Notes"), session=key)
+    edited(root, key, "mock: say 2")
+    first, branch = (root.get(f"/api/v1/sessions/{name}").json() for name in (key, f"{key}:fork-2"))
+    folder = Path(first["cwd"])
+    assert root.delete(f"/api/v1/sessions/{key}").status_code == 204
+    assert content(ask(root, message("mock: run cat notes.md"), session=f"{key}:fork-2")) is not None
+    assert notes_of(root, f"{key}:fork-2") == "# Notes"
+    assert not (folder.parent / "home").exists()
+    assert root.delete(f"/api/v1/sessions/{branch['id']}").status_code == 204
+    wait_until(lambda: not folder.exists(), what="the folder stayed")

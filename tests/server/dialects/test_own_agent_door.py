@@ -10,6 +10,7 @@ import pytest
 
 from ostler.conformance.model import ScriptedModel
 from tests.support.http_helpers import assert_problem, wait_idle
+from tests.support.patience import wait_until
 from tests.support.serving import running_server
 
 ALL = "/api/orgs/acme/workflow-executions"
@@ -137,3 +138,15 @@ def test_a_session_of_an_agent_that_does_not_obey_a_setting_is_refused(
 def test_a_session_is_refused_what_is_out_of_range(door: Door, given: dict[str, Any], words: str) -> None:
     problem = assert_problem(door.api.post("/sessions", json={"agent": "ostler", **given}), "unprocessable")
     assert words in problem["detail"]
+
+
+def test_a_task_limits_the_length_of_an_answer_where_the_agent_obeys(door: Door) -> None:
+    settings = {"maxTokens": 8000, "model": "openrouter/deepseek/deepseek-chat-v3-0324"}
+    order = {"repo": {"mode": "none"}, "runtime": {"type": "local"}, "prompt": "SCRIPT: say one"}
+    made = door.api.post("/tasks", json={**order, "agent": {"type": "ostler", "settings": settings}})
+    assert made.status_code == 201, made.text
+    wait_until(lambda: door.api.get(f"/tasks/{made.json()['id']}").json()["status"] == "completed", what="not done")
+    assert door.model.requests[-1]["body"]["max_tokens"] == 8000
+    other = {**order, "agent": {"type": "mock", "settings": {"maxTokens": 8000}}}
+    refused = assert_problem(door.api.post("/tasks", json=other), "unprocessable")
+    assert refused["errors"] == {"agent.settings.maxTokens": ["has no effect on agent 'mock'"]}

@@ -93,8 +93,9 @@ def test_a_question_is_answered_with_labels(api: httpx.Client) -> None:
 def test_a_question_can_be_rejected(api: httpx.Client) -> None:
     talk = Talk(api)
     asked = ask(talk, "question Tea or coffee? | tea | coffee", "question")
-    assert talk.post(f"/questions/{asked['question_id']}/reject").json()["status"] == "rejected"
-    assert talk.until_type("question.resolved")["data"]["status"] == "rejected"
+    assert talk.post(f"/questions/{asked['question_id']}/reject", message="ask Ann").json()["status"] == "rejected"
+    resolved = talk.until_type("question.resolved")["data"]
+    assert (resolved["status"], resolved["message"]) == ("rejected", "ask Ann")
     talk.until_type("turn.ended")
 
 

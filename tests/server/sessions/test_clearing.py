@@ -57,6 +57,22 @@ def test_nothing_of_a_deleted_session_s_secrets_stays_on_disk(state_dir: Path) -
         assert kept.turn("mock: say more")[-1]["data"]["outcome"] == "completed"
 
 
+def test_no_word_of_a_deleted_session_stays_in_the_index(state_dir: Path) -> None:
+    planted = "zanzibar9f31c07be24d"
+    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+
+        def hits() -> int:
+            return len(api.get("/search", params={"q": planted}).json()["items"])
+
+        kept, gone = Talk(api), Talk(api)
+        gone.turn(f"mock: say {planted}")
+        kept.turn("mock: say hello")
+        wait_until(lambda: hits() > 0, what="nothing was found")
+        assert api.delete(f"/sessions/{gone.id}").status_code == 204
+        wait_until(lambda: hits() == 0, what="it is still found")
+        wait_until(lambda: _files_with(state_dir, planted) == [], what="the word stayed")
+
+
 def test_a_log_that_a_reader_holds_is_emptied_after_it(state_dir: Path) -> None:
     planted = "planted-7a20d1e9c4b8"
     with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:

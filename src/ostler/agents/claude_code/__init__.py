@@ -41,6 +41,7 @@ INFO = Info(
         "command_execution",  # the output of a command comes only when it is over
         "shared_process",
     ),
+    limits=("maxTokens",),
     modes=(
         Mode(id="build", name="Build", description="Does what the prompt says."),
         Mode(id="plan", name="Plan", description="Looks and plans; changes things only after the plan is approved."),
@@ -123,6 +124,8 @@ def _environment(spec: AgentSpec) -> dict[str, str]:
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_MAX_RETRIES": str(RETRIES),
     }
+    if spec.limits.max_tokens is not None:
+        env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(spec.limits.max_tokens)
     if spec.permission_mode == "bypass":
         env["IS_SANDBOX"] = "1"  # root may bypass only where this is set
     if spec.provider is None:

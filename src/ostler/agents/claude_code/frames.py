@@ -164,6 +164,7 @@ class Delta(Frame, frozen=True, kw_only=True):
     type: str = ""
     text: str = ""
     thinking: str = ""
+    partial_json: str = ""
 
 
 class ModelEvent(Frame, frozen=True, kw_only=True):

@@ -6,6 +6,8 @@ conversation, or the tool call that spawned a sub-agent) has a message of its ow
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from ostler.agents import say
 from ostler.agents.adapter import Output, Unreadable
 from ostler.agents.claude_code import items
@@ -20,7 +22,6 @@ SILENT_BLOCKS = {
     "fallback": "the provider changed models",
 }
 SILENT_DELTAS = {
-    "input_json_delta": "the finished call has all arguments",
     "signature_delta": "proof of thoughts, for the provider",
     "citations_delta": "the text stands without its sources",
 }
@@ -49,6 +50,10 @@ class _Stream:
         """How many items it has become so far."""
         self.blocks: list[_Words] = []
         self.has_grown = False
+        self.call: str | None = None
+        """The tool call whose input is being written."""
+        self.written: set[str] = set()
+        """The calls whose input came piece by piece."""
 
 
 class Talk:
@@ -111,6 +116,9 @@ class Talk:
     def begin_block(self, scope: str | None, event: ModelEvent) -> Sequence[Output]:
         """A block begins; only words keep the item open."""
         stream, block = self._stream(scope), event.content_block
+        stream.call = None
+        if block is not None and block.type == "tool_use":
+            return self._write_call(scope, stream, block)
         if block is None or block.type not in WORDS:
             return self._close(scope, stream, "completed")
         stream.blocks.append(_Words(block.type))
@@ -121,6 +129,8 @@ class Talk:
         stream, delta = self._stream(scope), event.delta or Delta()
         if delta.type in SILENT_DELTAS:
             return ()
+        if delta.type == "input_json_delta":
+            return self._grow_call(stream, delta.partial_json)
         if delta.type not in {"text_delta", "thinking_delta"} or not stream.blocks:
             raise Unreadable(f"Unexpected delta '{delta.type}'", "$.event.delta.type")
         stream.blocks[-1].pieces.append(delta.text or delta.thinking)
@@ -180,13 +190,37 @@ class Talk:
 
     # Tools
 
+    def _write_call(self, scope: str | None, stream: _Stream, block: Block) -> Sequence[Output]:
+        """The model begins to write the input of a tool; the finished block has all of it."""
+        before = self._close(scope, stream, "completed")
+        stream.call = block.id
+        return [*before, say.opened(self._call(scope, block, b""))]
+
+    def _grow_call(self, stream: _Stream, text: str) -> Sequence[Output]:
+        use_id = stream.call or ""
+        made = self._calls.get(use_id)
+        if made is None or not text:
+            return ()  # of a tool that the provider runs itself
+        stream.written.add(use_id)
+        use = msgspec.structs.replace(say.use_of(made), arguments=text)
+        return (say.grown(made.item_id, use, made.native_item_id),)
+
     def _begin_call(self, scope: str | None, block: Block) -> Sequence[Output]:
         stream = self._streams.get(scope)
         before = () if stream is None else self._close(scope, stream, "completed")
-        made = self._calls[block.id] = say.call(
-            self.item_id(block.id), block.name, block.input, block.id, self.parent(scope)
-        )
-        return [*before, say.opened(made), *items.todo_list(block)]
+        was_written, made = block.id in self._calls, self._call(scope, block, block.input)
+        if not was_written:
+            begun = [say.opened(made)]
+        elif stream is not None and block.id in stream.written:
+            begun = []
+        else:
+            begun = [say.grown(made.item_id, say.use_of(made), made.native_item_id)]
+        return [*before, *begun, *items.todo_list(block)]
+
+    def _call(self, scope: str | None, block: Block, written: bytes | msgspec.Raw) -> Item:
+        made = say.call(self.item_id(block.id), block.name, written, block.id, self.parent(scope))
+        self._calls[block.id] = made
+        return made
 
     def _answer_call(self, frame: User, block: Block) -> Sequence[Output]:
         made = self._calls.pop(block.tool_use_id, None)

@@ -53,12 +53,13 @@ def get(target: Target, agent: str, as_json: bool) -> None:
 @command.command()
 @click.argument("agent")
 @click.option("--version", help="Which version; the newest known to work by default.")
+@click.option("--reinstall", is_flag=True, help="Install it anew if it is there already.")
 @json_option
 @click.pass_obj
-def install(target: Target, agent: str, version: str | None, as_json: bool) -> None:
+def install(target: Target, agent: str, version: str | None, reinstall: bool, as_json: bool) -> None:
     """Install an agent on the runner's machine; what happens is told on standard error."""
     with ThreadPoolExecutor(1) as beside, connect(target) as client, connect(target) as watcher:
-        request = beside.submit(client.agents.install, agent, version=version)
+        request = beside.submit(client.agents.install, agent, version=version, reinstall=reinstall)
         _watch(watcher, agent, request)
         done = request.result()
     text = f"Installed {done.agent} {done.version or ''}".rstrip() + (f" in {done.path}" if done.path else "")

@@ -40,7 +40,7 @@ async def _next_turn(stage: Stage, agent: Driven, script: str) -> list[Draft]:
 async def interrupt_tool(agent: Driven) -> None:
     """The turn ends early and leaves nothing open."""
     since = await agent.send(f"bash {sleeping(61.7, mark=agent.path('running'))}", "say Done.")
-    await agent.sink.until(lambda draft: draft.type == "item.started" and "61.7" in str(draft.data), "a call", since)
+    await agent.sink.called("61.7", since)
     await agent.world.appears("running")
     await agent.connection.interrupt()
     events = await agent.ended(since)

@@ -132,7 +132,7 @@ async def variant(stage: Stage) -> None:
 async def steer(agent: Driven) -> None:
     """Two prompts, one turn, and the model answers the second."""
     since = await agent.send(f"bash {sleeping(2.08)}", "say End.")
-    await agent.sink.until(lambda draft: draft.type == "item.started" and "2.08" in str(draft.data), "a call", since)
+    await agent.sink.called("2.08", since)
     expect(await agent.steer("say Second message seen."), "it takes no message during a turn")
     events = await agent.ended(since)
     ends(events, "completed")

@@ -47,7 +47,7 @@ class Asks:
             raise await self._why_not_open(ask_id, "question")
         if answers is not None:
             check_answers(ask.question, answers)
-        decided: list[Draft] = [drafts.question_resolved(ask.question, answers, "user")]
+        decided: list[Draft] = [drafts.question_resolved(ask.question, answers, "user", message)]
         if approves_plan(ask.question, answers) and self._session.permission_mode == "plan":
             decided.append(drafts.settings(SessionChange(permission_mode="default")))
         await self._session.log.append(deed(*decided))

@@ -31,6 +31,11 @@ from ostler.wire.tasks import TaskProvider, TaskRuntime, TaskSpec
 from ostler.wire.workspace_events import WorkspaceCreatedData
 from ostler.wire.workspaces import Repo, Runtime, WorkspaceWish
 
+BRANCH = ":fork-"
+"""What stands in the key of a branch between the key of its first session and a number."""
+_FAMILY_LENGTH = 100
+"""The key of a branch has at least so much of the other one."""
+
 
 def new_session(
     project: str,
@@ -62,6 +67,11 @@ def new_session(
         spec=spec,
         runner=None,
     )
+
+
+def family_of(key: str) -> str:
+    """How the keys of a session and of all branches of it begin; others may begin so too."""
+    return key.partition(BRANCH)[0][:_FAMILY_LENGTH]
 
 
 def checked_key(key: str | None) -> str | None:

@@ -285,7 +285,9 @@ def permission_resolved(asked: PermissionData, outcome: PermissionStatus, messag
     return _draft("permission.resolved", data)
 
 
-def question_resolved(asked: QuestionData, answers: tuple[tuple[str, ...], ...] | None, by: str) -> Draft:
+def question_resolved(
+    asked: QuestionData, answers: tuple[tuple[str, ...], ...] | None, by: str, message: str | None = None
+) -> Draft:
     """A question was answered, or rejected when there are no answers."""
     data = QuestionData(
         question_id=asked.question_id,
@@ -296,6 +298,7 @@ def question_resolved(asked: QuestionData, answers: tuple[tuple[str, ...], ...] 
         questions=asked.questions,
         answers=answers,
         item_id=asked.item_id,
+        message=message,
         metadata={**(asked.metadata or {}), "resolved_by": by},
     )
     return _draft("question.resolved", data)

@@ -324,6 +324,14 @@ class Store(Protocol):
         sessions have such keys."""
         ...
 
+    async def shares_folder(self, project: str, family: str, folder_of: str) -> bool:
+        """Whether a session whose key begins with `family` works in the folder that was made for this one."""
+        ...
+
+    async def folders_in_use(self, runner: str) -> set[str]:
+        """The sessions in whose folders others work on a runner; they themselves may be deleted."""
+        ...
+
     async def page_sessions(self, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
         """One page of sessions, newest first, and how many there are in all."""
         ...

@@ -4,11 +4,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ostler.base import signing
-from ostler.base.errors import InvalidRequest, VersionNotOffered
+from ostler.base.errors import InvalidRequest, Unprocessable, VersionNotOffered
 from ostler.base.signing import new_secret
 from ostler.server.tasks.delivery_plan import check_words
 from ostler.wire.agents import Agent
-from ostler.wire.sessions import CreateSession
+from ostler.wire.sessions import CreateSession, TurnLimits
 from ostler.wire.tasks import CreateTask, TaskSpec, TaskWebhookSecret
 from ostler.wire.workspaces import Deliver, WorkspaceWish
 
@@ -21,6 +21,10 @@ def session_of(task: CreateTask, agent: Agent) -> CreateSession:
     _check_version(task.agent.version, agent)
     _check_webhooks(task)
     settings = task.agent.settings
+    if settings.max_tokens is not None and "maxTokens" not in agent.limits:
+        field, reason = "agent.settings.maxTokens", f"has no effect on agent '{agent.id}'"
+        hint = "Leave it out, or choose an agent that has it among its limits (`ostler agents get NAME`)."
+        raise Unprocessable(reason=f"{field} {reason}. {hint}", errors={field: [reason]})
     return CreateSession(
         agent=agent.id,
         title=task.title,
@@ -28,6 +32,7 @@ def session_of(task: CreateTask, agent: Agent) -> CreateSession:
         variant=settings.variant,
         mode=settings.mode,
         instructions=settings.instructions,
+        limits=TurnLimits(max_tokens=settings.max_tokens),
         permission_mode=settings.permission_mode,
         env=settings.env,
         labels=task.labels,
@@ -53,7 +58,6 @@ def spec_of(task: CreateTask) -> TaskSpec:
         tenant_id=task.tenant_id,
         project_id=task.project_id,
         agent_version=task.agent.version,
-        max_tokens=task.agent.settings.max_tokens,
     )
 
 

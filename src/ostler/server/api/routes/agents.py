@@ -27,8 +27,9 @@ async def get_agent(agent: str, services: Services) -> Agent:
 
 @post("/agents/{agent:str}/install", operation_id="agents.install", tags=_TAGS, status_code=200, role="admin")
 async def install_agent(agent: str, services: Services, data: InstallAgent | None = None) -> Installed:
-    """Install an agent, or find that it is there already."""
-    return await services.runners.install(agent, data.version if data else None)
+    """Install an agent, or find that it is there already; with `reinstall` it is installed anew."""
+    wanted = data or InstallAgent()
+    return await services.runners.install(agent, wanted.version, reinstall=wanted.reinstall)
 
 
 @get("/agents/{agent:str}/modes", operation_id="agents.modes", tags=_TAGS, role="viewer")

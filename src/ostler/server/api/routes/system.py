@@ -98,6 +98,8 @@ def _settings_schema(agent: Agent) -> dict[str, Any]:
         "mode": [mode.id for mode in agent.modes],
         "variant": sorted({variant for model in agent.models for variant in model.variants}),
     }
+    if "maxTokens" not in agent.limits:
+        del settings["properties"]["maxTokens"]
     chosen = {name: {"type": "string", "enum": values} for name, values in offered.items() if values}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

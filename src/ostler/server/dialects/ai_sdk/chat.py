@@ -6,13 +6,14 @@ conversation gets a session of its own, a branch, that knows what came before.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 import msgspec
 
 from ostler.base.context import Context, differing, wrapped
 from ostler.base.errors import AskNotFound, AskResolved, InvalidRequest, OstlerError, SessionNotFound
 from ostler.server.dialects.ai_sdk.bodies import AgentChoice, StoredMessage, UiMessage, text_of
+from ostler.server.dialects.ai_sdk.chunks import DONE, encoded
 from ostler.server.dialects.ai_sdk.history import LoggedExchanges, Verdict, compared, departs, exchanges_of
 from ostler.server.dialects.ai_sdk.imported import Imported, Part
 from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
@@ -31,6 +32,7 @@ from ostler.server.dialects.ai_sdk.stored import StoredConversation
 from ostler.server.dialects.beginning import begin, begin_with, send
 from ostler.server.dialects.conversation import left_behind
 from ostler.server.dialects.formats import subject_of
+from ostler.server.sessions.creation import BRANCH
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange, settings_now
@@ -40,7 +42,6 @@ from ostler.wire.parts import InputPart, TextInput
 from ostler.wire.sessions import Ask, CreateSession, PromptReceipt, SendMessage, Turn
 
 _TITLE_LENGTH = 72
-_BRANCH = ":fork-"
 _MOST_BRANCHES = 1000
 _COMPARED_BRANCHES = 8
 
@@ -263,14 +264,29 @@ class Chat:
 
     async def history(self, record: SessionRecord, profile: Profile) -> tuple[StoredMessage, ...]:
         """The conversation up to its last finished message."""
+        conversation = self._conversation(record, profile)
+        async for _ in self._read(record, conversation):
+            pass
+        return conversation.messages()
 
-        images = self._sessions.attachments.of(record.id)
-        conversation = StoredConversation(subject_of(record), profile, images.read)
+    async def replay(self, record: SessionRecord, profile: Profile) -> AsyncIterator[bytes]:
+        """The same as a stream."""
+        conversation = self._conversation(record, profile, replays=True)
+        async for _ in self._read(record, conversation):
+            yield b"".join(map(encoded, conversation.replayed()))
+        yield DONE
+
+    def _conversation(self, record: SessionRecord, profile: Profile, *, replays: bool = False) -> StoredConversation:
+        read = self._sessions.attachments.of(record.id).read
+        return StoredConversation(subject_of(record), profile, read, replays=replays)
+
+    async def _read(self, record: SessionRecord, conversation: StoredConversation) -> AsyncIterator[None]:
+        """Read the log page by page."""
         past = await left_behind(self._sessions, record)
         async for page in self._sessions.pages(record.id, 0):
             remaining = [decode_event(event.body) for event in page if event.number not in past]
             await asyncio.to_thread(conversation.add, remaining)  # reads images
-        return conversation.messages()
+            yield
 
 
 def _prompt(newest: UserMessage, before: list[InputPart]) -> SendMessage:
@@ -290,7 +306,7 @@ def _followed(live: LiveSession, turn: Turn) -> FollowedTurn:
 
 def _branch_key(root: SessionRecord, number: str) -> str:
     """Keys of branches differ in their number only, so that all of them are found at once."""
-    return f"{root.key[: 128 - len(_BRANCH) - len(str(_MOST_BRANCHES))]}{_BRANCH}{number}"
+    return f"{root.key[: 128 - len(BRANCH) - len(str(_MOST_BRANCHES))]}{BRANCH}{number}"
 
 
 def _context_before(request: TurnRequest, newest: UserMessage) -> list[InputPart]:

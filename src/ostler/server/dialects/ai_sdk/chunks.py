@@ -144,11 +144,15 @@ class File(Chunk, frozen=True, kw_only=True, tag="file"):
 
 
 class Data(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of our own: `data-plan`, `data-permission` and so on. One with the id of an earlier one replaces it."""
+    """A part of our own: `data-plan`, `data-permission` and so on. One with the id of an earlier one replaces it.
+
+    What is transient is told as it happens and is no part of the message.
+    """
 
     type: str
     id: str | None = None
     data: Any
+    transient: bool | None = None
 
 
 AnyChunk = (

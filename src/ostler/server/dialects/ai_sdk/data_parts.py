@@ -51,6 +51,7 @@ def question(data: QuestionData, *, session: str, call_id: str | None) -> Data:
         "questions": [_asked(asked) for asked in msgspec.to_builtins(data.questions)],
         "response": data.response,
         "answers": data.answers,
+        "message": data.message,
         "toolCallId": call_id,
     }
     return Data(type="data-question", id=data.question_id, data=_present(fields))
@@ -85,16 +86,17 @@ def notice(severity: str, message: str, code: str | None = None) -> Data:
 
 def status(item: Item) -> list[Data]:
     """A status line or a word of the system."""
-    found = [_status(part) for part in item.content]
-    return [Data(type="data-status", id=item.item_id, data=data) for data in found if data is not None][-1:]
+    found = [_status(item.item_id, part) for part in item.content]
+    return [data for data in found if data is not None][-1:]
 
 
-def _status(part: ContentPart) -> dict[str, Any] | None:
+def _status(item_id: str, part: ContentPart) -> Data | None:
     match part:
-        case StatusPart(label=label, detail=detail):
-            return _present({"label": label, "detail": detail})
+        case StatusPart(label=label, detail=detail):  # what it does just now: nothing to keep
+            about = _present({"label": label, "detail": detail})
+            return Data(type="data-status", id=item_id, data=about, transient=True)
         case TextPart(text=text):
-            return {"label": text}
+            return Data(type="data-status", id=item_id, data={"label": text})
         case _:
             return None
 

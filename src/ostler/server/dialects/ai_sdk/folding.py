@@ -109,6 +109,8 @@ class Folded:
         self.parts.append(msgspec.to_builtins(chunk))
 
     def _put(self, chunk: Data) -> None:
+        if chunk.transient:
+            return
         known = self._data.get((chunk.type, chunk.id)) if chunk.id is not None else None
         if known is not None:
             known["data"] = chunk.data

@@ -59,6 +59,7 @@ KINDS = frozenset(
         "data-artifact",
         "data-notice",
         "data-status",
+        "data-message",
         "data-json",
     }
 )

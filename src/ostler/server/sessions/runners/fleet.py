@@ -75,7 +75,8 @@ class Fleet:
             await self._sessions.claim_all_on(about.id)
         else:
             await self._sessions.claim_home(about.id)
-        await workspaces.keep_only(await store.workspaces_in_use(about.id), await store.session_ids(about.id))
+        needed = await store.session_ids(about.id) | await store.folders_in_use(about.id)
+        await workspaces.keep_only(await store.workspaces_in_use(about.id), needed)
         recovery = Recovery(self._sessions, about.id, runner, was_cut=self._was_cut(about))
         await recovery.prepare()
         self._boots[about.id] = about.boot

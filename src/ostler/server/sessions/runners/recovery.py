@@ -209,7 +209,9 @@ def _answer_of(ask: Ask) -> Answer | None:
     if ask.permission is not None:
         allow = ask.permission.status in {"accept", "accept_for_session"}
         return PermissionAnswer(ask_id=ask.ask_id, allow=allow, message=ask.permission.message)
-    return QuestionAnswer(ask_id=ask.ask_id, answers=ask.question.answers if ask.question else None)
+    asked = ask.question
+    answers, message = (asked.answers, asked.message) if asked is not None else (None, None)
+    return QuestionAnswer(ask_id=ask.ask_id, answers=answers, message=message)
 
 
 def given_up(state: SessionState, open_items: list[Item], lost: AgentLost, reason: str = _REASON) -> list[Draft]:

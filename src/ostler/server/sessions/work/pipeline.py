@@ -19,6 +19,7 @@ from ostler.link.workspaces import Workspaces
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
+from ostler.server.sessions.creation import family_of
 from ostler.server.sessions.log.limits import is_waited_for
 from ostler.server.sessions.session import JobsAtEnd, SessionCore
 from ostler.server.sessions.work.arrival import bring, made_anew, moved
@@ -80,10 +81,10 @@ class Pipeline:
         """Those below these folders, or others that are allowed, as the runner sees them."""
         return await self._runners.workspaces(runner).existing_files(paths, folders)
 
-    async def forget(self, runner: str | None, session_id: str) -> None:
+    async def forget(self, runner: str | None, session_id: str, *, keeps_folder: bool = False) -> None:
         """Remove its folders; what cannot be removed now is when its runner is linked again."""
         with suppress(RunnerUnavailable):
-            await self._runners.workspaces(runner).forget(session_id)
+            await self._runners.workspaces(runner).forget(session_id, keeps_folder=keeps_folder)
 
     def _workspaces(self, session: SessionCore) -> Workspaces:
         return self._runners.workspaces(session.record.runner)
@@ -108,7 +109,17 @@ class Pipeline:
         if (workspace := session.state.workspace_id) is not None:
             with suppress(RunnerUnavailable):  # then it is removed when its runner is linked again
                 await self._workspaces(session).destroy(workspace)
-        await self.forget(session.record.runner, session.record.id)
+        await self._forget_folders(session)
+
+    async def _forget_folders(self, session: SessionCore) -> None:
+        """A folder that branches work in goes with the last of them."""
+        record, store = session.record, session.reading.store
+        owner, family = record.folder_of, family_of(record.key)
+        is_shared = owner is not None and await store.shares_folder(record.project, family, owner)
+        await self.forget(record.runner, record.id, keeps_folder=is_shared and owner == record.id)
+        is_last = owner is not None and owner != record.id and not is_shared
+        if is_last and owner is not None and await store.find_session(record.project, owner) is None:
+            await self.forget(record.runner, owner)
 
     def _tell_end(self) -> None:
         for hear in self._ended:
@@ -138,7 +149,7 @@ class Pipeline:
         made = done.workspace
         async with async_undone_by(lambda: self._workspaces(session).destroy(made.id)):
             state = await self._frozen(session, made.id, _BEGINNING)
-        notes = [*_notes_on(done, session.record.task), *_missing(made), *large_file_notices(made.too_large)]
+        notes = [*_notes_on(done), *_missing(made), *large_file_notices(made.too_large)]
         ready = [
             drafts.workspace(created(made, done.setup)),
             drafts.snapshot(snapshot_data(session, state, 0, _BEGINNING)),
@@ -321,17 +332,11 @@ def snapshot_data(
     )
 
 
-def _notes_on(made: CreatedWorkspace, task: TaskSpec | None) -> list[Draft]:
+def _notes_on(made: CreatedWorkspace) -> list[Draft]:
     """What was ordered and has no effect."""
-    notes: list[Draft] = []
-    if made.resources_ignored:
-        notes.append(
-            drafts.warning("Limits of resources are for containers; here they have no effect.", "resources_ignored")
-        )
-    if task is not None and task.max_tokens is not None:
-        text = f"maxTokens ({task.max_tokens}) has no effect: the agent decides itself how much it writes."
-        notes.append(drafts.warning(text, "max_tokens_ignored"))
-    return notes
+    if not made.resources_ignored:
+        return []
+    return [drafts.warning("Limits of resources are for containers; here they have no effect.", "resources_ignored")]
 
 
 def _missing(made: Workspace) -> list[Draft]:

@@ -23,6 +23,7 @@ POSTGRES = Dialect(
     task_project="task_project",
     task_tenant="task_tenant",
     is_task="is_task",
+    folder_of="(convert_from(spec, 'UTF8')::json->>'folder_of')",
     has_label="labels @> jsonb_build_object(?::text, ?::text)",
     lacks_label="NOT jsonb_exists(labels, ?)",
     contains="strpos(lower(coalesce({}, '')), lower(?)) > 0",

@@ -15,6 +15,8 @@ _COLUMNS = (
 _SESSIONS = "sessions JOIN owners ON owners.session = sessions.id"
 _PAGE_ROWS = 256
 _PAGE_IDS = 2000
+_LAST = "~"
+"""Behind every character that a key may have."""
 _spec = msgspec.json.Decoder(SessionSpec)
 _labels = msgspec.json.Decoder(dict[str, str])
 
@@ -36,6 +38,12 @@ def find_branches(
     query = f"SELECT {_COLUMNS} FROM {_SESSIONS} WHERE {between} AND {dialect.has_label} ORDER BY id DESC LIMIT ?"  # noqa: S608  fixed words
     rows = yield from rows_of(query, project, *keys, "forked_from", parent, limit)
     return [_record(row) for row in rows], int(taken)
+
+
+def shares_folder(dialect: Dialect, project: str, family: str, folder_of: str) -> Query[bool]:
+    """Whether a session whose key begins so works in the folder that was made for this one."""
+    query = f"SELECT 1 FROM sessions WHERE project = ? AND key >= ? AND key < ? AND {dialect.folder_of} = ? LIMIT 1"  # noqa: S608  fixed words
+    return (yield from row_of(query, project, family, f"{family}{_LAST}", folder_of)) is not None
 
 
 def was_deleted(project: str, id_or_key: str) -> Query[bool]:
@@ -153,6 +161,12 @@ def session_ids(runner: str | None = None) -> Query[set[str]]:
         found.update(page)
         last = page[-1]
     return found
+
+
+def folders_in_use(dialect: Dialect, runner: str) -> Query[set[str]]:
+    """The sessions in whose folders others work on a runner; they themselves may be deleted."""
+    query = f"SELECT DISTINCT {dialect.folder_of} FROM sessions WHERE {dialect.folder_of} IS NOT NULL AND runner = ?"  # noqa: S608  fixed words
+    return set((yield from values_of(query, runner)))
 
 
 def workspaces_in_use(runner: str) -> Query[set[str]]:

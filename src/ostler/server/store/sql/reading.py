@@ -32,6 +32,8 @@ class Dialect(NamedTuple):
     task_project: str
     task_tenant: str
     is_task: str
+    folder_of: str
+    """The session whose folder one works in, if that is another one."""
     has_label: str
     """Takes the name of a label and its value."""
     lacks_label: str

@@ -78,6 +78,8 @@ class SqlReads(_Verbs):
     was_deleted = _reads(queries.was_deleted)
     find_session = _reads(queries.find_session)
     find_branches = _reads_in_dialect(queries.find_branches)
+    shares_folder = _reads_in_dialect(queries.shares_folder)
+    folders_in_use = _reads_in_dialect(queries.folders_in_use)
     page_sessions = _reads_in_dialect(queries.page_sessions)
     unfinished_sessions = _reads(queries.unfinished_sessions)
     sessions_in_state = _reads(queries.sessions_in_state)

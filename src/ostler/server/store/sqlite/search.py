@@ -79,6 +79,7 @@ class SqliteSearch:
         while await self._run(self._writer, self._forget_some):
             has_forgotten = True
         if has_forgotten:
+            await self._run(self._writer, _merge)
             await self._run(self._writer, empty_log)
 
     def _forget_some(self, connection: sqlite3.Connection) -> bool:
@@ -187,6 +188,11 @@ def _add(connection: sqlite3.Connection, entry: Entry) -> None:
 def _remove(connection: sqlite3.Connection, number: int, body: str) -> None:
     connection.execute("INSERT INTO words (words, rowid, body) VALUES ('delete', ?, ?)", (number, body))
     connection.execute("DELETE FROM said WHERE id = ?", (number,))
+
+
+def _merge(connection: sqlite3.Connection) -> None:
+    """FTS5 marks what is deleted, and has its words in older segments until these are merged."""
+    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
 
 
 def _cursor(connection: sqlite3.Connection, name: str) -> int:

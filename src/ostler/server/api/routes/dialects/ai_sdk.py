@@ -1,5 +1,6 @@
 """Chat endpoints for the AI SDK: a turn as a UI Message Stream or as one JSON answer, and the history."""
 
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import msgspec
@@ -84,7 +85,17 @@ async def send(
     return _answer(await whole_turn(services.sessions, followed))
 
 
-@post("/load-session", operation_id="chat.load", tags=_TAGS, status_code=200, role="operator", answers=STATUS_ANSWER)
+@post(
+    "/load-session",
+    operation_id="chat.load",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    answers={
+        "200": answer("The conversation, as messages or as a stream.", {JSON: "ChatHistory", SSE: "UiMessageChunk"}),
+        **STATUS_ANSWER,
+    },
+)
 async def load(
     services: Services,
     project: str,
@@ -92,14 +103,21 @@ async def load(
     data: LoadSession,
     sdk: Sdk = SAFE.version,
     sdk_header: SdkHeader = SAFE.version,
-) -> ChatHistory:
-    """The conversation of a session, as `useChat` takes it for its first messages."""
-    form_for(request, JSON)
+) -> ChatHistory | EventStream:
+    """The conversation of a session, as `useChat` takes it for its first messages.
+
+    With `Accept: text/event-stream` it is replayed: each answer as it came, and what the user said before it as a
+    transient `data-message`.
+    """
+    form = form_for(request, JSON, SSE)
     chat, key = _chat(services, project), checked_key(data.session_id, "session_id")
     record = await chat.current(key)
     if record is None:
         raise SessionNotFound(session=key)
     profile = SAFE if _version(sdk, sdk_header) == SAFE.version else Profile(version="7")
+    if form == SSE:
+        headers = {**_HEADERS, "x-session-id": record.key}
+        return EventStream(_Replay(chat.replay(record, profile)), None, services, headers=headers, farewell=b"")
     return ChatHistory(session_id=record.key, messages=await chat.history(record, profile))
 
 
@@ -183,6 +201,20 @@ def _stream(services: Services, followed: FollowedTurn, version: Version) -> Eve
     receipt = {RECEIPT_HEADER.decode(): msgspec.json.encode(followed.receipt).decode()}
     headers = {**_HEADERS, **_session_header(followed), **receipt}
     return EventStream(chunks, live.tail, services, headers=headers, farewell=b"")
+
+
+class _Replay:
+    """Chunks of a stream that ends by itself."""
+
+    def __init__(self, pages: AsyncIterator[bytes]) -> None:
+        self._pages = pages
+
+    async def next(self) -> bytes | None:
+        """A page, unless nothing came of it."""
+        async for page in self._pages:
+            if page:
+                return page
+        return None
 
 
 def _session_header(followed: FollowedTurn) -> dict[str, str]:
