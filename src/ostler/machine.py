@@ -24,8 +24,9 @@ from ostler.runner.runtimes.local import LocalRuntime
 from ostler.runner.runtimes.memories import Memories
 from ostler.runner.runtimes.registry import Runtimes
 from ostler.runner.runtimes.runtime import Runtime
-from ostler.runner.runtimes.setups import Setups
 from ostler.runner.session_folders import SessionFolders
+from ostler.runner.setups import Setups
+from ostler.runner.starting.starter import Starter
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.options import options_from
 
@@ -44,13 +45,20 @@ async def made_workspaces(settings: Settings, *, is_own: bool = False, runner: s
     environ = dict(os.environ)
     options = options_from(settings, environ, is_own=is_own, runner=runner)
     library = await WorkspaceLibrary.open(settings.state_dir / "workspaces", environ=environ, options=options)
+    starter = Starter(Runtimes(_runtimes(settings, library, environ), settings.runtimes))
     return LocalWorkspaces(
         library,
         policy=options.policy,
-        runtimes=Runtimes(_runtimes(settings, library, environ), settings.runtimes),
+        starter=starter,
         memories=Memories(settings.state_dir / "memories"),
         sessions=SessionFolders(settings.state_dir),
-        setups=Setups(library, settings.state_dir / "setups", environ=environ, seconds=settings.setup_timeout_seconds),
+        setups=Setups(
+            library,
+            settings.state_dir / "setups",
+            starter,
+            environ=environ,
+            seconds=settings.setup_timeout_seconds,
+        ),
         remote_memory=frozenset(adapter.info.id for adapter in ADAPTERS if adapter.info.remote_memory),
     )
 
@@ -59,7 +67,7 @@ def _runtimes(settings: Settings, library: WorkspaceLibrary, environ: Mapping[st
     programs = (settings.state_dir / "agents", Path(__file__).parent)
     return (
         DevcontainerRuntime(library, settings.state_dir / "containers", environ=environ, programs=programs),
-        LocalRuntime(library, settings.runtimes),
+        LocalRuntime(library, settings.runtimes, environ),
     )
 
 

@@ -31,13 +31,19 @@ LAYERS: dict[str, tuple[str, ...]] = {
 FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.runner.processes": (),
     "ostler.runner.file_trees": ("ostler.runner.processes",),
-    "ostler.runner.installs": ("ostler.runner.file_trees", "ostler.runner.processes"),
+    "ostler.runner.installs": (
+        "ostler.runner.starting",
+        "ostler.runner.runtimes",
+        "ostler.runner.file_trees",
+        "ostler.runner.processes",
+    ),
     "ostler.runner.workspaces": ("ostler.runner.file_trees", "ostler.runner.processes"),
     "ostler.runner.delivery": ("ostler.runner.workspaces",),
     "ostler.runner.runtimes": ("ostler.runner.workspaces", "ostler.runner.processes"),
-    "ostler.runner.logins": ("ostler.runner.runtimes", "ostler.runner.processes"),
+    "ostler.runner.starting": ("ostler.runner.runtimes", "ostler.runner.processes"),
+    "ostler.runner.logins": ("ostler.runner.starting", "ostler.runner.runtimes", "ostler.runner.processes"),
     "ostler.runner.provisioners": ("ostler.runner.runtimes",),
-    "ostler.runner.execution": ("ostler.runner.runtimes", "ostler.runner.processes"),
+    "ostler.runner.execution": ("ostler.runner.starting", "ostler.runner.runtimes", "ostler.runner.processes"),
     "ostler.server.auth": (),
     "ostler.server.store": (),
     "ostler.server.runners": ("ostler.server.store",),
@@ -104,6 +110,22 @@ OWN_DISK: dict[str, str] = {
     "ostler.server.api.ui": "the web UI ships with the server",
 }
 """Modules of these folders that have data of the server's own on its disk, and which; this list only shrinks."""
+
+STARTS = "ostler.runner.starting."
+"""What starts the programs of others: agents, spares, setup commands, logins and probes."""
+HELPERS: dict[str, str] = {
+    "ostler.runner.file_trees.commands": "tools of file systems, such as mount",
+    "ostler.runner.file_trees.unpacking": "our own program that unpacks archives",
+    "ostler.runner.installs.toolbox": "the tools that install agents: npm, uv, pip",
+    "ostler.runner.processes.helpers": "our own program that ends helpers after us",
+    "ostler.runner.processes.nursery": "our own program that makes keepers",
+    "ostler.runner.processes.nursery_process": "forks keepers of itself",
+    "ostler.runner.processes.pipes": "how a keeper starts what it was told to",
+    "ostler.runner.runtimes.container_engines": "docker and podman themselves",
+    "ostler.runner.workspaces.git": "git",
+    "ostler.runner.workspaces.providers.holders": "our own program that holds the mounts of a workspace",
+}
+"""Other modules that start processes, and which: tools and programs of our own, never one that a client chose."""
 
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 """(module, imported module) -> why; this list only shrinks."""

@@ -26,8 +26,9 @@ from ostler.runner.local_workspaces import LocalWorkspaces
 from ostler.runner.runtimes.local import LocalRuntime
 from ostler.runner.runtimes.memories import Memories
 from ostler.runner.runtimes.registry import Runtimes
-from ostler.runner.runtimes.setups import Setups
 from ostler.runner.session_folders import SessionFolders
+from ostler.runner.setups import Setups
+from ostler.runner.starting.starter import Starter
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.options import Options
 from ostler.runner.workspaces.repositories.policy import Policy
@@ -74,13 +75,14 @@ async def workspaces(linked: Linked, tmp_path: Path, repository: Path) -> AsyncI
     policy = Policy(folders=(str(repository.parent),))
     options = Options(policy=policy, max_upload_bytes=2**20)
     library = await WorkspaceLibrary.open(tmp_path / "state", environ=os.environ, options=options)
+    starter = Starter(Runtimes([LocalRuntime(library, ("local",), os.environ)], ("local",)))
     local = LocalWorkspaces(
         library,
         policy=policy,
-        runtimes=Runtimes([LocalRuntime(library, ("local",))], ("local",)),
+        starter=starter,
         memories=Memories(tmp_path / "memories"),
         sessions=SessionFolders(tmp_path),
-        setups=Setups(library, tmp_path / "setups", environ=os.environ, seconds=60),
+        setups=Setups(library, tmp_path / "setups", starter, environ=os.environ, seconds=60),
     )
     async with linked(local) as seen:
         yield seen

@@ -1,7 +1,6 @@
 """The contract of runtimes: every one of them is prepared, entered, copied and removed in the same way."""
 
 import os
-import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -10,19 +9,19 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
-from ostler.agents.adapter import Launch
 from ostler.base.errors import RuntimeRefused
 from ostler.runner.runtimes.devcontainer import DevcontainerRuntime
 from ostler.runner.runtimes.local import LocalRuntime
 from ostler.runner.runtimes.registry import Runtimes
-from ostler.runner.runtimes.runtime import Runtime
+from ostler.runner.runtimes.runtime import Runtime, Start
+from ostler.runner.starting.starter import Starter
+from ostler.runner.starting.ways import asked
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import EmptySource, Order
 from ostler.wire import workspaces as wire
-from ostler.wire.running import AgentSpec
+from ostler.wire.grants import Grant
 from ostler.wire.workspaces import Workspace
 from tests.support.real_engine import IMAGE, import_image, install_engine, podman
-from tests.support.serving import clean_env
 
 _ALL: tuple[wire.RuntimeType, ...] = ("local", "devcontainer", "disabled")
 _FILES = {"a.txt": "one\n", ".devcontainer.json": f'{{"image": "{IMAGE}"}}'}
@@ -46,29 +45,17 @@ class Tried(msgspec.Struct):
         """What a shell says that is launched as an agent would be."""
         home = Path(workspace.path).parents[3] / "home"
         home.mkdir(exist_ok=True)
-        spec = AgentSpec(
-            session_id="ses_1",
-            agent="mock",
-            start=1,
-            cwd=workspace.path,
-            home=str(home),
-            env={},
-            permission_mode="default",
-            workspace=workspace.id,
-        )
-        launch = await self.runtime.enter(spec, Launch(argv=("/bin/sh", "-ec", script)))
-        env = {**clean_env(home), **(launch.starter_env or {})}
-        done = subprocess.run(
-            launch.argv, cwd=workspace.path, env=env, capture_output=True, text=True, check=False, timeout=120
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        argv = ("/bin/sh", "-ec", script)
+        start = Start(grant=Grant(), argv=argv, home=str(home), cwd=workspace.path, workspace=workspace.id)
+        code, output = await Starter(Runtimes([self.runtime], _ALL)).start(start, asked(120))
+        assert code == 0, output
+        return output.decode()
 
 
 @asynccontextmanager
 async def _local(root: Path) -> AsyncIterator[Tried]:
     library = await WorkspaceLibrary.open(root / "workspaces", environ=os.environ)
-    yield Tried(LocalRuntime(library, _ALL), library, lambda: "")
+    yield Tried(LocalRuntime(library, _ALL, os.environ), library, lambda: "")
     await library.close()
 
 

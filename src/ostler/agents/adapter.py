@@ -191,10 +191,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     links: dict[str, str | None] = msgspec.field(default_factory=dict)
     """Path below the session's home -> what it stands for elsewhere; None for a link that is not wanted any more."""
     framing: Literal["lines", "content-length"] = "lines"
-    starter_env: dict[str, str] | None = None
-    """All variables of a command that starts the agent elsewhere, such as in a container, and gives it its own."""
-    starter_folder: str | None = None
-    """Where such a command runs: the agent's own folder may be nowhere on this machine."""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,7 +36,10 @@ from ostler.runner.processes.folders import KeeperFolders
 from ostler.runner.processes.journal import StartRecord
 from ostler.runner.processes.logins import can_log_in, login_hint
 from ostler.runner.processes.nursery import NurseryHandle
+from ostler.runner.runtimes.local import LocalRuntime
+from ostler.runner.runtimes.registry import Runtimes
 from ostler.runner.session_folders import SessionFolders
+from ostler.runner.starting.starter import Starter
 from ostler.wire.agents import Agent, AgentLogin, Installed, Limit, LoginOrder
 from ostler.wire.events import LogData, NoticeData
 from ostler.wire.running import Accepted, AgentSpec, Draft, ProcessRef, RunnerStats
@@ -71,11 +74,13 @@ class LocalRunner(OwnConversations):
         self._aliases = {alias: adapter for adapter in adapters for alias in adapter.info.aliases}
         self._environ = environ
         self._limits = limits
+        here = Runtimes((LocalRuntime(None, (), environ),), ())
+        self._starter = workspaces.starter if workspaces is not None else Starter(here)
         self._finder = Finder(search, installer=installer, named=named or {})
-        self._versions = Versions(environ, search)
+        self._versions = Versions(self._starter, search)
         self._installations = Installations(installer)
         self._auto_install = auto_install and installer is not None
-        self._logins = Logins(folder, environ, self._finder.find, share=share_credentials)
+        self._logins = Logins(folder, environ, self._finder.find, self._starter, share=share_credentials)
         self._workspaces = workspaces
         self._counts = {name: Counts() for name in self._adapters}
         self._connections: set[AgentConnection] = set()
@@ -173,8 +178,6 @@ class LocalRunner(OwnConversations):
         if self._workspaces is not None:
             spec = self._workspaces.inside(spec)
         launch = self._logins.shared.linked(adapter, spec, adapter.prepare(spec, installation))
-        if self._workspaces is not None:
-            launch = await self._workspaces.enter(spec, launch)
         record = StartRecord(
             spec=spec,
             framing=launch.framing,
@@ -184,7 +187,7 @@ class LocalRunner(OwnConversations):
         )
         connection = self._connection(adapter, record, self._keepers.of(spec), sink)
         try:
-            await connection.open(self._nursery, launch, self._environ)
+            await connection.open(self._starter, self._nursery, launch)
         except AgentStartFailed as error:
             raise await self._explained(adapter, installation, error) from error
         self._catalogue.heard(adapter, connection.ready)

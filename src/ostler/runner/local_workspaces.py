@@ -8,7 +8,6 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from ostler.agents.adapter import Launch
 from ostler.base.errors import OstlerError, WorkspaceNotFound
 from ostler.base.paths import is_file
 from ostler.base.undo import async_undone_by
@@ -16,9 +15,9 @@ from ostler.link.workspaces import Progress
 from ostler.runner.delivery.checks import check_delivery
 from ostler.runner.luggage import LocalLuggage
 from ostler.runner.runtimes.memories import Memories
-from ostler.runner.runtimes.registry import Runtimes
-from ostler.runner.runtimes.setups import Setups
 from ostler.runner.session_folders import SessionFolders
+from ostler.runner.setups import Setups
+from ostler.runner.starting.starter import Starter
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import (
     Credential,
@@ -64,7 +63,7 @@ class LocalWorkspaces:
         library: WorkspaceLibrary,
         *,
         policy: Policy,
-        runtimes: Runtimes,
+        starter: Starter,
         memories: Memories,
         setups: Setups,
         sessions: SessionFolders,
@@ -75,7 +74,8 @@ class LocalWorkspaces:
         self.files = library.files
         self.luggage = LocalLuggage(library, memories, sessions)
         self._policy = policy
-        self._runtimes = runtimes
+        self.starter = starter
+        self._runtimes = starter.runtimes
         self._memories = memories
         self._setups = setups
         self._sessions = sessions
@@ -116,7 +116,7 @@ class LocalWorkspaces:
         if order.setup is None:
             made = await self._library.create(wanted, progress=progress)
         else:
-            made, outcome = await self._setups.create(wanted, order.setup, progress)
+            made, outcome = await self._setups.create(wanted, grant, order.setup, progress)
         async with async_undone_by(lambda: self.destroy(made.id)):
             await runtime.prepare(made, grant.runtime, progress)
         ignored = grant.runtime.resources is not None and not runtime.applies_limits
@@ -169,12 +169,6 @@ class LocalWorkspaces:
         """What the agent is told of its folder: in a container that has another name."""
         container = self._runtimes.of(spec.workspace).container(spec.workspace) if spec.workspace is not None else None
         return spec if container is None else replace(spec, cwd=container.workspace_folder)
-
-    async def enter(self, spec: AgentSpec, launch: Launch) -> Launch:
-        """The launch of an agent inside its workspace."""
-        if spec.workspace is None:
-            return launch
-        return await self._runtimes.of(spec.workspace).enter(spec, launch)
 
     # Snapshots
 

@@ -1,7 +1,6 @@
 """The live link to one agent process: starts it or takes it over, and hands on what the session asks for."""
 
 import asyncio
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,12 @@ from ostler.runner.processes.bells import Bells
 from ostler.runner.processes.journal import StartRecord
 from ostler.runner.processes.logins import hidden_text, is_about_login
 from ostler.runner.processes.nursery import NurseryHandle
-from ostler.runner.processes.process import ANSWER_SECONDS, CannotStart, Command, Exit, Process
+from ostler.runner.processes.process import ANSWER_SECONDS, CannotStart, Exit, Process
 from ostler.runner.processes.survey import is_whole
-from ostler.runner.runtimes.home import environment, prepare_home
-from ostler.wire.running import Answer, Prompt
+from ostler.runner.runtimes.runtime import Start
+from ostler.runner.starting.starter import Starter
+from ostler.runner.starting.ways import under_keeper
+from ostler.wire.running import AgentSpec, Answer, Prompt
 
 _ROOM_SECONDS = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 2.0
@@ -94,10 +95,10 @@ class AgentConnection:
 
     # Start
 
-    async def open(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> None:
+    async def open(self, starter: Starter, nursery: NurseryHandle, launch: Launch) -> None:
         """Start the process and wait until it takes prompts; raises AgentStartFailed and leaves nothing behind."""
         async with async_undone_by(self._never_began):
-            process = await self._start(nursery, launch, environ)
+            process = await self._start(starter, nursery, launch)
         try:
             await self._begin(process, fresh=True)
         except asyncio.CancelledError:  # also while its session is told of it
@@ -108,27 +109,21 @@ class AgentConnection:
         await self._life.forget()
         self.over.set_result(None)
 
-    async def _start(self, nursery: NurseryHandle, launch: Launch, environ: Mapping[str, str]) -> Process:
-        env = launch.starter_env if launch.starter_env is not None else environment(self._spec, launch, environ)
-        command = Command(argv=launch.argv, env=env, cwd=launch.starter_folder or self._spec.cwd)
+    async def _start(self, starter: Starter, nursery: NurseryHandle, launch: Launch) -> Process:
+        held = under_keeper(
+            nursery,
+            self._life.folder,
+            self._life.wake.set,
+            patience=self._limits.patience,
+            freeze_after=self._limits.freeze_after,
+        )
         try:
-            await asyncio.to_thread(self._prepare, launch)
-            return await Process.start(
-                nursery,
-                command,
-                self._life.folder,
-                self._life.wake.set,
-                patience=self._limits.patience,
-                freeze_after=self._limits.freeze_after,
-            )
+            await asyncio.to_thread(calls.write_start_record, self._life.folder, self._record)
+            return await starter.start(_start_of(self._spec, launch), held)
         except (CannotStart, OSError) as error:
             if is_full(error):
                 raise StoreUnavailable(reason=f"the agent's folder: {error}") from error
             raise AgentStartFailed(agent=self._spec.agent, reason=str(error), exit_code=None, stderr=None) from error
-
-    def _prepare(self, launch: Launch) -> None:
-        prepare_home(self._spec.home, launch.files, launch.links)
-        calls.write_start_record(self._life.folder, self._record)
 
     async def adopt(self, bells: Bells, *, known: int) -> None:
         """Go on with a process that an earlier server started; raises AgentLost if that cannot be.
@@ -284,3 +279,16 @@ class AgentConnection:
         if process is None or process.is_gone:
             raise AgentExited(agent=self._spec.agent, exit=str(process.exit if process else Exit()))
         return process
+
+
+def _start_of(spec: AgentSpec, launch: Launch) -> Start:
+    return Start(
+        grant=spec.grant,
+        argv=launch.argv,
+        env={**launch.env, **spec.env},
+        home=spec.home,
+        cwd=spec.cwd,
+        workspace=spec.workspace,
+        files=launch.files,
+        links=launch.links,
+    )

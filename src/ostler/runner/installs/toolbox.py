@@ -120,35 +120,29 @@ class Toolbox:
                 raise SourceFailed(f"{argv[0]} cannot be run ({error.strerror})") from error
 
     def ask(self, *argv: str) -> str | None:
-        """What a program prints, or None if it cannot be run."""
-        with suppress(TimeoutError):
-            return answer(argv, {**self.environ, "PATH": self.search}, seconds=_ASK_SECONDS)
-        return None
-
-
-def answer(argv: Sequence[str], environ: Mapping[str, str], *, seconds: float) -> str | None:
-    """What a program prints, or None if it fails; raises TimeoutError. Nothing of it is left behind."""
-    with tempfile.TemporaryFile() as output:
-        try:
-            process = subprocess.Popen(
-                argv,
-                env=marked(environ),
-                cwd=environ.get("HOME") or "/",
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except OSError:
-            return None
-        try:
-            code = process.wait(seconds)
-        except subprocess.TimeoutExpired as error:
-            raise TimeoutError from error
-        finally:
-            _end(process)
-        output.seek(0)
-        return None if code else output.read(_LAST_BYTES).decode(errors="replace").strip()
+        """What a tool prints, or None if it fails or takes long. Nothing of it is left behind."""
+        environ = {**self.environ, "PATH": self.search}
+        with tempfile.TemporaryFile() as output:
+            try:
+                process = subprocess.Popen(
+                    argv,
+                    env=marked(environ),
+                    cwd=environ.get("HOME") or "/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError:
+                return None
+            try:
+                code = process.wait(_ASK_SECONDS)
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                _end(process)
+            output.seek(0)
+            return None if code else output.read(_LAST_BYTES).decode(errors="replace").strip()
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -1,14 +1,16 @@
 """Asks programs on the PATH for their version; for the catalogue only, because it runs them."""
 
 import asyncio
+import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 
 from ostler.agents.adapter import Installation
-from ostler.runner.installs.toolbox import answer
+from ostler.runner.runtimes.runtime import Start
+from ostler.runner.starting.starter import OWN, Starter
+from ostler.runner.starting.ways import asked
 
 _QUESTIONS = ("--version", "version", "-V")
 _VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d[\w.+-]*)")
@@ -18,9 +20,9 @@ _SECONDS = 10.0
 class Versions:
     """Remembers what each program said, until its file changes."""
 
-    def __init__(self, environ: Mapping[str, str], search: Sequence[str]) -> None:
-        self._environ = {name: environ[name] for name in ("LANG", "TZ") if name in environ}
-        self._environ["PATH"] = ":".join(search)
+    def __init__(self, starter: Starter, search: Sequence[str]) -> None:
+        self._starter = starter
+        self._path = os.pathsep.join(search)
         self._answers: dict[tuple[str, float], asyncio.Task[str | None]] = {}
 
     async def of(self, installation: Installation) -> str | None:
@@ -30,15 +32,18 @@ class Versions:
         if (key := _identity(installation.path)) is None:
             return None
         if key not in self._answers:
-            self._answers[key] = asyncio.create_task(asyncio.to_thread(self._ask, installation.command))
+            self._answers[key] = asyncio.create_task(self._ask(installation.command))
         return await asyncio.shield(self._answers[key])
 
-    def _ask(self, command: Sequence[str]) -> str | None:
+    async def _ask(self, command: tuple[str, ...]) -> str | None:
         with tempfile.TemporaryDirectory(prefix="ostler-", ignore_cleanup_errors=True) as home:
-            environ = {**self._environ, "HOME": home, "TMPDIR": home}
-            answers = (answer((*command, question), environ, seconds=_SECONDS) for question in _QUESTIONS)
-            with suppress(TimeoutError):  # one that hangs is not asked again
-                return next((found[1] for text in answers if (found := _VERSION.search(text or ""))), None)
+            for question in _QUESTIONS:
+                start = Start(grant=OWN, argv=(*command, question), env={"PATH": self._path}, home=home, cwd=home)
+                code, output = await self._starter.start(start, asked(_SECONDS))
+                if code is None:  # one that hangs is not asked again
+                    break
+                if code == 0 and (found := _VERSION.search(output.decode(errors="replace"))):
+                    return found[1]
         return None
 
 

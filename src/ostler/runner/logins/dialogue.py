@@ -2,8 +2,8 @@
 
 import asyncio
 import signal
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping, Sequence
+from asyncio.subprocess import Process
+from collections.abc import Sequence
 from contextlib import suppress
 
 from ostler.agents.adapter import LoginOutput, LoginTalk, Over, Send, Shown, Unreadable, Ways
@@ -11,7 +11,9 @@ from ostler.base.logs import Log
 from ostler.base.tasks import Background
 from ostler.runner.logins.ending import GRACE_SECONDS, end
 from ostler.runner.logins.screen import Screen
-from ostler.runner.processes.helpers import marked
+from ostler.runner.runtimes.runtime import Start
+from ostler.runner.starting.starter import Starter
+from ostler.runner.starting.ways import with_pipes
 
 log = Log(__name__)
 _CHUNK = 2**16
@@ -38,12 +40,9 @@ class Dialogue:
         self._readers.spawn(self._read_errors())
 
     @classmethod
-    async def start(cls, argv: Sequence[str], env: Mapping[str, str], folder: str, talk: LoginTalk) -> "Dialogue":
-        """Start the agent in a folder and begin to talk; raises OSError if that cannot be."""
-        process = await asyncio.create_subprocess_exec(
-            *argv, env=marked(env), cwd=folder, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
-        )
-        dialogue = cls(process, talk)
+    async def start(cls, starter: Starter, start: Start, talk: LoginTalk) -> "Dialogue":
+        """Start the agent and begin to talk; raises OSError if that cannot be."""
+        dialogue = cls(await starter.start(start, with_pipes), talk)
         dialogue._do(talk.open())
         return dialogue
 

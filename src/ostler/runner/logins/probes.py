@@ -2,44 +2,46 @@
 
 import asyncio
 import http.client
-import os
-import signal
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from ostler.agents.adapter import Installation, KeyCheck, Launch, Login
-from ostler.runner.processes.helpers import marked
-from ostler.runner.runtimes.home import environment, prepare_home
+from ostler.agents.adapter import Installation, KeyCheck, Login
+from ostler.runner.runtimes.runtime import Start
+from ostler.runner.starting.starter import OWN, Starter
+from ostler.runner.starting.ways import asked
 from ostler.wire.agents import LoginState
-from ostler.wire.running import AgentSpec
 
 _STATUS_SECONDS = 30.0
 _CHECK_SECONDS = 10.0
 _REFUSED = (401, 403)
-_MOST_OUTPUT = 2**16
 
 
 async def status_of(
+    starter: Starter,
     login: Login,
     installation: Installation,
     *,
     links: Mapping[str, str | None],
     env: Mapping[str, str],
-    environ: Mapping[str, str],
 ) -> tuple[LoginState, str]:
     """Ask the agent in a home like that of a session; what it says, and how that is known."""
     command = " ".join((Path(installation.path).name, *login.status))
     with tempfile.TemporaryDirectory(prefix="ostler-login-", ignore_cleanup_errors=True) as home:
-        prepare_home(home, {}, links)
-        given = environment(_nobody(home, env), Launch(argv=(), env=login.env), environ)
-        code, output = await _run((*installation.command, *login.status), given, home)
+        start = Start(
+            grant=OWN,
+            argv=(*installation.command, *login.status),
+            env={**login.env, **env},
+            home=home,
+            cwd=home,
+            links=dict(links),
+        )
+        code, output = await starter.start(start, asked(_STATUS_SECONDS))
     if code is None:
         return "unknown", f"`{command}` gave no answer within {_STATUS_SECONDS:.0f} seconds."
     if code != 0:
@@ -48,31 +50,6 @@ async def status_of(
     if until is not None and until <= datetime.now(UTC):
         return "expired", f"`{command}` says that the login ended at {until:%Y-%m-%d %H:%M} UTC."
     return "ready", f"`{command}` says that it is logged in."
-
-
-def _nobody(home: str, env: Mapping[str, str]) -> AgentSpec:
-    return AgentSpec(session_id="", agent="", start=1, cwd=home, env=dict(env), permission_mode="default", home=home)
-
-
-async def _run(argv: Sequence[str], env: Mapping[str, str], folder: str) -> tuple[int | None, bytes]:
-    """The exit code and the output of a command; no code if it does not end in time."""
-    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *argv, env=marked(env), cwd=folder, stdin=nothing, stdout=pipe, stderr=nothing, start_new_session=True
-        )
-    except OSError:
-        return None, b""
-    try:
-        async with asyncio.timeout(_STATUS_SECONDS):
-            output, _ = await process.communicate()
-            return process.returncode, output[-_MOST_OUTPUT:]
-    except TimeoutError:
-        return None, b""
-    finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await asyncio.shield(process.wait())
 
 
 def _expiry(output: bytes, name: str | None) -> datetime | None:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import msgspec
+
 from ostler.agents.adapter import Adapter, Credential, Installation, Way
 from ostler.base.clock import SystemClock
 from ostler.base.errors import AgentNotInstalled, Unprocessable
@@ -15,7 +17,8 @@ from ostler.runner.logins.probes import key_verdict, status_of
 from ostler.runner.logins.sharing import SharedLogins
 from ostler.runner.logins.stored import StoredLogin, StoredLogins, files_in
 from ostler.runner.logins.terminal import Terminal
-from ostler.runner.logins.ways import AskedWays, Reported, prepared, with_browser
+from ostler.runner.logins.ways import AskedWays, Reported, login_start, with_browser
+from ostler.runner.starting.starter import Starter
 from ostler.wire.agents import AgentLogin, LoginOffer, LoginOrder, LoginState
 
 _MOST_NAMES = 5
@@ -29,16 +32,17 @@ class Logins:
         folder: Path,
         environ: Mapping[str, str],
         find: Callable[[Adapter], Installation | None],
+        starter: Starter,
         *,
         share: bool = False,
     ) -> None:
         """`share` lets every agent have what is found on the machine, without being asked."""
         self._stored = StoredLogins(folder / "logins")
         self._stored.clear_all()
-        self._environ = environ
+        self._starter = starter
         self._find = find
         self.shared = SharedLogins(self._stored, environ, share=share)
-        self._ways = AskedWays(environ)
+        self._ways = AskedWays(starter)
         self._attempts: dict[str, Attempt] = {}
         self._answers: dict[tuple[object, ...], tuple[LoginState, str]] = {}
 
@@ -119,18 +123,17 @@ class Logins:
         if installation is None:
             raise AgentNotInstalled(agent=agent, looked_in="the runner's PATH")
         home = self._stored.new_home(agent)
-        argv, env = prepared(adapter, installation, str(home), self._environ)
+        start = login_start(adapter, installation, str(home))
         before = files_in(home)
 
         async def begin() -> Course:
-            talk, work = adapter.info.login.talk, str(home / "tmp")
+            talk = adapter.info.login.talk
             if chosen is not None and chosen.is_command:
-                return await Terminal.start(_words(chosen, argv, installation), {**env, **chosen.env}, work)
+                words, env = _words(chosen, start.argv, installation), {**start.env, **chosen.env}
+                return await Terminal.start(self._starter, msgspec.structs.replace(start, argv=words, env=env))
             if talk is None:
-                return await Terminal.start(argv, env, work, adapter.info.login.confirms)
-            return await Dialogue.start(
-                argv, with_browser(env, str(home)), work, talk(None if chosen is None else chosen.id)
-            )
+                return await Terminal.start(self._starter, start, adapter.info.login.confirms)
+            return await Dialogue.start(self._starter, with_browser(start), talk(None if chosen is None else chosen.id))
 
         async def verify(last_words: str) -> str | None:
             return await self._taken_over(adapter, installation, last_words, files_in(home) - before)
@@ -150,7 +153,7 @@ class Logins:
         if not links:
             return last_words or "It ended well, but left no login."
         if login.status:
-            state, why = await status_of(login, installation, links=links, env={}, environ=self._environ)
+            state, why = await status_of(self._starter, login, installation, links=links, env={})
             if state != "ready":
                 return why
         self._stored.take_over(agent, tuple(links))
@@ -167,7 +170,7 @@ class Logins:
         agent, login = adapter.info.id, adapter.info.login
         if good is None and credential.check is None and login.status and installation is not None:
             env = {credential.name: order.key}
-            state, why = await status_of(login, installation, links={}, env=env, environ=self._environ)
+            state, why = await status_of(self._starter, login, installation, links={}, env=env)
             return AgentLogin(agent=agent, state=state, reason=why)
         words = {True: f"{by} accepts the key.", False: f"{by} does not accept the key."}
         states: dict[bool | None, LoginState] = {True: "ready", False: "needs_login", None: "unknown"}
@@ -218,7 +221,7 @@ class Logins:
         if asked not in self._answers or self._answers[asked][0] != "ready":
             self._answers = {known: state for known, state in self._answers.items() if known[0] != adapter.info.id}
             self._answers[asked] = await status_of(
-                adapter.info.login, installation, links=dict(files), env=variables, environ=self._environ
+                self._starter, adapter.info.login, installation, links=dict(files), env=variables
             )
         return self._answers[asked]
 

@@ -2,23 +2,17 @@
 
 import asyncio
 import errno
-import fcntl
 import os
 import signal
-import struct
-import termios
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from ostler.base.undo import undone_by
 from ostler.runner.logins.ending import GRACE_SECONDS, end
 from ostler.runner.logins.screen import Screen
-from ostler.runner.processes.helpers import marked
+from ostler.runner.runtimes.runtime import Start
+from ostler.runner.starting.starter import Starter
+from ostler.runner.starting.ways import in_terminal
 
-_ROWS, _COLUMNS = 50, 500  # an address must not be broken at the edge
 _CHUNK = 2**16
-_INSIDE = 'exec <"$0" >"$0" 2>&1; exec "$@"'
-"""Who leads a session and opens a terminal has it as its controlling one."""
 
 
 class Terminal:
@@ -36,24 +30,9 @@ class Terminal:
         asyncio.get_running_loop().add_reader(master, self._read)
 
     @classmethod
-    async def start(cls, argv: Sequence[str], env: Mapping[str, str], folder: str, confirms: str = "") -> "Terminal":
-        """Start a command in a folder, and say yes when it asks this; raises OSError if that cannot be."""
-        master, slave = os.openpty()
-        try:
-            with undone_by(lambda: os.close(master)):
-                fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
-                process = await asyncio.create_subprocess_exec(
-                    *("/bin/sh", "-c", _INSIDE, os.ttyname(slave), *argv),
-                    env=marked(env),
-                    cwd=folder,
-                    stdin=slave,  # so that it is open at every moment: without that its end would show
-                    stdout=slave,
-                    stderr=slave,
-                    start_new_session=True,
-                )
-        finally:
-            os.close(slave)
-        return cls(process, master, confirms)
+    async def start(cls, starter: Starter, start: Start, confirms: str = "") -> "Terminal":
+        """Start a command, and say yes when it asks this; raises OSError if that cannot be."""
+        return cls(*await starter.start(start, in_terminal), confirms)
 
     def type(self, text: str) -> None:
         """Type a line."""

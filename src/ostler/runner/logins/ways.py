@@ -2,7 +2,6 @@
 
 import asyncio
 import tempfile
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +10,9 @@ import msgspec
 from ostler.agents.adapter import Adapter, Installation, Launch, LoginTalk, Ways
 from ostler.base.errors import Unprocessable
 from ostler.runner.logins.dialogue import Dialogue
-from ostler.runner.runtimes.home import environment, prepare_home
+from ostler.runner.runtimes.home import prepare_home
+from ostler.runner.runtimes.runtime import Start
+from ostler.runner.starting.starter import OWN, Starter
 from ostler.wire.running import AgentSpec
 
 _SECONDS = 30.0
@@ -37,8 +38,8 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
 class AskedWays:
     """The ways of all agents; each program is asked when somebody looks, and again only if it did not answer."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
+    def __init__(self, starter: Starter) -> None:
+        self._starter = starter
         self._answers: dict[str, tuple[Installation, asyncio.Task[Reported], float]] = {}
 
     async def of(self, adapter: Adapter, installation: Installation) -> Reported:
@@ -66,8 +67,8 @@ class AskedWays:
     async def _ask(self, adapter: Adapter, installation: Installation, talk: LoginTalk) -> Reported:
         with tempfile.TemporaryDirectory(prefix="ostler-login-", ignore_cleanup_errors=True) as home:
             try:
-                argv, env = prepared(adapter, installation, home, self._environ)
-                dialogue = await Dialogue.start(argv, env, home, talk)
+                start = login_start(adapter, installation, home)
+                dialogue = await Dialogue.start(self._starter, start, talk)
             except (OSError, Unprocessable) as error:
                 return Reported(failure=str(error))
             failure: str | None = f"it gave no answer within {_SECONDS:.0f} seconds"
@@ -87,10 +88,8 @@ def _is_stale(asking: asyncio.Task[Reported], age: float) -> bool:
     return asking.cancelled() or (asking.result().failure is not None and age > _AGAIN_SECONDS)
 
 
-def prepared(
-    adapter: Adapter, installation: Installation, home: str, environ: Mapping[str, str]
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The command line of a login and its variables, in a home that is made for it."""
+def login_start(adapter: Adapter, installation: Installation, home: str) -> Start:
+    """The start of a login, in a home that is made ready for it."""
     login = adapter.info.login
     spec = AgentSpec(
         session_id="", agent=adapter.info.id, start=1, cwd=home, env={}, permission_mode="default", home=home
@@ -99,13 +98,19 @@ def prepared(
     launch = bare if login.talk is None else adapter.prepare(spec, installation)
     prepare_home(home, launch.files)
     found = login.env_of(installation.path) if login.env_of is not None else {}
-    started = msgspec.structs.replace(launch, env={**_SCREEN, **launch.env, **login.env, **found})
-    return launch.argv, environment(spec, started, environ)
+    return Start(
+        grant=OWN,
+        argv=launch.argv,
+        env={**_SCREEN, **launch.env, **login.env, **found},
+        home=home,
+        cwd=str(Path(home) / "tmp"),
+        files=launch.files,
+    )
 
 
-def with_browser(env: Mapping[str, str], home: str) -> dict[str, str]:
-    """The variables with a program that agents open pages with: the person is elsewhere, so it only shows them."""
-    program = Path(home) / ".run" / "browser"
+def with_browser(start: Start) -> Start:
+    """A start with a program that agents open pages with: the person is elsewhere, so it only shows them."""
+    program = Path(start.home) / ".run" / "browser"
     program.write_text(_BROWSER)
     program.chmod(0o700)
-    return {**env, "BROWSER": str(program)}
+    return msgspec.structs.replace(start, env={**start.env, "BROWSER": str(program)})

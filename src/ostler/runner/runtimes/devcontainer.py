@@ -15,17 +15,16 @@ from pathlib import Path
 
 import msgspec
 
-from ostler.agents.adapter import Launch
 from ostler.base.errors import FileMissing, RuntimeRefused, SetupFailed, Unprocessable
 from ostler.link.workspaces import Progress
+from ostler.runner.processes.process import Command
 from ostler.runner.runtimes import devcontainer_file as described
 from ostler.runner.runtimes.container_engines import ANSWER_SECONDS, WORK_SECONDS, Engine, Engines, bind
 from ostler.runner.runtimes.devcontainer_file import USUAL_PATHS, Build, DevcontainerFile, expanded
-from ostler.runner.runtimes.home import environment
+from ostler.runner.runtimes.runtime import Start, T, Way
 from ostler.runner.workspaces.files import Files, checked_path
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.records import read_record, write_record
-from ostler.wire.running import AgentSpec
 from ostler.wire.tasks import RuntimeInfo
 from ostler.wire.workspaces import Devcontainer, Runtime, RuntimeType, Workspace
 
@@ -191,28 +190,26 @@ class DevcontainerRuntime:
         env = {name: value.replace(origin, workspace) for name, value in made.env.items()}
         write_record(self._file(workspace), msgspec.structs.replace(made, shown=shown, env=env))
 
-    async def enter(self, spec: AgentSpec, launch: Launch) -> Launch:
-        """The launch of an agent in a fresh container; one that an earlier start left is removed."""
-        workspace = self._library.get(spec.workspace or "")
+    async def start(self, start: Start, way: Way[T]) -> T:
+        """In a fresh container; one that an earlier start left is removed."""
+        workspace = self._library.get(start.workspace or "")
         made = self._get(workspace.id)
         engine = await self._engines.get()
         await self._engines.run((engine.path, "rm", "--force", made.shown.container), _REMOVE_SECONDS)
-        given = {**made.env, **environment(spec, launch, {})}
+        given = {**made.env, **start.env}
         variables = await asyncio.to_thread(self._engines.variables, workspace.id, given)
         there = [folder for folder in self._programs if folder.is_dir()]  # engines do not make what is missing
         argv = (
             *(engine.path, "run", "--interactive", "--rm", "--init", "--name", made.shown.container),
             *_flags(workspace.id, made),
             *_mounts(workspace, made),
-            *bind(spec.home, spec.home),
+            *bind(start.home, start.home),
             *(word for folder in there for word in bind(folder, folder, read_only=True)),
             *variables.flags,
             made.shown.image,
-            *_inside(launch.argv),
+            *_inside(start.argv),
         )
-        return msgspec.structs.replace(
-            launch, argv=argv, starter_env={**self._engines.env, **variables.env}, starter_folder=workspace.path
-        )
+        return await way(Command(argv=argv, env={**self._engines.env, **variables.env}, cwd=workspace.path))
 
     async def remove(self, workspace: str) -> None:
         """The workspace goes, and its container with it."""

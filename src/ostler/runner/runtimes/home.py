@@ -1,13 +1,11 @@
-"""The private home and the scrubbed environment an agent starts with."""
+"""The private home and the scrubbed environment that programs of others start with."""
 
 import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from ostler.agents.adapter import Launch
 from ostler.base.private import make_folder
-from ostler.wire.running import AgentSpec
 
 _INHERITED = frozenset({"PATH", "LANG", "TERM", "TZ"})
 _FOLDERS = {
@@ -25,11 +23,9 @@ def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name in _INHERITED or name.startswith("LC_")}
 
 
-def environment(spec: AgentSpec, launch: Launch, environ: Mapping[str, str]) -> dict[str, str]:
-    """All variables of the agent: a few of ours, its own folders, what the adapter needs, what the client gave."""
-    ours = base_environment(environ)
-    folders = {name: str(Path(spec.home) / folder) for name, folder in _FOLDERS.items()}
-    return {**ours, "HOME": spec.home, **folders, **launch.env, **spec.env}
+def home_variables(home: str) -> dict[str, str]:
+    """What tells a program where its home and its folders are."""
+    return {"HOME": home, **{name: str(Path(home) / folder) for name, folder in _FOLDERS.items()}}
 
 
 def prepare_home(home: str, files: Mapping[str, str], links: Mapping[str, str | None] | None = None) -> None:

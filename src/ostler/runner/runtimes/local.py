@@ -1,12 +1,14 @@
-"""Agents as plain processes of this machine, inside the mounts of their workspaces."""
+"""Plain processes of this machine, inside the mounts of their workspaces."""
 
-import msgspec
+from collections.abc import Mapping
 
-from ostler.agents.adapter import Launch
+from ostler.base.errors import WorkspaceNotFound
 from ostler.link.workspaces import Progress
+from ostler.runner.processes.process import Command
+from ostler.runner.runtimes.home import base_environment
+from ostler.runner.runtimes.runtime import Start, T, Way
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.wire import workspaces as wire
-from ostler.wire.running import AgentSpec
 from ostler.wire.tasks import RuntimeInfo
 from ostler.wire.workspaces import Workspace
 
@@ -18,9 +20,12 @@ class LocalRuntime:
     needs_visible = False
     applies_limits = False
 
-    def __init__(self, library: WorkspaceLibrary, allowed: tuple[wire.RuntimeType, ...]) -> None:
-        """`allowed` are the types that the server takes."""
+    def __init__(
+        self, library: WorkspaceLibrary | None, allowed: tuple[wire.RuntimeType, ...], environ: Mapping[str, str]
+    ) -> None:
+        """`allowed` are the types that the server takes; without a library there are no workspaces."""
         self._library = library
+        self._environ = environ
         self._allowed = allowed
 
     async def describe(self, kind: wire.RuntimeType) -> RuntimeInfo:
@@ -43,12 +48,18 @@ class LocalRuntime:
     def container(self, workspace: str) -> None:
         """There is none."""
 
-    async def enter(self, spec: AgentSpec, launch: Launch) -> Launch:
-        """The words before a command that lead into the workspace."""
-        if spec.workspace is None:
-            return launch
-        entry = await self._library.entry(spec.workspace)
-        return msgspec.structs.replace(launch, argv=entry.command(launch.argv))
+    async def start(self, start: Start, way: Way[T]) -> T:
+        """Behind the words that lead into its workspace, with the few variables of ours that a child may see."""
+        argv = start.argv
+        if start.workspace is not None:
+            argv = await self._inside(start.workspace, argv)
+        env = {**base_environment(self._environ), **start.env}
+        return await way(Command(argv=argv, env=env, cwd=start.cwd))
+
+    async def _inside(self, workspace: str, argv: tuple[str, ...]) -> tuple[str, ...]:
+        if self._library is None:
+            raise WorkspaceNotFound(workspace=workspace)
+        return (await self._library.entry(workspace)).command(argv)
 
     def copy(self, origin: str, workspace: str) -> None:
         """Nothing was made."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ostler.base.errors import RuntimeRefused
-from ostler.runner.runtimes.runtime import Runtime
+from ostler.runner.runtimes.runtime import Runtime, Start
 from ostler.wire.tasks import RuntimeInfo
 from ostler.wire.workspaces import RuntimeType
 
@@ -26,6 +26,13 @@ class Runtimes:
     def of(self, workspace: str) -> Runtime:
         """The runtime that a workspace was prepared for."""
         return next(each for each in self._runtimes if each.has(workspace))
+
+    def of_start(self, start: Start) -> Runtime:
+        """That of its workspace, or without one that of its grant."""
+        if start.workspace is not None:
+            return self.of(start.workspace)
+        kind = start.grant.runtime.type
+        return next((each for each in self._runtimes if kind in each.types), self._runtimes[-1])
 
     async def describe(self) -> tuple[RuntimeInfo, ...]:
         """What orders may ask for."""

@@ -1,13 +1,37 @@
-"""The seam of runtimes: what an agent's processes run in, and how its launch gets there."""
+"""The seam of runtimes: what the programs of others run in, and how they get there."""
 
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
-from ostler.agents.adapter import Launch
+import msgspec
+
 from ostler.link.workspaces import Progress
+from ostler.runner.processes.process import Command
 from ostler.wire import workspaces as wire
-from ostler.wire.running import AgentSpec
+from ostler.wire.grants import Grant
 from ostler.wire.tasks import RuntimeInfo
 from ostler.wire.workspaces import Workspace
+
+T = TypeVar("T")
+Way = Callable[[Command], Awaitable[T]]
+"""How a process is held, such as by a keeper."""
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """A program of others that is to be started: for whom and within what, what, and where."""
+
+    grant: Grant
+    argv: tuple[str, ...]
+    env: dict[str, str] = {}
+    """Its own variables; a runtime adds those that every program there has."""
+    home: str
+    cwd: str
+    workspace: str | None = None
+    """The workspace it runs inside."""
+    files: dict[str, str] = {}
+    """Path below its home -> content."""
+    links: dict[str, str | None] = {}
+    """Path below its home -> what it stands for elsewhere; None for a link that is not wanted any more."""
 
 
 class Runtime(Protocol):
@@ -38,8 +62,8 @@ class Runtime(Protocol):
     def container(self, workspace: str) -> wire.Devcontainer | None:
         """The container that agents of this workspace run in, if it is one."""
 
-    async def enter(self, spec: AgentSpec, launch: Launch) -> Launch:
-        """The launch of an agent inside, with its limits; `spec.workspace` was prepared for this runtime."""
+    async def start(self, start: Start, way: Way[T]) -> T:
+        """Start a program inside, with its limits; its workspace was prepared for this runtime, its home is ready."""
 
     def copy(self, origin: str, workspace: str) -> None:
         """A fork runs in the same way as the workspace it comes from."""

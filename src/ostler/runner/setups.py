@@ -16,11 +16,14 @@ from ostler.base.private import make_folder
 from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Progress
 from ostler.runner.processes.nursery import NurseryHandle
-from ostler.runner.processes.process import CannotStart, Command, Process
-from ostler.runner.runtimes.home import base_environment
+from ostler.runner.processes.process import CannotStart, Process
+from ostler.runner.runtimes.runtime import Start
+from ostler.runner.starting.starter import Starter
+from ostler.runner.starting.ways import under_keeper
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import Order, UploadSource
 from ostler.runner.workspaces.records import read_record, write_record
+from ostler.wire.grants import Grant
 from ostler.wire.provisioning import SetupOutcome
 from ostler.wire.workspaces import Workspace
 
@@ -43,10 +46,12 @@ class SetupResult(msgspec.Struct, frozen=True, kw_only=True):
 class Setups:
     """Runs setup commands and keeps what they made, in workspaces of their own."""
 
-    def __init__(self, library: WorkspaceLibrary, root: Path, *, environ: Mapping[str, str], seconds: float) -> None:
+    def __init__(
+        self, library: WorkspaceLibrary, root: Path, starter: Starter, *, environ: Mapping[str, str], seconds: float
+    ) -> None:
         self._library = library
         self._root = root
-        self._environ = environ
+        self._starter = starter
         self._seconds = seconds
         self._nursery = NurseryHandle(environ)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -57,7 +62,9 @@ class Setups:
         """Those that hold kept results."""
         return {result.workspace for file in self._files() if (result := read_record(file, SetupResult)) is not None}
 
-    async def create(self, order: Order, command: str, progress: Progress) -> tuple[Workspace, SetupOutcome]:
+    async def create(
+        self, order: Order, grant: Grant, command: str, progress: Progress
+    ) -> tuple[Workspace, SetupOutcome]:
         """A workspace that is set up; of several that want the same, one runs the command and the others wait."""
         fresh = await self._library.create(order, progress=progress)
         file = self._root / "kept" / f"{_key(order, fresh, command)}.json"
@@ -66,7 +73,7 @@ class Setups:
                 progress("Setup: its kept result is used.")
                 await self._library.destroy(fresh.id)
                 return forked, "cached"
-            await self._run(fresh, command, progress)
+            await self._run(fresh, grant, command, progress)
             await self._library.begin(fresh.id)
             await self._keep(file, fresh)
         return fresh, "run"
@@ -98,23 +105,25 @@ class Setups:
     def _files(self) -> list[Path]:
         return sorted((self._root / "kept").glob("*.json"), key=lambda file: file.stat().st_mtime)
 
-    async def _run(self, workspace: Workspace, command: str, progress: Progress) -> None:
-        entry = await self._library.entry(workspace.id)
+    async def _run(self, workspace: Workspace, grant: Grant, command: str, progress: Progress) -> None:
         place = self._root / "running" / new_id("set")
-        home = place / "home"
-        make_folder(home)
-        (place / "spool").mkdir(mode=0o700)
-        argv = entry.command(("nice", "-n", _NICENESS, "sh", "-c", f"exec 2>&1\n{command}"))
-        env = {**base_environment(self._environ), "HOME": str(home), "TMPDIR": str(home)}
+        make_folder(place / "spool")
+        start = Start(
+            grant=grant,
+            argv=("nice", "-n", _NICENESS, "sh", "-c", f"exec 2>&1\n{command}"),
+            home=str(place / "home"),
+            cwd=workspace.path,
+            workspace=workspace.id,
+        )
         try:
-            await self._watch(Command(argv=argv, env=env, cwd=entry.folder), place / "spool", progress)
+            await self._watch(start, place / "spool", progress)
         finally:
             await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
 
-    async def _watch(self, command: Command, spool: Path, progress: Progress) -> None:
+    async def _watch(self, start: Start, spool: Path, progress: Progress) -> None:
         wake = asyncio.Event()
         try:
-            process = await Process.start(self._nursery, command, spool, wake.set, patience=0)
+            process = await self._starter.start(start, under_keeper(self._nursery, spool, wake.set, patience=0))
         except CannotStart as error:
             raise SetupFailed(exit="no start", output=str(error)) from error
         lines = _Lines(progress)
