@@ -30,7 +30,8 @@ from ostler.wire.own_agent import (
 from tests.support.patience import stretched
 
 PATIENCE = 60.0
-PATHS = {"chat": "/v1", "messages": ""}
+PATHS = {"chat": "/v1", "messages": "", "responses": "/v1", "gemini": ""}
+APIS = tuple(PATHS)
 _Kind = TypeVar("_Kind", bound=FromAgent)
 _decoder: msgspec.json.Decoder[AnyFromAgent] = msgspec.json.Decoder(AnyFromAgent)
 

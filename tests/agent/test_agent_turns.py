@@ -8,19 +8,19 @@ import pytest
 
 from ostler.conformance.model import ScriptedModel
 from ostler.wire.own_agent import Failed, Grown, Image, MessageEnded, ToolBegun, ToolEnded, Used
-from tests.agent.process import agent, asked, end, notices, of, results, text
+from tests.agent.process import APIS, agent, asked, end, notices, of, results, text
 from tests.support.patience import wait_until
 
-BOTH = pytest.mark.parametrize("api", ["chat", "messages"])
+ALL = pytest.mark.parametrize("api", APIS)
 
 
-@BOTH
+@ALL
 def test_the_model_thinks_speaks_and_hears_what_its_tool_answered(
     tmp_path: Path, model: ScriptedModel, api: str
 ) -> None:
     with agent(tmp_path, model, api) as running:
         frames = running.turn("think Hm. ;; say Running it. ;; bash echo hi", "say Done.")
-    assert (text(frames, "thinking"), text(frames), end(frames)) == (
+    assert (text(frames, "thinking").removeprefix("**Thinking**\n\n"), text(frames), end(frames)) == (
         "Hm.",
         "Running it.Done.",
         ("completed", "end_turn"),
@@ -38,7 +38,7 @@ def test_what_was_thought_goes_back_to_anthropic_unchanged(tmp_path: Path, model
     assert said["content"][0] == {"type": "thinking", "thinking": "Hm.", "signature": "c2NyaXB0ZWQ="}
 
 
-@BOTH
+@ALL
 def test_every_call_has_its_result_right_behind_it(tmp_path: Path, model: ScriptedModel, api: str) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / "a.txt").write_text("first\n")
@@ -49,7 +49,7 @@ def test_every_call_has_its_result_right_behind_it(tmp_path: Path, model: Script
     assert body.index("first") < body.index("There is no tool `nonsense`") < body.index("'nowhere.txt' is not there")
 
 
-@BOTH
+@ALL
 def test_images_of_people_and_of_tools_reach_the_model(tmp_path: Path, model: ScriptedModel, api: str) -> None:
     pixel = b"\x89PNG\r\n\x1a\n" + bytes(20)
     (tmp_path / "workspace").mkdir()
@@ -94,14 +94,15 @@ def test_a_turn_ends_after_as_many_model_calls_as_it_may_make_and_says_so(tmp_pa
     assert text(again) == "Once more."
 
 
-@BOTH
+@ALL
 def test_limits_and_temperature_reach_the_model(tmp_path: Path, model: ScriptedModel, api: str) -> None:
     with agent(tmp_path, model, api, max_tokens=1234, temperature=0.25, tools=("read", "run-sandbox")) as running:
         frames = running.turn("tools")
     body = asked(model)[0]
-    assert (body["max_tokens"], body["temperature"]) == (1234, 0.25)
-    assert text(frames) == "Tools: read"
-    assert "run-sandbox" in notices(frames)["tool_missing"]
+    body |= body.get("generationConfig", {})
+    names = {"responses": "max_output_tokens", "gemini": "maxOutputTokens"}
+    assert (body[names.get(api, "max_tokens")], body["temperature"]) == (1234, 0.25)
+    assert text(frames) == "Tools: read, run-sandbox"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,19 @@ def test_limits_and_temperature_reach_the_model(tmp_path: Path, model: ScriptedM
         ("chat", "gpt-5.5", "max", {"reasoning_effort": "xhigh"}),
         ("messages", "claude-sonnet-4-6", "medium", {"output_config": {"effort": "medium"}}),
         ("messages", "claude-sonnet-4-5", "low", {"thinking": {"type": "enabled", "budget_tokens": 4096}}),
+        ("responses", "gpt-5.5", "max", {"reasoning": {"effort": "xhigh", "summary": "auto"}}),
+        (
+            "gemini",
+            "gemini-3-pro",
+            "low",
+            {"generationConfig": {"thinkingConfig": {"includeThoughts": True, "thinkingLevel": "low"}}},
+        ),
+        (
+            "gemini",
+            "gemini-2.5-flash",
+            "off",
+            {"generationConfig": {"thinkingConfig": {"includeThoughts": False, "thinkingBudget": 0}}},
+        ),
     ],
 )
 def test_an_effort_is_told_in_the_words_of_the_model(
@@ -161,7 +175,7 @@ def test_an_interrupt_ends_a_command_with_all_that_it_started(tmp_path: Path, mo
     assert text(after) == "Still here."
 
 
-@BOTH
+@ALL
 def test_a_broken_answer_is_withdrawn_and_asked_for_again(tmp_path: Path, model: ScriptedModel, api: str) -> None:
     with agent(tmp_path, model, api) as running:
         frames = running.turn("say One two three four five six seven. ;; cut 1 ;; say Whole.")
@@ -170,7 +184,7 @@ def test_a_broken_answer_is_withdrawn_and_asked_for_again(tmp_path: Path, model:
     assert end(frames) == ("completed", "end_turn")
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("fault", ["malformed 1", "error 529 1", "error 429 1"])
 def test_what_passes_is_tried_again(tmp_path: Path, model: ScriptedModel, api: str, fault: str) -> None:
     with agent(tmp_path, model, api) as running:
@@ -179,7 +193,7 @@ def test_what_passes_is_tried_again(tmp_path: Path, model: ScriptedModel, api: s
     assert set(notices(frames)) == {"retry"}
 
 
-@BOTH
+@ALL
 def test_a_wrong_key_fails_the_turn_at_once_with_the_words_of_the_provider(
     tmp_path: Path, model: ScriptedModel, api: str
 ) -> None:
@@ -199,7 +213,7 @@ def test_a_limit_that_ends_much_later_is_told_instead_of_waited_for(tmp_path: Pa
     assert failed.resets_at is not None
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize(("action", "reason"), [("refuse", "refusal"), ("length", "max_tokens")])
 def test_an_answer_that_is_none_is_told_to_people(
     tmp_path: Path, model: ScriptedModel, api: str, action: str, reason: str
@@ -247,10 +261,10 @@ def test_of_several_keys_the_one_of_the_models_maker_is_used(tmp_path: Path, mod
         with agent(tmp_path, model, api=None, base_url=None, model=name, environ={**keys, **urls}) as running:
             running.turn("say Done.")
     assert [request["path"] for request in model.requests] == [
-        "/v1/chat/completions",
+        "/v1/responses",
         "/v1/messages",
         "/r/chat/completions",
-        "/v1/chat/completions",
+        "/v1/responses",
     ]
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from ostler.agent.models.endpoint import SERVICES
 from ostler.agents.adapter import Installation, Launch, Send
-from ostler.agents.ostler import OstlerAdapter
+from ostler.agents.ostler import KEYS, OstlerAdapter
 from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Capabilities
 from ostler.wire.providers import Provider
@@ -33,7 +34,6 @@ def _prepared(**fields: Any) -> Launch:
         ({"mode": "dream"}, "no mode 'dream'. Possible: default, accept-edits, plan"),
         ({"variant": "huge"}, "no variant 'huge'. Possible: off, low, medium, high, max"),
         ({"provider": PROVIDER}, "needs a model"),
-        ({"provider": Provider(type="gemini", base_url="http://127.0.0.1:1"), "model": "m"}, "Possible: anthropic"),
     ],
 )
 def test_what_it_cannot_do_is_refused_before_it_starts(fields: dict[str, Any], words: str) -> None:
@@ -49,6 +49,13 @@ def test_the_key_of_a_provider_is_a_variable_and_in_no_line() -> None:
     assert isinstance(first, Send)
     assert b"sk-secret" not in first.frame
     assert b'"base_url":"http://127.0.0.1:1"' in first.frame
+
+
+def test_its_keys_and_models_are_those_of_the_services_that_the_agent_knows() -> None:
+    keys = {service.key: f"{service.name}/{service.model}" for service in SERVICES}
+    assert list(KEYS) == list(keys)
+    offered = {model.id for model in ADAPTER.info.models}
+    assert [name for name in keys.values() if name.partition("/")[2] and name not in offered] == []
 
 
 def test_it_loads_no_http_client_before_it_is_ready() -> None:

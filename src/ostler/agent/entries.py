@@ -17,6 +17,8 @@ class Text(Part, frozen=True, kw_only=True, tag="text"):
     """Words for people."""
 
     text: str
+    native: bytes = b""
+    """What else the provider gave with it and wants back."""
 
 
 class Thought(Part, frozen=True, kw_only=True, tag="thought"):
@@ -35,6 +37,8 @@ class Call(Part, frozen=True, kw_only=True, tag="call"):
     input: str
     """As the model wrote it, which may be no JSON."""
     native_id: str
+    native: bytes = b""
+    """What else the provider gave with it and wants back."""
 
 
 Block = Text | Thought | Call
@@ -116,7 +120,15 @@ class Ended(Entry, frozen=True, kw_only=True, tag="end"):
     reason: str
 
 
-AnyEntry = Begun | User | Assistant | Result | Ended
+class Compaction(Entry, frozen=True, kw_only=True, tag="compaction"):
+    """A summary for the model, in the place of what came before; people still see that."""
+
+    summary: str
+    first: str = ""
+    """The earlier entry from which on everything stays; empty if nothing does."""
+
+
+AnyEntry = Begun | User | Assistant | Result | Ended | Compaction
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -132,7 +144,7 @@ _NO_RESULT = "This was interrupted before it was done. What it had done by then 
 
 def conversation(entries: Iterable[AnyEntry]) -> list[Step]:
     """What the next model call is told; every call has one result, and nothing that was broken off goes back."""
-    listed = list(entries)
+    listed = _compacted(list(entries))
     results = {entry.call: entry for entry in listed if isinstance(entry, Result)}
     steps: list[Step] = []
     for entry in listed:
@@ -141,6 +153,19 @@ def conversation(entries: Iterable[AnyEntry]) -> list[Step]:
         elif isinstance(entry, Assistant) and (exchange := _exchange(entry, results)) is not None:
             steps.append(exchange)
     return steps
+
+
+def _compacted(entries: list[AnyEntry]) -> list[AnyEntry]:
+    """The entries that the model still sees, its summary of the others before them."""
+    at = next((index for index in reversed(range(len(entries))) if isinstance(entries[index], Compaction)), None)
+    if at is None:
+        return entries
+    newest = entries[at]
+    assert isinstance(newest, Compaction)  # noqa: S101  looked at above
+    first = next((index for index, entry in enumerate(entries) if entry.id == newest.first), at)
+    words = f"This conversation has become too long. Its summary so far:\n\n{newest.summary}"
+    remaining = [entry for entry in entries[first:at] if not isinstance(entry, Compaction)]
+    return [User(id=newest.id, parent=None, at=newest.at, text=words), *remaining, *entries[at + 1 :]]
 
 
 def _exchange(assistant: Assistant, results: dict[str, Result]) -> Exchange | None:

@@ -5,17 +5,18 @@ from collections.abc import Mapping, Sequence
 from ostler.agent.asking import Gate
 from ostler.agent.calling import Calls
 from ostler.agent.channel import Inbox, write
-from ostler.agent.entries import Assistant, Block, Call, Ended, Tokens, User, calls_of, conversation
+from ostler.agent.compaction import first_remaining, is_full, order, summary_of
+from ostler.agent.entries import Assistant, Block, Call, Compaction, Ended, Step, Tokens, User, calls_of, conversation
 from ostler.agent.journal import Journal
-from ostler.agent.models.asking import Answer, Question
+from ostler.agent.models.asking import Answer, ModelFailed, Question
 from ostler.agent.models.client import Model
 from ostler.agent.models.endpoint import Endpoint, endpoint, without_keys
 from ostler.agent.models.known import Fitted, fitted, known
 from ostler.agent.prompts import PLANNING, system_prompt
-from ostler.agent.speaking import speak
+from ostler.agent.speaking import ask_quietly, speak
 from ostler.agent.tools.table import chosen
 from ostler.agent.workspace import Workspace
-from ostler.wire.own_agent import LATER_TOOLS, Done, Message, ModelChosen, Noted, Outcome, Prompted, Start, Used
+from ostler.wire.own_agent import Done, Message, ModelChosen, Noted, Outcome, Prompted, Start, Used
 
 _MOST_BAD_INPUTS = 3
 _MOST_REPETITIONS = 5
@@ -92,22 +93,59 @@ class Loop:
 
     async def _ask(self) -> Answer:
         place, model, fit = self._opened()
-        question = Question(
+        if is_full(self._journal.entries, self._window(place), fit.max_tokens):
+            await self._compact()
+        try:
+            spoken = await speak(model, self._question(conversation(self._journal.entries)), self._keep_cut)
+        except ModelFailed as failed:
+            if failed.code != "context_overflow":
+                raise
+            await self._compact(shortened=True)
+            spoken = await speak(model, self._question(conversation(self._journal.entries)), self._keep_cut)
+        answer = spoken.answer
+        self._keep(spoken.id, answer)
+        self._count(answer.tokens, place)
+        return answer
+
+    def _question(self, steps: list[Step]) -> Question:
+        place, _, fit = self._opened()
+        return Question(
             model=place.model,
             system=self._system,
-            steps=conversation(self._journal.entries),
+            steps=steps,
             tools=self._specs,
             picture=self._journal.content,
             max_tokens=fit.max_tokens,
             temperature=fit.temperature,
             effort=fit.effort,
             budget=fit.budget,
+            thinks=fit.thinks,
+            key=self._journal.conversation,
         )
-        spoken = await speak(model, question, self._keep_cut)
-        answer = spoken.answer
-        self._keep(spoken.id, answer)
-        self._count(answer.tokens, place.model)
-        return answer
+
+    async def _compact(self, *, shortened: bool = False) -> None:
+        """Have the model sum up what is long ago. Raises ModelFailed."""
+        place, model, _ = self._opened()
+        entries = self._journal.entries
+        write(Noted(message="The conversation fills the model's window; it is being summarised.", code="compaction"))
+        steps = order(conversation(entries), shortened=shortened)
+        try:
+            answer = await ask_quietly(model, self._question(steps))
+        except ModelFailed as failed:
+            if shortened or failed.code != "context_overflow":
+                raise
+            answer = await ask_quietly(model, self._question(order(conversation(entries), shortened=True)))
+        if not (summary := summary_of(answer)):
+            raise ModelFailed("The model's window is full, and it wrote no summary.", code="context_overflow")
+        first = first_remaining(entries, self._window(place))
+        self._journal.add(Compaction, summary=summary, first=first)
+        self._count(answer.tokens, place)
+        words = "The model goes on with a summary of what was long ago. Everything is still in the log."
+        write(Noted(message=words, code="compacted", severity="info"))
+
+    def _window(self, place: Endpoint) -> int | None:
+        given = self._environ.get("OSTLER_AGENT_WINDOW", "")
+        return int(given) if given.isdecimal() and int(given) else known(place.model).window
 
     def _keep(self, entry_id: str, answer: Answer) -> None:
         place = self._opened()[0]
@@ -150,8 +188,6 @@ class Loop:
             )
             for notice in fit.notices:
                 write(Noted(message=notice, code="setting_dropped"))
-            for name in set(LATER_TOOLS).intersection(start.tools or ()):
-                write(Noted(message=f"There is no tool '{name}' yet; the model works without it.", code="tool_missing"))
             self._open = place, Model(place), fit
         return self._open
 
@@ -166,7 +202,7 @@ class Loop:
         self._calls.granted |= set(message.files)
         self._journal.add(User, text=message.text, pictures=pictures, files=message.files, note=note, steered=steered)
 
-    def _count(self, tokens: Tokens, model: str) -> None:
+    def _count(self, tokens: Tokens, place: Endpoint) -> None:
         before = self._used
         self._used = Tokens(
             input=before.input + tokens.input,
@@ -181,7 +217,7 @@ class Loop:
                 cached=self._used.cached,
                 reasoning=self._used.reasoning,
                 context=tokens.input + tokens.output,
-                window=known(model).window,
+                window=self._window(place),
             )
         )
 

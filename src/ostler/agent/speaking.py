@@ -62,6 +62,16 @@ async def speak(model: Model, question: Question, cut: Callable[[str, tuple[Bloc
     raise AssertionError
 
 
+async def ask_quietly(model: Model, question: Question) -> Answer:
+    """Ask for something that people do not see. Raises ModelFailed when it is not worth another try."""
+    for attempt in count(1):
+        try:
+            return await model.answer(question, model.reader(), lambda _: None)
+        except ModelFailed as failed:
+            await pause(failed, attempt, partial(_tell, failed, attempt))
+    raise AssertionError
+
+
 def _tell(failed: ModelFailed, attempt: int, seconds: float) -> None:
     words = f"{failed} (try {attempt} of {TRIES}; the next in {seconds:.0f} s)"
     write(Noted(message=words, code="retry"))

@@ -10,12 +10,10 @@ import msgspec
 
 Effort = Literal["off", "low", "medium", "high", "max"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
-ToolName = Literal["read", "write", "edit", "bash", "grep", "find", "ask_user", "exit_plan_mode"]
+ToolName = Literal["read", "write", "edit", "bash", "grep", "find", "run-sandbox", "ask_user", "exit_plan_mode"]
 TOOLS: tuple[str, ...] = get_args(ToolName)
-LATER_TOOLS = ("run-sandbox",)
-"""Names that are taken, although the tool is not there yet; a notice says so."""
-Api = Literal["messages", "chat"]
-"""Anthropic Messages, or OpenAI Chat Completions and all that is like it."""
+Api = Literal["messages", "responses", "chat", "gemini"]
+"""Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and all that is like it, Gemini."""
 Outcome = Literal["completed", "interrupted", "failed"]
 KEY_VARIABLE = "OSTLER_PROVIDER_KEY"
 """Where the key of a session's own provider stands."""

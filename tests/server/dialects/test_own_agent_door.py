@@ -71,9 +71,9 @@ def test_the_example_runs_as_it_stands(door: Door) -> None:
     door.idle(session)
     body = door.model.requests[-1]["body"]
     assert (body["model"], body["max_tokens"], body["temperature"]) == ("deepseek/deepseek-chat-v3-0324", 16384, 0.7)
-    assert {tool["function"]["name"] for tool in body["tools"]} == {"read", "write", "edit", "bash", "grep", "find"}
+    assert {tool["function"]["name"] for tool in body["tools"]} == set(EXAMPLE["tools"])
     assert "helpful coding assistant" in body["messages"][0]["content"]
-    assert set(door.notices(session)) == {"setting_dropped", "tool_missing"}
+    assert set(door.notices(session)) == {"setting_dropped"}
     assert door.ends(session) == [("completed", "end_turn")]
 
 

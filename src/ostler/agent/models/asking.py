@@ -30,6 +30,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """In the provider's own words; None for what the model does by itself."""
     budget: int | None = None
     """Tokens for thinking, of models that are told no effort."""
+    thinks: bool = False
+    """Whether it is a model that can think, as far as we know."""
+    key: str = ""
+    """The conversation, for providers that look there for what they have cached."""
 
 
 class Delta(msgspec.Struct, frozen=True):

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from ostler.agent.entries import Assistant, Block, Call, Exchange, Stop, Text, Thought, Tokens, User
-from ostler.agent.models.asking import Answer, BrokenOff, Delta, ModelFailed, Question
+from ostler.agent.models.asking import Answer, BrokenOff, Delta, Question
+from ostler.agent.models.failures import failure_within
 from ostler.agent.models.naming import base64_of, native_ids
 from ostler.base.ids import ulid
 
@@ -27,6 +28,7 @@ class Chat:
 
     def __init__(self, *, is_openai: bool = False, is_openrouter: bool = False) -> None:
         self._limit = "max_completion_tokens" if is_openai else "max_tokens"
+        self._is_openai = is_openai
         self._is_openrouter = is_openrouter
 
     def headers(self, key: str | None) -> Mapping[str, str]:
@@ -35,9 +37,13 @@ class Chat:
 
     def body(self, question: Question) -> dict[str, Any]:
         """The request."""
+        messages = _messages(question)
+        if self._is_openrouter and question.model.startswith("anthropic/"):
+            _mark(messages)
         return {
             "model": question.model,
-            "messages": _messages(question),
+            "messages": messages,
+            **({"prompt_cache_key": question.key} if self._is_openai and question.key else {}),
             "stream": True,
             "stream_options": {"include_usage": True},
             **({"tools": [_tool(tool) for tool in question.tools]} if question.tools else {}),
@@ -56,6 +62,15 @@ class Chat:
     def reader(self) -> "ChatReader":
         """For the answer."""
         return ChatReader()
+
+
+def _mark(messages: list[dict[str, Any]]) -> None:
+    """Say up to where Anthropic is to keep what it has read: the system, and what was said last."""
+    for message in [messages[0], *messages[-2:]]:
+        if isinstance(message["content"], str):
+            message["content"] = [{"type": "text", "text": message["content"]}]
+        if message["content"] and message["content"][-1]["type"] == "text":
+            message["content"][-1] |= {"cache_control": {"type": "ephemeral"}}
 
 
 def _tool(tool: Any) -> dict[str, Any]:
@@ -195,7 +210,7 @@ class ChatReader:
         except msgspec.DecodeError as error:
             raise BrokenOff(f"an event makes no sense ({error})") from error
         if chunk.error is not None:
-            raise _failure(chunk.error)
+            raise failure_within(chunk.error.code, chunk.error.message, data)
         if chunk.usage is not None:
             self._tokens = _tokens(chunk.usage)
         if not chunk.choices:
@@ -261,9 +276,3 @@ def _tokens(usage: _Usage) -> Tokens:
         cached=cached or 0,
         reasoning=thought or 0,
     )
-
-
-def _failure(error: _Error) -> ModelFailed:
-    status = error.code if isinstance(error.code, int) else None
-    words = error.message or "The provider reported an error in its answer."
-    return ModelFailed(words, status=status, passes=status is None or status in {408, 409, 429} or status >= 500)

@@ -1,33 +1,20 @@
-"""Asks a model over HTTP and reads its answer as it comes; what a failure means is decided here."""
+"""Asks a model over HTTP and reads its answer as it comes."""
 
 import asyncio
-import re
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from email.utils import parsedate_to_datetime
-from typing import Any
+from collections.abc import AsyncIterator, Callable
 
 import httpx
 import msgspec
 
 from ostler.agent.models.asking import Answer, BrokenOff, Delta, ModelFailed, Question, Reader
 from ostler.agent.models.endpoint import Endpoint
+from ostler.agent.models.failures import failure
 from ostler.base.retry import delay_after
 
 _TIMEOUT = httpx.Timeout(connect=10, read=300, write=60, pool=10)
 TRIES = 5
 _FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 30.0
-_MOST_SECONDS = 600.0
-"""Who is told to wait longer than this is told the truth instead."""
 _MOST_ERROR_BYTES = 65536
-_PASSING = frozenset({408, 409, 425, 429})
-_NO_MONEY = re.compile(r"insufficient_quota|insufficient credits", re.IGNORECASE)
-_TOO_LONG = re.compile(
-    r"prompt is too long|context_length_exceeded|exceeds the maximum|maximum context length|maximum prompt length"
-    r"|reduce the length of the messages|available context size|context length",
-    re.IGNORECASE,
-)
-_SECRET = re.compile(r"sk-[A-Za-z0-9_-]{8,}")
 
 
 class Model:
@@ -103,61 +90,6 @@ async def _head(response: httpx.Response) -> bytes:
         if len(body) > _MOST_ERROR_BYTES:
             break
     return body[:_MOST_ERROR_BYTES]
-
-
-# Failures
-
-
-def failure(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> ModelFailed:
-    """What an answer that is none says."""
-    words = _SECRET.sub("[hidden]", _message(body) or "The provider gave no reason.")
-    message = f"{status} {words}"
-    if status in {401, 403}:
-        return ModelFailed(message, code="auth", status=status)
-    if status in {400, 413} and _TOO_LONG.search(words):
-        return ModelFailed(message, code="context_overflow", status=status)
-    wait = _wait(headers, time.time() if now is None else now)
-    passes = status in _PASSING or status >= 500
-    code = "rate_limit" if status == 429 else "provider_error"
-    if (status == 429 and _NO_MONEY.search(body.decode(errors="replace"))) or (wait or 0) > _MOST_SECONDS:
-        ends = None if wait is None else (time.time() if now is None else now) + wait
-        return ModelFailed(message, code=code, status=status, resets_at=ends)
-    return ModelFailed(message, code=code, status=status, passes=passes, wait=wait)
-
-
-def _message(body: bytes) -> str:
-    """The provider's words, however deep they are wrapped in `error`."""
-    try:
-        found: Any = msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        return " ".join(body.decode(errors="replace").split())[:500]
-    while isinstance(found, dict):
-        if isinstance(found.get("message"), str):
-            return str(found["message"])
-        found = found.get("error")
-    return str(found) if isinstance(found, str) else ""
-
-
-def _wait(headers: Mapping[str, str], now: float) -> float | None:
-    """How long the provider wants us to wait, in seconds."""
-    if (reset := _number(headers.get("anthropic-ratelimit-unified-reset"))) is not None:
-        return max(0.0, reset - now)
-    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
-        return milliseconds / 1000
-    given = headers.get("retry-after")
-    if given is None or (seconds := _number(given)) is not None:
-        return seconds if given is not None else None
-    try:
-        return max(0.0, parsedate_to_datetime(given).timestamp() - now)
-    except ValueError:
-        return None
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return None if text is None else max(0.0, float(text))
-    except ValueError:
-        return None
 
 
 async def pause(failed: ModelFailed, attempt: int, tell: Callable[[float], None]) -> None:

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import assert_never
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ostler.agent.models.asking import Dialect, ModelFailed
 from ostler.agent.models.chat import Chat
+from ostler.agent.models.gemini import Gemini
 from ostler.agent.models.messages import Messages
+from ostler.agent.models.responses import Responses
 from ostler.wire.own_agent import KEY_VARIABLE, Api, Start
 
 
@@ -48,8 +51,19 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     def dialect(self) -> Dialect:
         """Its protocol."""
-        if self.api == "messages":
-            return Messages()
+        match self.api:
+            case "messages":
+                return Messages()
+            case "responses":
+                return Responses()
+            case "gemini":
+                return Gemini(self.model)
+            case "chat":
+                return self._chat()
+            case _:
+                assert_never(self.api)
+
+    def _chat(self) -> Chat:
         host = urlsplit(self.url).hostname or ""
         routed = self.service == "openrouter" or host.endswith("openrouter.ai")
         return Chat(is_openai=host.endswith("api.openai.com"), is_openrouter=routed)
@@ -77,14 +91,22 @@ def _named(model: str | None, environ: Mapping[str, str]) -> tuple[Service, str]
     if not with_keys:
         raise ModelFailed(f"The agent has no model: it needs one of {_KEYS}, or a provider.", code="auth")
     if model is None:
+        if not with_keys[0].model:
+            raise ModelFailed(f"Which model? Name one, such as `{with_keys[0].name}/MODEL`.", code="no_model")
         return with_keys[0], with_keys[0].model
     name, _, rest = model.partition("/")
     named = next((service for service in SERVICES if service.name == name), None)
     if named is None or (named not in with_keys and any(each.name == "openrouter" for each in with_keys)):
         # OpenRouter's own names of models begin with those of the makers
-        maker = "openrouter" if "/" in model else "anthropic" if model.startswith("claude") else "openai"
-        return next((each for each in with_keys if each.name == maker), with_keys[0]), model
+        return next((each for each in with_keys if each.name == _maker(model)), with_keys[0]), model
     return named, rest
+
+
+def _maker(model: str) -> str:
+    """Whose model it is that is named without its provider."""
+    if "/" in model:
+        return "openrouter"
+    return {"claude": "anthropic", "gemini": "gemini"}.get(model.partition("-")[0], "openai")
 
 
 def without_keys(environ: Mapping[str, str]) -> dict[str, str]:

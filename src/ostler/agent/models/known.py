@@ -31,6 +31,7 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None
     effort: str | None
     budget: int | None
+    thinks: bool
     notices: tuple[str, ...]
 
 
@@ -52,15 +53,18 @@ def fitted(model: str, api: str, *, max_tokens: int | None, temperature: float |
         notices.append(f"Model '{model}' answers with at most {row.output} tokens, not {max_tokens}.")
         max_tokens = row.output
     words, budget = _thinking(row, api, effort)
-    thinks = words not in {None, "none", "minimal"} or budget is not None
+    thinks = words not in {None, "none", "minimal"} or bool(budget)
     if effort not in {None, "off"} and not thinks:
         notices.append(f"Model '{model}' cannot be told how hard to think; '{effort}' has no effect.")
     if temperature is not None and (row.temperature == "never" or (row.temperature == "without_thinking" and thinks)):
         why = " while it thinks" if row.temperature == "without_thinking" else ""
         notices.append(f"Model '{model}' takes no temperature{why}; {temperature:g} has no effect.")
         temperature = None
-    limit = max_tokens if max_tokens is not None or api == "chat" else min(row.output or 32_000, 32_000)
-    return Fitted(max_tokens=limit, temperature=temperature, effort=words, budget=budget, notices=tuple(notices))
+    limit = max_tokens if max_tokens is not None or api != "messages" else min(row.output or 32_000, 32_000)
+    can = row is not _UNKNOWN and row.thinking != "none"
+    return Fitted(
+        max_tokens=limit, temperature=temperature, effort=words, budget=budget, thinks=can, notices=tuple(notices)
+    )
 
 
 def _thinking(row: Known, api: str, effort: str | None) -> tuple[str | None, int | None]:
@@ -68,7 +72,11 @@ def _thinking(row: Known, api: str, effort: str | None) -> tuple[str | None, int
     if effort is None or row.thinking == "none":
         return None, None
     if effort == "off":
-        return (row.efforts.get("off", "none") if api == "chat" and row is not _UNKNOWN else None), None
-    if api == "messages" and (row.thinking == "budget" or not row.match.startswith("claude")):
+        if api == "gemini":
+            return row.efforts.get("off"), 0 if row.thinking == "budget" and "pro" not in row.match else None
+        return (row.efforts.get("off", "none") if api in {"chat", "responses"} and row is not _UNKNOWN else None), None
+    if (api == "gemini" and row.thinking == "budget") or (
+        api == "messages" and (row.thinking == "budget" or not row.match.startswith("claude"))
+    ):
         return None, _BUDGETS[effort]
     return row.efforts.get(effort, "high" if effort == "max" else effort), None

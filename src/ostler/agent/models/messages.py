@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from ostler.agent.entries import Block, Call, Exchange, Result, Stop, Text, Thought, Tokens, User
-from ostler.agent.models.asking import Answer, BrokenOff, Delta, ModelFailed, Question
+from ostler.agent.models.asking import Answer, BrokenOff, Delta, Question
+from ostler.agent.models.failures import failure_within
 from ostler.agent.models.naming import base64_of, native_ids
 from ostler.base.ids import ulid
 
@@ -23,7 +24,6 @@ _STOPS: dict[str, Stop] = {
     "model_context_window_exceeded": "max_tokens",
     "refusal": "refusal",
 }
-_PASSING = frozenset({"overloaded_error", "api_error", "rate_limit_error", "timeout_error"})
 
 
 class Messages:
@@ -217,8 +217,7 @@ class MessagesReader:
         except msgspec.DecodeError as error:
             raise BrokenOff(f"an event makes no sense ({error})") from error
         if event.error is not None:
-            message = f"{event.error.type}: {event.error.message}"
-            raise ModelFailed(message, passes=event.error.type in _PASSING)
+            raise failure_within(event.error.type, event.error.message)
         if event.message is not None and event.message.usage is not None:
             self._count(event.message.usage)
         if event.usage is not None:

@@ -25,7 +25,7 @@ class BashInput(Input, frozen=True, kw_only=True):
     ] = _DEFAULT_SECONDS
 
 
-class _Printed:
+class Printed:
     """The beginning and the end of what a command prints."""
 
     def __init__(self) -> None:
@@ -54,11 +54,11 @@ class _Printed:
         return f"{self._head}{mark}{tail[-_TAIL:]}"
 
 
-class _Heard:
+class Heard:
     """What a command prints, on its way to the model and to people."""
 
     def __init__(self, context: CallContext) -> None:
-        self.printed = _Printed()
+        self.printed = Printed()
         self._show = context.show
         made = codecs.getincrementaldecoder("utf-8")
         self._decoders = {1: made(errors="replace"), 2: made(errors="replace")}
@@ -70,7 +70,7 @@ class _Heard:
 
 
 async def _bash(given: BashInput, context: CallContext) -> Output:
-    heard = _Heard(context)
+    heard = Heard(context)
     command, environ = ("bash", "-c", given.command), {**context.environ, **_QUIET}
     try:
         async with (

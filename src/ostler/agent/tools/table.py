@@ -4,11 +4,12 @@ from typing import Any
 
 from ostler.agent.tools.files import EDIT, READ, WRITE
 from ostler.agent.tools.people import ASK, PLAN
+from ostler.agent.tools.sandbox import SANDBOX
 from ostler.agent.tools.search import FIND, GREP
 from ostler.agent.tools.shell import BASH
 from ostler.agent.tools.tool import Tool
 
-ALL: dict[str, Tool[Any]] = {tool.name: tool for tool in (READ, WRITE, EDIT, BASH, GREP, FIND, ASK, PLAN)}
+ALL: dict[str, Tool[Any]] = {tool.name: tool for tool in (READ, WRITE, EDIT, BASH, GREP, FIND, SANDBOX, ASK, PLAN)}
 _PEOPLE = frozenset({ASK.name, PLAN.name})
 
 

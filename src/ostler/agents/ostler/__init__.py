@@ -5,6 +5,7 @@ import sys
 from ostler import __version__
 from ostler.agents.adapter import (
     ANTHROPIC_KEY,
+    GEMINI_KEY,
     OPENAI_KEY,
     Credential,
     Info,
@@ -18,7 +19,7 @@ from ostler.agents.ostler.translator import OstlerTranslator
 from ostler.agents.sources import Builtin, Source
 from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Mode, Model
-from ostler.wire.own_agent import EFFORTS, KEY_VARIABLE, LATER_TOOLS, TOOLS
+from ostler.wire.own_agent import EFFORTS, KEY_VARIABLE, TOOLS
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec
 
@@ -28,7 +29,7 @@ INFO = Info(
     login=Login(account="a key of a model provider"),
     capabilities=all_but("mcp_tools", "shared_process", "subagents"),
     limits=("maxTurns", "maxTokens", "temperature"),
-    tools=(*TOOLS, *LATER_TOOLS),
+    tools=TOOLS,
     modes=(
         Mode(id="default", name="Default", description="Does what the prompt says."),
         Mode(
@@ -42,6 +43,8 @@ INFO = Info(
             "anthropic/claude-sonnet-4-6": "Claude Sonnet 4.6",
             "anthropic/claude-opus-4-6": "Claude Opus 4.6",
             "openai/gpt-5.5": "GPT-5.5",
+            "gemini/gemini-2.5-pro": "Gemini 2.5 Pro",
+            "gemini/gemini-2.5-flash": "Gemini 2.5 Flash",
             "openrouter/z-ai/glm-4.7": "GLM 4.7",
             "openrouter/moonshotai/kimi-k2-thinking": "Kimi K2 Thinking",
             "openrouter/deepseek/deepseek-v3.2": "DeepSeek 3.2",
@@ -51,7 +54,9 @@ INFO = Info(
 KEYS: dict[str, KeyCheck | None] = {
     "ANTHROPIC_API_KEY": ANTHROPIC_KEY,
     "OPENAI_API_KEY": OPENAI_KEY,
+    "GEMINI_API_KEY": GEMINI_KEY,
     "OPENROUTER_API_KEY": None,
+    "OPENAI_COMPATIBLE_API_KEY": None,
 }
 
 
@@ -86,10 +91,6 @@ class OstlerAdapter:
 def _key(provider: Provider | None, model: str | None) -> dict[str, str]:
     if provider is None:
         return {}
-    if provider.type == "gemini":
-        raise Unprocessable(
-            reason="Agent 'ostler' cannot use a provider of type 'gemini' yet. Possible: anthropic, openai."
-        )
     if model is None:
         raise Unprocessable(reason="Agent 'ostler' needs a model when the session brings its own provider.")
     return {KEY_VARIABLE: provider.api_key} if provider.api_key else {}

@@ -45,7 +45,11 @@ from ostler.wire.parts import FileRefPart, ImagePart, TextPart
 from ostler.wire.providers import ProviderType
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
-APIS: dict[ProviderType, tuple[Api, str]] = {"anthropic": ("messages", ""), "openai": ("chat", "/v1")}
+APIS: dict[ProviderType, tuple[Api, str]] = {
+    "anthropic": ("messages", ""),
+    "openai": ("chat", "/v1"),
+    "gemini": ("gemini", ""),
+}
 """Type of a provider -> its protocol, and what follows the root."""
 _decoder: msgspec.json.Decoder[AnyFromAgent] = msgspec.json.Decoder(AnyFromAgent)
 

@@ -37,7 +37,13 @@ Actions
     recall                      say how many user turns / images the request held
     watchword                   say the watchword that the instructions told
     tools                       say which tools the request offered
-    error STATUS [TIMES]        fail with an HTTP status (always, or the first TIMES times)
+    error STATUS [TIMES] [after=SECONDS]
+                                fail with an HTTP status (always, or the first TIMES times); `after` tells when to
+                                try again
+    overflow [TIMES]            refuse a request that is too long
+    fail-in-stream [TIMES]      tell an error in the middle of the stream
+    quiet [TIMES]               end the stream without its last events, as if all was well
+    badjson                     cut the arguments of the call before it
     limit SECONDS               fail by a limit of a subscription that ends then
     malformed [TIMES]           send a broken event stream
     cut [TIMES]                 close the connection in mid-stream

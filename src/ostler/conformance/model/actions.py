@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from ostler.conformance.model.conversation import Json, Tool
@@ -36,6 +37,13 @@ class Call:
 
     tool: Tool
     arguments: Json | str  # str for a freeform tool
+    broken: bool = False
+
+    @property
+    def written(self) -> str:
+        """The arguments as the model writes them, which may be no JSON."""
+        text = json.dumps(self.arguments)
+        return text[:-2] if self.broken else text
 
 
 Block = Think | Say | Wait | Call
@@ -45,9 +53,11 @@ Block = Think | Say | Wait | Call
 class Fault:
     """A reply that is not a reply."""
 
-    kind: str  # "status", "malformed", "cut" or "limit"
+    kind: str  # "status", "malformed", "cut", "quiet", "inside" or "limit"
     status: int = 0
     seconds: int = 0  # until a limit ends
+    after: float | None = None  # seconds that a status tells to wait
+    words: str = ""  # instead of the usual ones
 
 
 @dataclass

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from ostler.conformance.model.actions import Call, Reply, Say, Think
 from ostler.conformance.model.conversation import Conversation, Json, Tool, TurnList
-from ostler.conformance.model.dialect import Dialect, Frame, _chunks, _halves, _new_id, _paced, _usage
+from ostler.conformance.model.dialect import (
+    Dialect,
+    Frame,
+    _cached,
+    _chunks,
+    _halves,
+    _new_id,
+    _paced,
+    _signature,
+    _usage,
+)
 
 _STOPS = {"refusal": "refusal", "length": "max_tokens"}
 
@@ -59,7 +68,7 @@ class Anthropic(Dialect):
         yield frame("message_start", message=message)
         for index, (block, pause) in enumerate(_paced(reply)):
             yield frame("content_block_start", pause, index=index, content_block=self._opening(block))
-            for delta, wait in self._deltas(block):
+            for delta, wait in self._deltas(block, conv):
                 yield frame("content_block_delta", wait, index=index, delta=delta)
             yield frame("content_block_stop", index=index)
         stop = _STOPS.get(reply.stop or "", "tool_use" if reply.has_call else "end_turn")
@@ -77,7 +86,7 @@ class Anthropic(Dialect):
         for block, _ in _paced(reply):
             part = self._opening(block)
             if isinstance(block, Think):
-                part |= {"thinking": block.text, "signature": "c2NyaXB0ZWQ="}
+                part |= {"thinking": block.text, "signature": _signature(conv, block.text)}
             elif isinstance(block, Say):
                 part["text"] = block.text
             else:
@@ -96,9 +105,9 @@ class Anthropic(Dialect):
             "model": conv.model,
             "stop_sequence": None,
             "usage": {
-                "input_tokens": spent,
+                "input_tokens": spent - _cached(conv),
                 "cache_creation_input_tokens": 0,
-                "cache_read_input_tokens": 0,
+                "cache_read_input_tokens": _cached(conv),
                 "output_tokens": 1,
             },
         }
@@ -112,9 +121,9 @@ class Anthropic(Dialect):
         return {"type": "tool_use", "id": _new_id("toolu"), "name": block.tool.name, "input": {}}
 
     @staticmethod
-    def _deltas(block: Say | Think | Call) -> Iterator[tuple[Json, float]]:
+    def _deltas(block: Say | Think | Call, conv: Conversation) -> Iterator[tuple[Json, float]]:
         if isinstance(block, Call):
-            for half in _halves(json.dumps(block.arguments)):
+            for half in _halves(block.written):
                 yield {"type": "input_json_delta", "partial_json": half}, 0.0
             return
         for text, wait in _chunks(block):
@@ -123,7 +132,11 @@ class Anthropic(Dialect):
             else:
                 yield {"type": "text_delta", "text": text}, wait
         if isinstance(block, Think):
-            yield {"type": "signature_delta", "signature": "c2NyaXB0ZWQ="}, 0.0
+            yield {"type": "signature_delta", "signature": _signature(conv, block.text)}, 0.0
+
+    def broken_off(self, words: str) -> Frame:
+        error = {"type": "overloaded_error", "message": words}
+        return Frame({"type": "error", "error": error}, event="error")
 
     def error(self, status: int) -> Json:
         kinds = {

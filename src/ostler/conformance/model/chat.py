@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 
 from ostler.conformance.model.actions import Call, Reply, Say, Think
 from ostler.conformance.model.conversation import Conversation, Json, Tool, TurnList
-from ostler.conformance.model.dialect import Frame, _chunks, _halves, _new_id, _paced, _usage
+from ostler.conformance.model.dialect import Frame, _cached, _chunks, _halves, _new_id, _paced, _usage
 from ostler.conformance.model.responses import OpenAIErrors
 
 _STOPS = {"refusal": "content_filter", "length": "length"}
@@ -75,6 +74,9 @@ class ChatCompletions(OpenAIErrors):
         yield Frame(base | {"choices": [], "usage": self._usage(reply, conv)})
         yield Frame("[DONE]")
 
+    def broken_off(self, words: str) -> Frame:
+        return Frame({"error": {"message": words, "code": 502}, "choices": []})
+
     def whole(self, reply: Reply, conv: Conversation) -> Json:
         blocks = [block for block, _ in _paced(reply)]
         message: Json = {
@@ -97,7 +99,7 @@ class ChatCompletions(OpenAIErrors):
 
     @staticmethod
     def _call(block: Call) -> Json:
-        function = {"name": block.tool.name, "arguments": json.dumps(block.arguments)}
+        function = {"name": block.tool.name, "arguments": block.written}
         return {"id": _new_id("call"), "type": "function", "function": function}
 
     @staticmethod
@@ -107,5 +109,5 @@ class ChatCompletions(OpenAIErrors):
             "prompt_tokens": spent,
             "completion_tokens": made,
             "total_tokens": spent + made,
-            "prompt_tokens_details": {"cached_tokens": 0},
+            "prompt_tokens_details": {"cached_tokens": _cached(conv)},
         }

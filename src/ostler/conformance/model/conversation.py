@@ -41,6 +41,8 @@ class Conversation:
     system: str
     turns: list[Turn]
     tools: list[Tool]
+    signs: bool = False  # thoughts are signed, and what comes back is looked at
+    counted: tuple[int, int] | None = None  # tokens of the request, and how many of them were cached
 
     @property
     def last_user_text(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import threading
@@ -37,6 +39,10 @@ class Dialect:
     def error(self, status: int) -> Json:
         raise NotImplementedError
 
+    def broken_off(self, words: str) -> Frame:
+        """An error in the middle of a stream."""
+        raise NotImplementedError
+
 
 def _new_id(prefix: str) -> str:
     return f"{prefix}_{time.time_ns():x}{threading.get_ident() % 0xFFFF:x}"
@@ -47,13 +53,34 @@ def _tokens(text: str) -> int:
 
 
 def _usage(reply: Reply, conv: Conversation) -> tuple[int, int]:
+    if conv.counted is not None:
+        return conv.counted[0], _made(reply)
     spent = conv.system + "".join(t.text + "".join(t.results) for t in conv.turns)
-    made = "".join(
-        b.text if isinstance(b, Say | Think) else json.dumps(b.arguments)
-        for b in reply.blocks
-        if not isinstance(b, Wait)
+    return _tokens(spent), _made(reply)
+
+
+def _made(reply: Reply) -> int:
+    return _tokens(
+        "".join(
+            b.text if isinstance(b, Say | Think) else json.dumps(b.arguments)
+            for b in reply.blocks
+            if not isinstance(b, Wait)
+        )
     )
-    return _tokens(spent), _tokens(made)
+
+
+def _cached(conv: Conversation) -> int:
+    return conv.counted[1] if conv.counted is not None else 0
+
+
+def _signature(conv: Conversation, text: str) -> str:
+    """What only this model can have said of this text; the same for all while nobody looks."""
+    return signature(conv.model, text) if conv.signs else "c2NyaXB0ZWQ="
+
+
+def signature(model: str, text: str) -> str:
+    """The signature of a model under a text."""
+    return base64.b64encode(hashlib.sha256(f"{model} {text}".encode()).digest()[:12]).decode()
 
 
 def _chunks(block: Say | Think) -> Iterator[tuple[str, float]]:

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 from ostler.conformance.model.actions import Call, Reply, Say, Think
 from ostler.conformance.model.conversation import Conversation, Json, Tool, TurnList
-from ostler.conformance.model.dialect import Dialect, Frame, _chunks, _paced, _usage
+from ostler.conformance.model.dialect import Dialect, Frame, _cached, _chunks, _paced, _usage, signature
+
+_STOPS = {"refusal": "SAFETY", "length": "MAX_TOKENS"}
+
+
+def _signed(conv: Conversation, call: Call) -> Json:
+    return {"thoughtSignature": signature(conv.model, f"{call.tool.name} {json.dumps(call.arguments)}")}
 
 
 class Gemini(Dialect):
@@ -47,7 +53,12 @@ class Gemini(Dialect):
         )
 
     def stream(self, reply: Reply, conv: Conversation) -> Iterator[Frame]:
+        signed = False
         for block, pause in _paced(reply):
+            if isinstance(block, Call) and conv.signs and not signed:  # the first of those that are made together
+                signed = True
+                yield Frame(self._chunk(conv, [self._part(block) | _signed(conv, block)]), pause=pause)
+                continue
             if not isinstance(block, Say):  # calls and thought summaries come in one part
                 yield Frame(self._chunk(conv, [self._part(block)]), pause=pause)
                 continue
@@ -73,13 +84,17 @@ class Gemini(Dialect):
         chunk: Json = {"candidates": [candidate], "modelVersion": conv.model}
         if reply is not None:
             spent, made = _usage(reply, conv)
-            candidate["finishReason"] = "STOP"
+            candidate["finishReason"] = _STOPS.get(reply.stop or "", "STOP")
             chunk["usageMetadata"] = {
                 "promptTokenCount": spent,
                 "candidatesTokenCount": made,
                 "totalTokenCount": spent + made,
+                **({"cachedContentTokenCount": _cached(conv)} if _cached(conv) else {}),
             }
         return chunk
+
+    def broken_off(self, words: str) -> Frame:
+        return Frame({"error": {"code": 503, "message": words, "status": "UNAVAILABLE"}})
 
     def error(self, status: int) -> Json:
         names = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}

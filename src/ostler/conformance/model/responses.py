@@ -9,7 +9,20 @@ from typing import Any
 
 from ostler.conformance.model.actions import Call, Reply, Say, Think
 from ostler.conformance.model.conversation import Conversation, Json, Tool, TurnList
-from ostler.conformance.model.dialect import Dialect, Frame, _chunks, _halves, _new_id, _paced, _tokens, _usage
+from ostler.conformance.model.dialect import (
+    Dialect,
+    Frame,
+    _cached,
+    _chunks,
+    _halves,
+    _new_id,
+    _paced,
+    _signature,
+    _tokens,
+    _usage,
+)
+
+_STOPS = {"refusal": "content_filter", "length": "max_output_tokens"}
 
 
 class OpenAIErrors(Dialect):
@@ -100,7 +113,7 @@ class Responses(OpenAIErrors):
         yield frame("response.in_progress", response=response)
         output = []
         for index, (block, pause) in enumerate(_paced(reply)):
-            item = self._item(block)
+            item = self._item(block, conv)
             yield frame("response.output_item.added", pause, output_index=index, item=self._blank(item))
             at = {"item_id": item["id"], "output_index": index}
             if isinstance(block, Call) and not block.tool.finds_tools:
@@ -130,10 +143,11 @@ class Responses(OpenAIErrors):
                 yield frame("response.content_part.done", **at, part=item["content"][0])
             yield frame("response.output_item.done", output_index=index, item=item)
             output.append(item)
-        yield frame("response.completed", response=self._finished(response, output, reply, conv))
+        finished = self._finished(response, output, reply, conv)
+        yield frame(f"response.{finished['status']}", response=finished)
 
     def whole(self, reply: Reply, conv: Conversation) -> Json:
-        output = [self._item(block) for block, _ in _paced(reply)]
+        output = [self._item(block, conv) for block, _ in _paced(reply)]
         return self._finished(self._envelope(conv), output, reply, conv)
 
     @staticmethod
@@ -159,21 +173,28 @@ class Responses(OpenAIErrors):
         thought = sum(_tokens(b.text) for b in reply.blocks if isinstance(b, Think))
         usage = {
             "input_tokens": spent,
-            "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens_details": {"cached_tokens": _cached(conv)},
             "output_tokens": made,
             "output_tokens_details": {"reasoning_tokens": thought},
             "total_tokens": spent + made,
         }
-        return response | {"status": "completed", "output": output, "usage": usage}
+        whole = response | {"status": "completed", "output": output, "usage": usage}
+        if reply.stop is None:
+            return whole
+        return whole | {"status": "incomplete", "incomplete_details": {"reason": _STOPS[reply.stop]}}
+
+    def broken_off(self, words: str) -> Frame:
+        error = {"code": "server_error", "message": words}
+        return Frame({"type": "response.failed", "response": {"status": "failed", "error": error}}, "response.failed")
 
     @staticmethod
-    def _item(block: Say | Think | Call) -> Json:
+    def _item(block: Say | Think | Call, conv: Conversation) -> Json:
         if isinstance(block, Think):
             return {
                 "id": _new_id("rs"),
                 "type": "reasoning",
                 "summary": [{"type": "summary_text", "text": block.text}],
-                "encrypted_content": "c2NyaXB0ZWQ=",
+                "encrypted_content": _signature(conv, block.text),
             }
         if isinstance(block, Say):
             return {
@@ -202,7 +223,7 @@ class Responses(OpenAIErrors):
         return base | {
             "id": _new_id("fc"),
             "type": "function_call",
-            "arguments": json.dumps(block.arguments),
+            "arguments": block.written,
         }
 
     @staticmethod

@@ -6,9 +6,9 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ostler.conformance.model.actions import Block, Fault, Reply, Say, ScriptError, Think, Wait
+from ostler.conformance.model.actions import Block, Call, Fault, Reply, Say, ScriptError, Think, Wait
 from ostler.conformance.model.conversation import SCRIPT_LINE, Conversation
 from ostler.conformance.model.tools import bind
 
@@ -22,7 +22,18 @@ HOUSEKEEPING = re.compile(
 )
 
 
-FAULTS = ("malformed", "cut")
+FAULTS = {
+    "error": "status",
+    "overflow": "status",
+    "limit": "limit",
+    "malformed": "malformed",
+    "cut": "cut",
+    "quiet": "quiet",
+    "fail-in-stream": "inside",
+}
+COMPACTION = re.compile(r"Write a summary of this conversation so far")
+"""An agent asks for what is to take the place of a conversation; no line of the script is about that."""
+TOO_LONG = "prompt is too long: 210000 tokens > 200000 maximum"
 STOPS = {"refuse": "refusal", "length": "length"}
 TOOL_KINDS = ("bash", "read", "write", "edit", "ask", "plan", "todo", "delegate", "tool")
 
@@ -55,8 +66,8 @@ class Player:
         self._lock = threading.Lock()
 
     def reply(self, conv: Conversation) -> Reply:
-        if self._is_housekeeping(conv):
-            return Reply([Say("Scripted title")])
+        if (words := self._housekeeping(conv)) is not None:
+            return Reply([Say(words)])
         start = next(
             (
                 i
@@ -80,27 +91,26 @@ class Player:
         return Reply([Say(f"Finished. Tool result: {_shorten(conv.last_result or '(none)')}")])
 
     @staticmethod
-    def _is_housekeeping(conv: Conversation) -> bool:
+    def _housekeeping(conv: Conversation) -> str | None:
+        """The answer to what is no turn of the script; None for one that is."""
+        if conv.turns and COMPACTION.search(conv.turns[-1].text):
+            return f"Scripted summary of {len(conv.turns)} turns"
         # A real agent turn offers tools; side queries for titles and the like do not.
-        if conv.tools:
-            return False
-        return bool(HOUSEKEEPING.search(conv.system) or HOUSEKEEPING.search(conv.last_user_text))
+        asks = not conv.tools and (HOUSEKEEPING.search(conv.system) or HOUSEKEEPING.search(conv.last_user_text))
+        return "Scripted title" if asks else None
 
     def _play(self, actions: list[Action], conv: Conversation) -> Reply:
         blocks: list[Block] = []
         stop = None
         for action in actions:
-            if action.verb == "error":
-                status, _, times = action.rest.partition(" ")
-                if self._fails(conv, int(times) if times else None):
-                    return Reply(blocks, Fault("status", int(status)))
-            elif action.verb == "limit":
-                return Reply(blocks, Fault("limit", 429, int(action.rest)))
-            elif action.verb in FAULTS:
-                if self._fails(conv, int(action.rest) if action.rest else None):
-                    return Reply(blocks or [Say("This stream breaks")], Fault(action.verb))
+            if action.verb in FAULTS:
+                if (fault := self._fault(action, conv)) is not None:
+                    is_stream = fault.kind not in {"status", "limit"}
+                    return Reply(blocks or ([Say("This stream is going to break")] if is_stream else []), fault)
             elif action.verb in STOPS:
                 stop = STOPS[action.verb]
+            elif action.verb == "badjson":
+                blocks.append(replace(_last_call(blocks), broken=True))
             elif action.verb in TOOL_KINDS:
                 blocks += _call(action, conv)
             elif action.verb in SPOKEN:
@@ -108,6 +118,21 @@ class Player:
             else:
                 raise ScriptError(f"unknown action {action.verb!r}")
         return Reply(blocks or [Say("(nothing)")], stop=stop)
+
+    def _fault(self, action: Action, conv: Conversation) -> Fault | None:
+        """How this call fails; None if it does not any more."""
+        words = [word for word in action.rest.split() if "=" not in word]
+        after = next((float(word[6:]) for word in action.rest.split() if word.startswith("after=")), None)
+        match action.verb:
+            case "error":
+                fault, times = Fault("status", int(words[0]), after=after), words[1:]
+            case "overflow":
+                fault, times = Fault("status", 400, words=TOO_LONG), words
+            case "limit":
+                fault, times = Fault("limit", 429, int(words[0])), []
+            case _:
+                fault, times = Fault(FAULTS[action.verb]), words
+        return fault if self._fails(conv, int(times[0]) if times else None) else None
 
     def _fails(self, conv: Conversation, times: int | None) -> bool:
         """Whether an `error` action fails now: always, or only its first `times` calls."""
@@ -145,6 +170,15 @@ def _call(action: Action, conv: Conversation) -> list[Block]:
     if action.verb == "plan" and not call.arguments:  # its tool takes no text
         return [Say(action.rest), call]
     return [call]
+
+
+def _last_call(blocks: list[Block]) -> Call:
+    """Takes the call away that stands before `badjson`."""
+    if not blocks or not isinstance(blocks[-1], Call):
+        raise ScriptError("badjson needs a call before it")
+    call = blocks.pop()
+    assert isinstance(call, Call)  # noqa: S101  looked at above
+    return call
 
 
 def _slow(rest: str, _: Conversation) -> Say:

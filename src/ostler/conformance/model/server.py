@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from ostler.conformance.model.actions import Block, Call, Fault, Reply, Say, Wait
 from ostler.conformance.model.anthropic import Anthropic
+from ostler.conformance.model.caching import Cache
 from ostler.conformance.model.chat import ChatCompletions
 from ostler.conformance.model.conversation import Json
 from ostler.conformance.model.dialect import Dialect, Frame, _tokens
@@ -23,6 +24,7 @@ from ostler.conformance.model.gemini import Gemini
 from ostler.conformance.model.limits import limited
 from ostler.conformance.model.responses import Responses
 from ostler.conformance.model.script import Player
+from ostler.conformance.model.strict import objection_to
 
 _POLL_SECONDS = 0.02
 """How soon the server notices that it should end."""
@@ -49,6 +51,13 @@ def _seconds(block: Block) -> float:
             return block.chunks * block.interval
         case _:
             return 0.0
+
+
+def _failed(dialect: Dialect, fault: Fault) -> tuple[int, Json, Mapping[str, str]]:
+    body = dialect.error(fault.status)
+    if fault.words:
+        body["error"]["message"] = fault.words
+    return fault.status, body, {} if fault.after is None else {"retry-after": f"{fault.after:g}"}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -95,14 +104,21 @@ class Handler(BaseHTTPRequestHandler):
             self._send_json(404, {"error": {"message": f"no such path: {path}"}})
             return
         conv = dialect.parse(body, path)
+        conv.signs = self.server.is_strict
+        if self.server.is_strict and (objection := objection_to(body, path)) is not None:
+            self.server.object(objection)
+            self._send_json(400, {"error": {"type": "invalid_request_error", "message": objection}})
+            return
+        if self.server.cache is not None:
+            conv.counted = self.server.cache.count(body)
         reply = self.server.player.reply(conv)
         self.server.note(reply)
         if reply.fault and reply.fault.kind == "limit":
             self._send_json(reply.fault.status, *limited(int(time.time()) + reply.fault.seconds))
         elif reply.fault and reply.fault.kind == "status":
-            self._send_json(reply.fault.status, dialect.error(reply.fault.status))
+            self._send_json(*_failed(dialect, reply.fault))
         elif conv.stream:
-            self._send_stream(dialect.stream(reply, conv), reply.fault)
+            self._send_stream(dialect.stream(reply, conv), reply.fault, dialect)
         else:
             self._send_whole(dialect.whole(reply, conv), reply)
 
@@ -144,7 +160,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b'{"type": "broken", oops\n')
         self.close_connection = True
 
-    def _send_stream(self, frames: Iterator[Frame], fault: Fault | None) -> None:
+    def _send_stream(self, frames: Iterator[Frame], fault: Fault | None, dialect: Dialect) -> None:
         sent = 0
         try:
             self.send_response(200)
@@ -155,11 +171,8 @@ class Handler(BaseHTTPRequestHandler):
             for frame in frames:
                 if frame.pause:
                     time.sleep(frame.pause)
-                if fault and sent >= 4:
-                    if fault.kind == "malformed":
-                        self._write_chunk(b'event: message\ndata: {"type": "broken", oops\n\n')
-                        self._write_chunk(b"")
-                    self.close_connection = True
+                if fault and sent >= 6:
+                    self._break(fault, dialect)
                     return
                 self._write_chunk(self._sse(frame))
                 sent += 1
@@ -168,6 +181,16 @@ class Handler(BaseHTTPRequestHandler):
             # The agent hung up: that is what an interrupt looks like from here.
             self.close_connection = True
             self.server.hung_up()
+
+    def _break(self, fault: Fault, dialect: Dialect) -> None:
+        """End a stream before its end; `cut` just closes the connection."""
+        if fault.kind == "malformed":
+            self._write_chunk(b'event: message\ndata: {"type": "broken", oops\n\n')
+        if fault.kind == "inside":
+            self._write_chunk(self._sse(dialect.broken_off("Scripted overload")))
+        if fault.kind != "cut":
+            self._write_chunk(b"")
+        self.close_connection = True
 
     @staticmethod
     def _sse(frame: Frame) -> bytes:
@@ -207,8 +230,12 @@ class ModelServer(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, address: tuple[str, int], on_event: Callable[[Json], None]) -> None:
+    def __init__(
+        self, address: tuple[str, int], on_event: Callable[[Json], None], *, is_strict: bool, counts: bool
+    ) -> None:
         super().__init__(address, Handler)
+        self.is_strict = is_strict
+        self.cache = Cache() if counts else None
         self.player = Player()
         self._on_event = on_event
 
@@ -225,6 +252,9 @@ class ModelServer(ThreadingHTTPServer):
         fault = {"fault": vars(reply.fault)} if reply.fault else {}
         self._on_event({"event": "reply", "blocks": blocks} | fault)
 
+    def object(self, why: str) -> None:
+        self._on_event({"event": "objection", "why": why})
+
     def hung_up(self) -> None:
         self._on_event({"event": "client_hung_up"})
 
@@ -236,11 +266,20 @@ class ModelServer(ThreadingHTTPServer):
 class ScriptedModel:
     """The server, run in a thread: `with ScriptedModel() as model: ...`."""
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 0, log: str | None = None) -> None:
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        log: str | None = None,
+        *,
+        is_strict: bool = False,
+        counts_cache: bool = False,
+    ) -> None:
+        """A strict one signs what it thinks and refuses histories that a real one would."""
         self.events: list[Json] = []
         self._lock = threading.Lock()
         self._log = Path(log).open("a", encoding="utf-8") if log else None  # noqa: SIM115  closed with the server
-        self._server = ModelServer((host, port), self._event)
+        self._server = ModelServer((host, port), self._event, is_strict=is_strict, counts=counts_cache)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_SECONDS,), daemon=True)
 
     @property

@@ -1,0 +1,77 @@
+"""`run-sandbox`: code runs behind walls, or not at all."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ostler.conformance.model import ScriptedModel
+from tests.agent.process import agent, results
+
+HAS_WALLS = shutil.which("bwrap") is not None
+needs_walls = pytest.mark.skipif(not HAS_WALLS, reason="this machine has no bubblewrap")
+
+
+def _call(code: str, language: str = "python") -> str:
+    return f"tool run-sandbox {json.dumps({'language': language, 'code': code})}".replace("\\n", "\\\\n")
+
+
+def _answer(folder: Path, model: ScriptedModel, code: str, **fields: object) -> tuple[str, bool]:
+    with agent(folder, model, **fields) as running:
+        [found] = results(running.turn(_call(code, str(fields.pop("language", "python"))), "say Done."))
+    return found
+
+
+@needs_walls
+def test_what_a_program_prints_is_the_answer(tmp_path: Path, model: ScriptedModel) -> None:
+    assert _answer(tmp_path, model, "print(sum(range(10)))") == ("45", False)
+
+
+@needs_walls
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import socket; socket.create_connection(('127.0.0.1', 9), 2)", "Error"),
+        ("import os; print(os.listdir('WORKSPACE'))", "No such file or directory"),
+        ("open('/usr/mine', 'w')", "Read-only file system"),
+        ("open('/mine', 'w')", "Read-only file system"),
+        ("import os; os.kill(PARENT, 9)", "No such process"),
+        ("open('/etc/passwd').read()", "No such file or directory"),
+        ("x = bytearray(400 * 2**20); print(len(x))", "256 MB|MemoryError"),
+    ],
+)
+def test_it_reaches_nothing_of_the_machine(tmp_path: Path, model: ScriptedModel, code: str, words: str) -> None:
+    code = code.replace("WORKSPACE", str(tmp_path / "workspace")).replace("PARENT", str(os.getpid()))
+    answer, failed = _answer(tmp_path, model, code)
+    assert failed
+    assert any(word in answer for word in words.split("|")), answer
+
+
+@needs_walls
+def test_an_interrupt_ends_it_with_all_that_it_started(tmp_path: Path, model: ScriptedModel) -> None:
+    code = "import subprocess, time; print('begun', flush=True); subprocess.Popen(['sleep', '291']); time.sleep(291)"
+    with agent(tmp_path, model) as running:
+        running.prompt(_call(code), "say Never.")
+        from ostler.wire.own_agent import ToolPrinted  # noqa: PLC0415  only here
+
+        running.until(ToolPrinted)
+        running.interrupt()
+        running.rest()
+        table = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not [line for line in table if line == b"sleep\0" + b"291\0"]
+
+
+def test_a_machine_without_walls_runs_nothing(tmp_path: Path, model: ScriptedModel) -> None:
+    marker = tmp_path / "ran"
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    code = f"open({str(marker)!r}, 'w')"
+    answer, failed = _answer(tmp_path, model, code, environ={"PATH": str(tools)})
+    assert (failed, "has no `bwrap`" in answer, marker.exists()) == (True, True, False)
+    broken = tools / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    answer, failed = _answer(tmp_path, model, code, environ={"PATH": str(tools)})
+    assert (failed, "No permissions to create new namespace" in answer, marker.exists()) == (True, True, False)
