@@ -8,13 +8,16 @@ TESTS = $(BIN)/python -m tests.support.run -q --durations=10 -n 4 --dist workste
 OSTLER_STATE_DIR ?= $(CURDIR)/.ostler
 
 .DEFAULT_GOAL := help
-.PHONY: help serve web test test-all test-setup flaky check lint conformance chaos chaos-selftest bench schema format lock setup setup-runtime clean
+.PHONY: help serve web sdk test test-all test-setup flaky check lint conformance chaos chaos-selftest bench schema format lock setup setup-runtime clean
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: setup-runtime web ## run the server; state in .ostler (ARGS="--port 0" for more)
 	@OSTLER_STATE_DIR="$(OSTLER_STATE_DIR)" exec $(BIN)/ostler serve $(ARGS)
+
+sdk: setup ## build the TypeScript SDK into sdk/typescript/dist, if it changed
+	@$(PYTHON) tools/setup.py sdk
 
 web: ## build the web UI into src/ostler/_web, if it changed
 	@test -x $(BIN)/python || $(PYTHON) tools/setup.py runtime
@@ -31,6 +34,7 @@ test-all: test-setup ## checks and all tests of all lanes
 test-setup: lint web
 	@$(PYTHON) tools/setup.py browser
 	@$(PYTHON) tools/setup.py clients
+	@$(PYTHON) tools/setup.py sdk
 
 flaky: setup ## what failed here beside other tests and passed alone, and how often
 	@$(BIN)/python -m tests.support.run --flaky
@@ -79,5 +83,5 @@ setup-runtime:
 	@$(PYTHON) tools/setup.py runtime
 
 clean: ## remove what was installed and cached, not your state in .ostler
-	@rm -rf .venv .cache src/ostler/_web web/node_modules tests/clients/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/.work dist build
+	@rm -rf .venv .cache src/ostler/_web web/node_modules tests/clients/node_modules sdk/typescript/node_modules sdk/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/.work dist build
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -104,11 +104,11 @@ def install_packages(node: Path, folder: Path = WEB) -> None:
     key = hashlib.sha256(lock).hexdigest()
     if stamp.is_file() and stamp.read_text() == key:
         return
-    _run([*_npm(node), "ci", "--no-audit", "--no-fund", "--loglevel", "error"], node, folder)
+    _run([*npm(node), "ci", "--no-audit", "--no-fund", "--loglevel", "error"], node, folder)
     stamp.write_text(key)
 
 
-def _npm(node: Path) -> list[str]:
+def npm(node: Path) -> list[str]:
     """The npm of this Node; the one of the PyPI package is a broken link, so its script is called."""
     script = node.resolve().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     if script.is_file():

@@ -14,6 +14,7 @@ from tools.reference.http_api import http_page
 from tools.reference.markdown import between_markers
 from tools.reference.status import requirements, status_page
 from tools.reference.tables import errors_page, settings_page
+from tools.reference.typescript import operations_table
 from tools.reference.wire import events_page, wire_schema
 from tools.sync_client import sync_client
 
@@ -35,6 +36,7 @@ def outputs() -> dict[str, str]:
         "docs/reference/cli.md": cli_page(root),
         "docs/reference/status.md": status_page(requirements(ROOT / "tests" / "requirements.toml")),
         "src/ostler/client/sync.py": sync_client(ROOT / "src/ostler/client/aio.py"),
+        "sdk/typescript/src/operations.ts": operations_table(openapi),
         "README.md": between_markers(readme, "agents", agent_table(ADAPTERS)),
     }
 

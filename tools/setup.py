@@ -2,8 +2,9 @@
 
 `setup.py runtime` installs what the server needs, `setup.py dev` also what the tests need, `setup.py web` builds the
 web UI, `setup.py browser` finds a browser for its tests, `setup.py clients` installs the npm packages of
-tests/clients, and `setup.py lock` writes the locks anew. Works with an empty HOME and without standard input; package
-indexes come from the PIP_* and UV_* settings of the machine, never from this repository.
+tests/clients, `setup.py sdk` builds the TypeScript SDK, and `setup.py lock` writes the locks anew. Works with an empty
+HOME and without standard input; package indexes come from the PIP_* and UV_* settings of the machine, never from this
+repository.
 """
 
 import fcntl
@@ -69,8 +70,10 @@ def main(argv: list[str]) -> int:
         _find_browser()
     elif argv == ["clients"]:
         _install_clients()
+    elif argv == ["sdk"]:
+        _build_sdk()
     else:
-        print("usage: setup.py runtime | dev | web | browser | clients | lock [--upgrade]", file=sys.stderr)
+        print("usage: setup.py runtime | dev | web | browser | clients | sdk | lock [--upgrade]", file=sys.stderr)
         return 2
     return 0
 
@@ -142,6 +145,12 @@ def _install_clients() -> None:
     install = "import hatch_build as web, pathlib; web.install_packages(web.find_node(), pathlib.Path('tests/clients'))"
     with _alone():
         _run([str(VENV / "bin" / "python"), "-c", install], dict(os.environ))
+
+
+def _build_sdk() -> None:
+    """The TypeScript SDK, built if its sources or the API changed."""
+    with _alone():
+        _run([str(VENV / "bin" / "python"), "-m", "tools.typescript_sdk"], dict(os.environ))
 
 
 def _is_current(name: str) -> bool:

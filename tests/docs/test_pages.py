@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.pages import ROOT, anchors, blocks, links, name, pages, spans
 
-_LANGUAGES = {"console", "sh", "python", "json", "text", "toml", "http", "javascript"}
+_LANGUAGES = {"console", "sh", "python", "json", "text", "toml", "http", "javascript", "ts"}
 _STANDARDS = [
     *(f"https://www.rfc-editor.org/rfc/rfc{number}" for number in (2119, 8174, 8259, 7807, 9457)),
     "https://html.spec.whatwg.org/multipage/server-sent-events.html",

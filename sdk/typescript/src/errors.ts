@@ -1,0 +1,56 @@
+/** What the server says of a request that it refuses, or cannot do. */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  code: string;
+  detail: string;
+  instance?: string | null;
+  /** For bad input: what is wrong with each field. */
+  errors?: Record<string, string[]> | null;
+  details?: Record<string, unknown> | null;
+}
+
+/** The server answered with a problem; `code` is stable, `message` is for people. */
+export class OstlerError extends Error {
+  override readonly name = "OstlerError";
+  readonly code: string;
+  readonly status: number;
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.detail || problem.title);
+    this.problem = problem;
+    this.code = problem.code;
+    this.status = problem.status;
+  }
+}
+
+/** The server could not be reached, or the connection to it was lost. */
+export class ConnectionError extends Error {
+  override readonly name = "ConnectionError";
+}
+
+/** What came is not what the server of this SDK sends, such as a page of a proxy or a log with a hole in it. */
+export class BadAnswerError extends Error {
+  override readonly name = "BadAnswerError";
+}
+
+/** The problem in an answer, whatever stands between may have made of it. */
+export async function problemOf(response: Response): Promise<Error> {
+  const text = await response.text().catch(() => "");
+  try {
+    const problem = JSON.parse(text) as Problem;
+    if (typeof problem.code === "string") return new OstlerError(problem);
+  } catch {
+    // not a problem document
+  }
+  const detail = `The answer has status ${response.status} and is not from an Ostler server: ${text.slice(0, 200)}`;
+  return new OstlerError({
+    type: "about:blank",
+    title: "Bad answer",
+    status: response.status,
+    code: "bad_answer",
+    detail,
+  });
+}

@@ -1,0 +1,77 @@
+"""The TypeScript SDK in Node, against a real server."""
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.serving import RunningServer, clean_env
+from tools import typescript_sdk as sdk
+
+HERE = Path(__file__).parent
+PROGRAMS = HERE / "typescript"
+MOST_BYTES = 8 * 1024
+
+
+@pytest.fixture(scope="module")
+def node() -> Path:
+    """A Node, and the SDK built."""
+    return sdk.build()
+
+
+def play(command: list[str], folder: Path) -> Any:
+    """Run a program that prints a JSON document."""
+    done = subprocess.run(
+        command, env=clean_env(folder / "home"), capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stdout[-5_000:] + done.stderr[-5_000:]
+    return json.loads(done.stdout)
+
+
+def check_thread(told: dict[str, Any]) -> None:
+    """What the thread of `typescript/thread.mjs` must tell in any runtime."""
+    assert told["text"].endswith("You answered: tea\n\nDone.")
+    assert told["outcome"] == "completed"
+    assert [Path(file).name for file in told["files"]] == ["a.md"]
+    assert len(told["asked"]) == 2
+    assert (told["again"], told["third"]) == ("Twice", "Thrice")
+    assert {"turn.started", "item.delta", "permission.requested", "file.changed", "turn.ended"} <= set(told["types"])
+    assert told["heard"], "a listener hears all until it is taken away"
+    assert told["silent"], "a listener that was taken away hears nothing more"
+    assert told["content"] == "hello"
+    assert told["missing"] == [404, "session_not_found"]
+    assert told["sequences"] == list(range(1, told["last"] + 1)), "streams that break lose and repeat nothing"
+    assert ["client", "user_message_chunk"] in told["acp"]
+    assert ["agent", "agent_thought_chunk"] in told["acp"]
+    assert told["acpSequences"] == sorted(told["acpSequences"])
+    assert told["raw"] > 0
+    assert "mock" in told["agents"]
+
+
+def test_a_thread_through_the_sdk_in_node(node: Path, server: RunningServer, tmp_path: Path) -> None:
+    place = (sdk.DIST / "index.js").as_uri()
+    check_thread(play([str(node), str(PROGRAMS / "node.mjs"), place, server.url], tmp_path))
+
+
+def test_acp_events_of_broken_streams_are_those_of_whole_ones(
+    node: Path, server: RunningServer, tmp_path: Path
+) -> None:
+    program = PROGRAMS / "acp.mjs"
+    told = play([str(node), str(program), (sdk.DIST / "index.js").as_uri(), server.url], tmp_path)
+    assert told["broken"] == told["whole"]
+    assert len(told["whole"]) > 20
+
+
+def test_the_core_is_small(node: Path, tmp_path: Path) -> None:
+    out = tmp_path / "core.js"
+    sdk.run(node, "rolldown/bin/cli.mjs", "dist/index.js", "--file", str(out), "--minify", "--format", "esm")
+    assert len(gzip.compress(out.read_bytes(), 9)) <= MOST_BYTES
+
+
+def test_the_package_says_what_is_in_it(node: Path) -> None:
+    manifest = json.loads((sdk.SDK / "package.json").read_text())
+    assert "dependencies" not in manifest
+    sdk.run(node, "prettier/bin/prettier.cjs", "--check", "--log-level", "warn", ".")
