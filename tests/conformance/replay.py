@@ -14,7 +14,7 @@ from ostler.conformance.rows import row_of
 from ostler.conformance.sink import AskSink
 from ostler.runner.execution.dialogue import Counts, Dialogue
 from ostler.runner.execution.frames import FRAMINGS
-from ostler.wire.running import AgentSpec, Answer, Prompt
+from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
 from tests.support.recorded import Line, Recording
 
 HANDSHAKE_SECONDS = 5.0
@@ -203,6 +203,11 @@ class ReplayStage:
     def unparsed(self) -> list[str]:
         """What was wrong with frames that nobody understood."""
         return [error for sink in self._sinks for error in sink.unparsed]
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """Everything that the agent was understood to do."""
+        return [draft for sink in self._sinks for draft in sink.drafts]
 
     @property
     def variant(self) -> str:

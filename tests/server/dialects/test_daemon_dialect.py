@@ -36,7 +36,7 @@ def v1(server: RunningServer) -> Iterator[httpx.Client]:
 def create(client: httpx.Client, **more: Any) -> str:
     session = f"my-{uuid4()}"
     answer = client.post(f"/sessions/{session}", json={"agent": "mock", **more})
-    assert (answer.status_code, answer.json()) == (200, {"healthy": True})
+    assert (answer.status_code, answer.json()["healthy"]) == (200, True)
     return session
 
 
@@ -84,6 +84,10 @@ def test_thoughts_and_output_grow_their_items_between_start_and_completion(v1: h
         data = event["data"]
         if event["type"].startswith("item."):
             seen.setdefault(data.get("item_id") or data["item"]["item_id"], []).append(event)
+    at_once = [name for name, events in seen.items() if events[-1]["data"]["item"]["kind"] in {"status", "system"}]
+    assert at_once, "what has no type of its own is an item that is whole at once"
+    for events in (seen.pop(name) for name in at_once):
+        assert [event["type"] for event in events] == ["item.completed"]
     for events in seen.values():
         kinds = [event["type"] for event in events]
         assert (kinds[0], kinds[-1]) == ("item.started", "item.completed")

@@ -42,7 +42,7 @@ from ostler.server.api.routes import (
     tasks,
     workspaces,
 )
-from ostler.server.api.routes.dialects import acp, agui, ai_sdk, daemon, mcp, workflow
+from ostler.server.api.routes.dialects import acp, agui, ai_sdk, daemon, daemon_acp, mcp, workflow
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import Streams
 from ostler.server.api.ui import Ui
@@ -136,6 +136,7 @@ def _litestar(services: Services | None) -> Litestar:
             *ai_sdk.ROOT_HANDLERS,
             *acp.HANDLERS,
             *daemon.HANDLERS,
+            *daemon_acp.HANDLERS,
             *mcp.HANDLERS,
             *agui.HANDLERS,
             *workflow.HANDLERS,

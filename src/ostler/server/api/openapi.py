@@ -174,8 +174,9 @@ def _workflow_message() -> Document:
 
 
 def _daemon_schemas(events: dict[str, str], schemas: Document) -> Document:
-    """Events as the daemon API tells them: fewer of them, and deltas of plain text."""
-    plain = {"item_id": {"type": "string"}, "native_item_id": {"type": "string"}, "delta": {"type": "string"}}
+    """Events as the daemon API tells them: fewer types of them, and deltas of plain text."""
+    plain: Document = {name: {"type": "string"} for name in ("item_id", "native_item_id", "delta")}
+    plain["part"] = {"type": "object", "description": "What it is that grows, where it is not the words of a message."}
     data = {"type": "object", "properties": plain, "required": ["item_id", "delta"]}
     delta = schemas["ItemDelta"] | {"title": "DaemonItemDelta"}
     own = {"item.delta": REF.format(name="DaemonItemDelta")}

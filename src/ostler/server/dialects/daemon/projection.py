@@ -1,6 +1,7 @@
 """The log as the daemon API shows it: its thirteen event types, under the session id that its client chose."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -10,17 +11,23 @@ from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionRecord, StoredEvent
 from ostler.wire.events import (
     AnyEvent,
+    FileChanged,
     ItemDelta,
     ItemDeltaData,
+    Notice,
+    PlanUpdated,
     SessionHandoff,
+    SessionInfo,
     SessionRewound,
+    SessionStatusChanged,
     TerminalOutput,
     TerminalOutputData,
     UnknownEvent,
+    UsageUpdated,
     decode_event,
 )
 from ostler.wire.items import Item
-from ostler.wire.parts import ContentPart, ReasoningPart, StatusPart, TextPart, ToolResultPart
+from ostler.wire.parts import FileRefPart, JsonPart, StatusPart, TextPart
 
 EVENT_TYPES = frozenset(
     {
@@ -44,20 +51,18 @@ _decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _text = msgspec.json.Decoder(str)
 
 
-def daemon_event(stored: StoredEvent, *, key: str, names: Mapping[str, str]) -> bytes | None:
-    """One event for a client of the daemon API; None if its specification has no such event.
+def daemon_event(stored: StoredEvent, *, key: str, names: Mapping[str, str]) -> bytes:
+    """One event for a client of the daemon API; what its specification has no event for is an item.
 
     `names` is what that API calls our agents.
     """
     fields = _decoder.decode(stored.body)
     kind = _text.decode(fields["type"])
-    if (reword := _REWORDED.get(kind)) is not None:
-        reworded = reword(decode_event(stored.body))
-        if reworded is None:
-            return None
-        fields = _decoder.decode(reworded)
-    elif kind not in EVENT_TYPES:
-        return None
+    if kind not in EVENT_TYPES or kind == "item.delta":
+        event = decode_event(stored.body)
+        kind, data = _reworded(event)
+        fields["type"] = msgspec.Raw(msgspec.json.encode(kind))
+        fields["data"] = msgspec.Raw(msgspec.json.encode(data))
     elif kind == "session.started":
         fields["data"] = msgspec.Raw(_named(fields["data"], names))
     fields["session_id"] = msgspec.Raw(msgspec.json.encode(key))
@@ -74,56 +79,64 @@ def _named(data: msgspec.Raw, names: Mapping[str, str]) -> bytes:
     return msgspec.json.encode(began)
 
 
-def _status_of(event: AnyEvent | UnknownEvent) -> StatusPart | None:
+def _reworded(event: AnyEvent | UnknownEvent) -> tuple[str, Any]:
+    match event:
+        case ItemDelta(data=data):
+            return "item.delta", _with_plain_delta(data)
+        case TerminalOutput(data=TerminalOutputData(item_id=str(item), data=text, stream=stream)):
+            return "item.delta", {"item_id": item, "delta": text, "part": {"type": "terminal", "stream": stream}}
+        case _:
+            return "item.completed", {"item": _item_of(event)}
+
+
+def _with_plain_delta(data: ItemDeltaData) -> dict[str, Any]:
+    """Deltas are plain text here, of whatever grows; `part` says what that is where it is not words."""
+    part = msgspec.to_builtins(data.delta)
+    text = part.pop(field) if (field := _GROWS.get(part["type"])) else ""
+    native = {"native_item_id": data.native_item_id} if data.native_item_id else {}
+    kind = {} if isinstance(data.delta, TextPart) else {"part": part}
+    return {"item_id": data.item_id, **native, "delta": text, **kind}
+
+
+_GROWS = {"text": "text", "reasoning": "text", "tool_result": "output", "tool_call": "arguments"}
+"""The field of a part that grows piece by piece."""
+
+
+def _item_of(event: AnyEvent | UnknownEvent) -> Item:
+    """What the daemon API has no event for, as an item that has all of its data."""
+    name = f"itm_{event.type.replace('.', '_')}_{event.sequence}"
+    match event:
+        case FileChanged(data=data):
+            what = StatusPart(label="file.changed", detail=data.action)
+            file = FileRefPart(path=data.path, action="patch" if data.diff else "write", diff=data.diff)
+            return Item(item_id=name, kind="status", status="completed", content=(what, file), parent_id=data.item_id)
+        case Notice(data=data):
+            shown = (TextPart(text=data.message), JsonPart(json=data))
+            return Item(item_id=name, kind="system", role="system", status="completed", content=shown)
+        case UnknownEvent():
+            whole = JsonPart(json={"type": event.type, "data": event.data})
+            return Item(item_id=name, kind="unknown", status="completed", content=(whole,))
+        case _:
+            line = (_status_of(event), JsonPart(json=event.data))
+            return Item(item_id=name, kind="status", role="system", status="completed", content=line)
+
+
+def _status_of(event: AnyEvent) -> StatusPart:
+    label, detail = event.type, None
     match event:
         case SessionRewound(data=data):
-            return StatusPart(label="rewound", detail=f"The session is what it was at the end of turn {data.turn}.")
+            label, detail = "rewound", f"The session is what it was at the end of turn {data.turn}."
         case SessionHandoff(data=data) if data.status == "done":
-            return StatusPart(label="handoff", detail=f"{data.to_agent} goes on in the place of {data.from_agent}.")
-        case _:
-            return None
-
-
-def _as_status(event: AnyEvent | UnknownEvent) -> bytes | None:
-    """What the daemon API has no event for, as a line of status."""
-    if (line := _status_of(event)) is None:
-        return None
-    item = Item(
-        item_id=f"itm_{line.label}_{event.sequence}", kind="status", role="system", status="completed", content=(line,)
-    )
-    return msgspec.json.encode({**msgspec.to_builtins(event), "type": "item.completed", "data": {"item": item}})
-
-
-def _with_plain_delta(event: AnyEvent | UnknownEvent) -> bytes | None:
-    """Deltas are plain text here, of whatever grows: words, thoughts, what a tool answers and what a command prints."""
-    match event:
-        case ItemDelta(data=ItemDeltaData(item_id=item, native_item_id=native, delta=part)):
-            text = _text_of(part)
-        case TerminalOutput(data=TerminalOutputData(item_id=str(item), data=text)):
-            native = None
-        case _:  # output of no item grows nothing
-            return None
-    if not text:
-        return None
-    data = {"item_id": item, **({"native_item_id": native} if native else {}), "delta": text}
-    return msgspec.json.encode({**msgspec.to_builtins(event), "type": "item.delta", "data": data})
-
-
-def _text_of(part: ContentPart) -> str:
-    match part:
-        case TextPart(text=text) | ReasoningPart(text=text) | ToolResultPart(output=text):
-            return text
-        case _:
-            return ""
-
-
-_REWORDED: dict[str, Callable[[AnyEvent | UnknownEvent], bytes | None]] = {
-    "item.delta": _with_plain_delta,
-    "terminal.output": _with_plain_delta,
-    "session.rewound": _as_status,
-    "session.handoff": _as_status,
-}
-"""Events that the daemon API words in another way."""
+            label, detail = "handoff", f"{data.to_agent} goes on in the place of {data.from_agent}."
+        case PlanUpdated(data=data):
+            detail = "\n".join(f"{step.status}: {step.content}" for step in data.entries)
+        case UsageUpdated(data=data):
+            detail = f"{data.input_tokens or 0} tokens in, {data.output_tokens or 0} out"
+        case SessionStatusChanged(data=data):
+            detail = data.status
+        case SessionInfo(data=data):
+            detail = data.title
+    return StatusPart(label=label, detail=detail)
 
 
 class DaemonStream:
@@ -140,12 +153,8 @@ class DaemonStream:
 
     def render(self, events: Sequence[StoredEvent]) -> bytes:
         """What these events look like."""
-        return b"".join(frame(event.number, body) for event, body in self._chosen(events))
-
-    def _chosen(self, events: Sequence[StoredEvent]) -> Iterator[tuple[StoredEvent, bytes]]:
-        for event in events if self._turn is None else self._turn.of(events):
-            if (body := daemon_event(event, key=self._key, names=self._names)) is not None:
-                yield event, body
+        chosen = events if self._turn is None else self._turn.of(events)
+        return b"".join(frame(event.number, daemon_event(event, key=self._key, names=self._names)) for event in chosen)
 
 
 async def daemon_page(
@@ -153,10 +162,9 @@ async def daemon_page(
 ) -> tuple[list[bytes], bool]:
     """A page of events, full if the log has enough of them and they are not large, and whether there are more."""
     found: list[bytes] = []
-    while stored := await sessions.events(record.id, offset, limit + 1, raw=raw):
+    while stored := await sessions.events(record.id, offset, limit + 1 - len(found), raw=raw):
         offset = stored[-1].number
-        shown = (daemon_event(event, key=record.key, names=names) for event in stored)
-        found += [body for body in shown if body is not None]
+        found += [daemon_event(event, key=record.key, names=names) for event in stored]
         if len(found) > limit:
             return found[:limit], True
         if sum(map(len, found)) >= _MOST_BYTES:

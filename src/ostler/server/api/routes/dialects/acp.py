@@ -29,7 +29,7 @@ _ACP_SESSION = request_header("Acp-Session-Id", "The session that it is about.")
 Agent = Annotated[str | None, Parameter(description="The agent of new sessions.")]
 
 
-def _services_for(scope: Scope, services: Services, project: str, agent: str | None) -> ConnectionServices:
+def services_for(scope: Scope, services: Services, project: str, agent: str | None) -> ConnectionServices:
     return ConnectionServices(
         sessions=services.sessions,
         find_agent=services.runners.find,
@@ -50,7 +50,7 @@ def _clients(state: State, services: Services) -> HttpClients:
 async def acp_socket(socket: WebSocket[Any, Any, Any], services: Services, project: str, agent: Agent = None) -> None:
     """One client on one socket."""
     connection = AcpConnection(
-        _services_for(cast(Scope, socket.scope), services, project, agent), Channel(socket.send_text)
+        services_for(cast(Scope, socket.scope), services, project, agent), Channel(socket.send_text)
     )
     await socket.accept(headers={_CONNECTION: connection.id})
     try:
@@ -89,11 +89,11 @@ async def acp_post(
     if body.lstrip().startswith(b"["):
         raise NotSupported(reason="Batches of messages are not supported. Send them one by one.")
     try:
-        incoming = _posted(body)
+        incoming = posted(body)
     except Refusal as refusal:
         return _json(failure(None, refusal), status=400)
     if incoming.method == "initialize" and _CONNECTION not in request.headers:
-        own = _services_for(cast(Scope, request.scope), services, project, agent)
+        own = services_for(cast(Scope, request.scope), services, project, agent)
         return await _initialize(_clients(state, services), own, services, incoming)
     client = _client(request, state, services)
     if incoming.method in SESSION_METHODS and _SESSION not in request.headers:
@@ -102,7 +102,7 @@ async def acp_post(
     return _accepted()
 
 
-def _posted(body: bytes) -> Incoming:
+def posted(body: bytes) -> Incoming:
     incoming = read(body)
     if incoming.method == "initialize" and not incoming.is_request:
         raise Refusal(INVALID_REQUEST, "initialize needs an id: its answer tells the connection.")

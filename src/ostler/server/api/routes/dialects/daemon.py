@@ -22,6 +22,7 @@ from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.beginning import send
 from ostler.server.dialects.daemon import translation
 from ostler.server.dialects.daemon.bodies import (
+    DaemonAgent,
     DaemonAgents,
     DaemonCreateSession,
     DaemonHealth,
@@ -73,19 +74,25 @@ async def list_agents(services: Services) -> DaemonAgents:
 async def install_agent(agent: str, services: Services, data: DaemonInstall | None = None) -> None:
     """Install an agent, or find that it is there already; with `reinstall` it is installed anew."""
     wanted = data or DaemonInstall()
-    await services.runners.install(_agent(services, agent).id, wanted.version, reinstall=wanted.reinstall or False)
+    await services.runners.install(find_agent(services, agent).id, wanted.version, reinstall=wanted.reinstall or False)
+
+
+@get("/agents/{agent:str}", operation_id="daemon.agent", tags=_TAGS, role="viewer", alias_of="agents.get")
+async def get_agent(agent: str, services: Services) -> DaemonAgent:
+    """One agent."""
+    return translation.agent_view(await services.runners.describe_agent(find_agent(services, agent).id))
 
 
 @get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS, role="viewer", alias_of="agents.modes")
 async def agent_modes(agent: str, services: Services) -> DaemonModes:
     """What the agent can be told to do."""
-    return DaemonModes(modes=_agent(services, agent).modes)
+    return DaemonModes(modes=find_agent(services, agent).modes)
 
 
 @get("/agents/{agent:str}/models", operation_id="daemon.models", tags=_TAGS, role="viewer", alias_of="agents.models")
 async def agent_models(agent: str, services: Services) -> DaemonModels:
     """Which models the agent offers."""
-    models = _agent(services, agent).models
+    models = find_agent(services, agent).models
     return DaemonModels(models=tuple(map(translation.model_view, models)))
 
 
@@ -114,7 +121,7 @@ async def create_session(
     session: str, services: Services, project: str, data: DaemonCreateSession
 ) -> DaemonSessionCreated:
     """A new session under your own id; its agent is installed first if it is missing."""
-    agent = await services.runners.describe_agent(_agent(services, data.agent).id)
+    agent = await services.runners.describe_agent(find_agent(services, data.agent).id)
     wanted = translation.create_session(session, data, agent)
     if (error := await _installed(services, agent, data.agent_version)) is not None:
         return translation.unhealthy(session, data.agent, translation.install_error(error), str(error))
@@ -126,7 +133,7 @@ async def create_session(
     except AgentStartFailed as failed:
         await services.sessions.delete(project, session)
         return translation.unhealthy(session, data.agent, translation.start_error(failed), str(failed))
-    return DaemonSessionCreated(healthy=True)
+    return DaemonSessionCreated(healthy=True, native_session_id=live.state.native_session_id)
 
 
 async def _created(services: Services, project: str, wanted: CreateSession) -> LiveSession:
@@ -147,7 +154,7 @@ def _names(services: Services) -> dict[str, str]:
     return {agent.id: translation.agent_name(agent) for agent in services.runners.agents()}
 
 
-def _agent(services: Services, name: str) -> Agent:
+def find_agent(services: Services, name: str) -> Agent:
     """The agent that a client means; when there is none, it reads the names that this API has."""
     try:
         return services.runners.find(name)
@@ -357,7 +364,7 @@ _UNPREFIXED = (
     answer_question,
     reject_question,
 )
-_PREFIXED = (*_UNPREFIXED, health, list_agents, agent_models, list_sessions, send_and_stream, terminate)
+_PREFIXED = (*_UNPREFIXED, health, list_agents, get_agent, agent_models, list_sessions, send_and_stream, terminate)
 
 HANDLERS = (
     Router(path="/v1", route_handlers=list(_PREFIXED)),

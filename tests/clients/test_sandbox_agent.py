@@ -1,0 +1,82 @@
+"""The clients of sandbox-agent 0.4.2 from npm, unchanged, against a live server; and the doors they use, by hand."""
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.clients.conftest import Play
+from tests.support.http_helpers import assert_problem
+from tests.support.serving import RunningServer
+
+
+def test_its_client_prompts_is_asked_and_hears_everything(play: Play, server: RunningServer, tmp_path: Path) -> None:
+    seen = play("sandbox_agent.mjs", url=server.url, cwd=str(tmp_path))
+    assert seen["health"] == "ok"
+    assert seen["stops"] == ["end_turn", "end_turn"]
+    assert len(seen["asked"]) == 1
+    assert "allow_once" in seen["asked"][0]
+    assert ["string", "mock"] in seen["servers"]
+    assert seen["agent"] == "claude"
+    assert seen["said"].endswith("Hello there.Again.")
+    kinds = {kind for _, method, kind in seen["updates"] if method == "session/update"}
+    assert {"agent_thought_chunk", "plan", "tool_call", "tool_call_update", "agent_message_chunk"} <= kinds
+    assert ["client", "session/prompt", None] in seen["updates"]
+
+
+def test_its_acp_client_works_on_the_door_itself(play: Play, server: RunningServer, tmp_path: Path) -> None:
+    seen = play("acp_http.mjs", url=server.url, cwd=str(tmp_path))
+    assert (seen["protocol"], seen["stop"]) == (1, "end_turn")
+    assert "agent_message_chunk" in seen["updates"]
+
+
+@pytest.fixture
+def acp(server: RunningServer) -> httpx.Client:
+    return httpx.Client(base_url=f"{server.url}/v1/acp", timeout=60)
+
+
+def message(method: str, number: int | None = None, **params: object) -> dict[str, object]:
+    own = {} if number is None else {"id": number}
+    return {"jsonrpc": "2.0", **own, "method": method, "params": params}
+
+
+INITIALIZE = message("initialize", 0, protocolVersion=1, clientCapabilities={})
+
+
+def test_a_stream_goes_on_after_the_last_message_that_was_read(acp: httpx.Client, tmp_path: Path) -> None:
+    mine = f"my-{uuid4()}"
+    assert acp.post(f"/{mine}", params={"agent": "mock"}, json=INITIALIZE).json()["id"] == 0
+    opened = acp.post(f"/{mine}", json=message("session/new", 1, cwd=str(tmp_path), mcpServers=[])).json()["result"]
+    text = [{"type": "text", "text": "mock: say one two three"}]
+    done = acp.post(f"/{mine}", json=message("session/prompt", 2, sessionId=opened["sessionId"], prompt=text))
+    assert done.json()["result"]["stopReason"] == "end_turn"
+    whole = read(acp, mine, "three")
+    assert [number for number, _ in whole] == list(range(1, len(whole) + 1))
+    assert read(acp, mine, "three", after=2) == whole[2:]
+    assert [each["serverId"] for each in acp.get("").json()["servers"] if each["serverId"] == mine] == [mine]
+    assert acp.delete(f"/{mine}").status_code == 204
+    assert_problem(acp.post(f"/{mine}", json=message("session/list", 3)), "not_found")
+
+
+def read(acp: httpx.Client, server_id: str, last: str, after: int = 0) -> list[tuple[int, str]]:
+    """What the stream gives until a word comes."""
+    found: list[tuple[int, str]] = []
+    number = 0
+    headers = {"accept": "text/event-stream", "last-event-id": str(after)}
+    with acp.stream("GET", f"/{server_id}", headers=headers) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("id:"):
+                number = int(line[3:])
+            elif line.startswith("data:"):
+                found.append((number, line[5:].strip()))
+                if json.loads(line[5:]).get("params", {}).get("update", {}).get("content", {}).get("text") == last:
+                    return found
+    raise AssertionError(found)
+
+
+def test_wrong_messages_are_refused_with_what_to_do(acp: httpx.Client) -> None:
+    assert_problem(acp.post("/nobody", json=INITIALIZE), "not_found")
+    assert_problem(acp.post("/mine", params={"agent": "nobody"}, json=INITIALIZE), "unsupported_agent")
+    assert_problem(acp.post("/mine", params={"agent": "mock"}, content=b"nonsense"), "invalid_request")

@@ -1,0 +1,81 @@
+"""The daemon API tells everything that recorded agents did, and what the log has besides."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ostler.conformance.behaviours import BY_ID
+from ostler.conformance.suite import play
+from ostler.server.dialects.daemon.projection import EVENT_TYPES, daemon_event
+from ostler.server.store.records import StoredEvent
+from ostler.wire.events import EVENTS, UnknownEvent
+from tests.conformance.replay import ReplayStage
+from tests.conformance.test_recorded import AGENTS, GRID
+from tests.support.recorded import Recording
+
+SAID_BY_TYPE = {"action", "type", "severity"}
+"""Fields whose words the daemon API has its own for; the same word stands in what it shows beside."""
+
+
+def told(event: Any) -> dict[str, Any]:
+    stored = StoredEvent(event.sequence, msgspec.json.encode(event), raw=b'{"native": true}')
+    return dict(msgspec.json.decode(daemon_event(stored, key="mine", names={})))
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """Every word and number in a document."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from (leaf for leaf in leaves(each) if name not in SAID_BY_TYPE)
+    elif isinstance(value, list):
+        for each in value:
+            yield from leaves(each)
+    elif value not in (None, ""):
+        yield str(value)
+
+
+def lost(event: Any) -> Counter[str]:
+    """What the log has of an event and the daemon API does not."""
+    return Counter(leaves(msgspec.json.decode(msgspec.json.encode(event.data)))) - Counter(leaves(told(event)["data"]))
+
+
+@pytest.mark.parametrize("recording", GRID)
+async def test_nothing_that_an_agent_did_is_lost(recording: Recording, tmp_path: Path) -> None:
+    stage = ReplayStage(AGENTS[recording.agent], recording, tmp_path, patience=10.0)
+    assert await play(BY_ID[recording.case], stage) is None
+    for number, draft in enumerate(stage.drafts, 1):
+        event = EVENTS[draft.type](
+            event_id=f"evt_{number}",
+            sequence=number,
+            time="2026-01-01T00:00:00Z",
+            session_id="ses_1",
+            source=draft.source,
+            synthetic=draft.synthetic,
+            data=draft.data,  # type: ignore[call-arg]  # every kind of event has its own
+        )
+        shown = told(event)
+        assert shown["type"] in EVENT_TYPES
+        same = ("event_id", "sequence", "time", "source", "synthetic")
+        assert {name: shown[name] for name in same} == {name: getattr(event, name) for name in same}
+        assert shown["raw"] == {"native": True}
+        assert lost(event) == Counter()
+
+
+def test_an_event_of_a_newer_server_is_an_unknown_item() -> None:
+    event = UnknownEvent(
+        event_id="evt_1",
+        sequence=7,
+        time="2026-01-01T00:00:00Z",
+        session_id="ses_1",
+        type="moon.landed",
+        data={"crew": ["a", "b"]},
+    )
+    shown = told(event)
+    assert (shown["type"], shown["data"]["item"]["kind"]) == ("item.completed", "unknown")
+    assert shown["data"]["item"]["content"] == [
+        {"type": "json", "json": {"type": "moon.landed", "data": {"crew": ["a", "b"]}}}
+    ]
