@@ -106,13 +106,18 @@ export class Session {
 
   /** Every event once, past and future, until the session ends; a lost connection goes on where it was. */
   async *events(options: FollowOptions = {}): AsyncGenerator<Event> {
-    const { offset = 0, signal, ...wanted } = options;
+    const { offset = 0, signal, includeRaw, types } = options;
     let ended = false;
     let last = offset;
     const path = `/api/v1/sessions/${encodeURIComponent(this.id)}/events/sse`;
-    for await (const { data } of this.#transport.follow(path, queryOf(wanted), { offset, signal }, () => ended)) {
+    for await (const { data } of this.#transport.follow(
+      path,
+      queryOf({ includeRaw, types }),
+      { offset, signal },
+      () => ended,
+    )) {
       const event = JSON.parse(data!) as Event;
-      if (!wanted.types && event.sequence !== last + 1) {
+      if (!types && event.sequence !== last + 1) {
         throw new BadAnswerError(`The log goes on with event ${event.sequence} after ${last}.`);
       }
       last = event.sequence;
@@ -220,7 +225,7 @@ export class Session {
   }
 }
 
-function queryOf<T extends { types?: readonly string[] }>({ types, ...rest }: T) {
+function queryOf<T extends { types?: readonly string[] | undefined }>({ types, ...rest }: T) {
   return types ? { ...rest, types: types.join(",") } : rest;
 }
 

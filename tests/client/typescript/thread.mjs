@@ -38,7 +38,7 @@ export async function thread({ createClient, OstlerError }, baseUrl) {
   const client = createClient({ baseUrl });
   const session = await client.sessions.create({ agent: "mock", title: "A thread" });
   const heard = [];
-  const unsubscribe = session.onEvent((event) => heard.push(event.type));
+  const unsubscribe = session.onEvent((event) => heard.push(event.type), { onError: (error) => heard.push(String(error)) });
   const asked = [];
   const turn = await session.run([{ type: "text", text: WORK }], {
     onPermission: async (ask) => (asked.push(ask.action), "once"),
