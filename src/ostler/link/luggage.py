@@ -23,11 +23,17 @@ class Luggage(Protocol):
     async def memory(self, session: str, workspace: str | None, snapshot: str | None) -> Download:
         """An archive of the agent's memory: that of a snapshot, or as it is now; nothing if there is none to keep."""
 
+    async def unrecorded(self, workspace: str, snapshot: str) -> Download:
+        """An archive of what a snapshot lacks: files that git ignores, and git's own folders."""
+
     async def take_in(self, workspace: str, pack: AsyncIterable[bytes]) -> None:
         """Have the objects of a pack; each piece is a message of its own."""
 
     async def lay_out(self, workspace: str, tree: str) -> None:
         """Make the files those of a tree whose objects are all there; files that git ignores stay as they are."""
+
+    async def put_unrecorded(self, workspace: str, archive: AsyncIterable[bytes]) -> None:
+        """Lay such an archive out over the files; a repository in it takes the place of the one that is there."""
 
     async def remember(self, session: str, workspace: str | None, archive: AsyncIterable[bytes]) -> None:
         """Make the home of a session what an archive holds, with the names of places of this machine."""

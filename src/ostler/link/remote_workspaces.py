@@ -47,8 +47,10 @@ _VERBS = {
     "create": _verb("create", CreatedWorkspace, order=WorkspaceOrder, stream=int),
     "upload": _verb("upload", Upload, stream=int),
     "pack": msgspec.structs.replace(_LUGGAGE["pack"], result=Opened),
+    "unrecorded": msgspec.structs.replace(_LUGGAGE["unrecorded"], result=Opened),
     "memory": msgspec.structs.replace(_LUGGAGE["memory"], result=Opened),
     "take_in": _verb("take_in", None, workspace=str, stream=int),
+    "put_unrecorded": _verb("put_unrecorded", None, workspace=str, stream=int),
     "remember": _verb("remember", None, session=str, workspace=str | None, stream=int),
     "rest": _verb("rest", None, workspace=str),
     "piece": _verb("piece", bytes | None, stream=int),
@@ -223,6 +225,14 @@ class RemoteWorkspaces(RemoteFiles):
         """An archive of the agent's memory."""
         return self._download(await self.call("memory", session, workspace, snapshot))
 
+    async def unrecorded(self, workspace: str, snapshot: str) -> Download:
+        """What a snapshot lacks."""
+        return self._download(await self.call("unrecorded", workspace, snapshot))
+
+    async def put_unrecorded(self, workspace: str, archive: AsyncIterable[bytes]) -> None:
+        """Lay it out there."""
+        await self._given(archive, lambda stream: self.call("put_unrecorded", workspace, stream))
+
     async def take_in(self, workspace: str, pack: AsyncIterable[bytes]) -> None:
         """Send the objects of a pack."""
         await self._given(pack, lambda stream: self.call("take_in", workspace, stream))
@@ -283,10 +293,10 @@ class WorkspacesService(_End):
             case "archive" | "patch":
                 download: Download = await getattr(self._workspaces.files, verb)(**given)
                 return Opened(stream=self.offer(download.pieces), size=download.size)
-            case "pack" | "memory":
+            case "pack" | "memory" | "unrecorded":
                 download = await getattr(self._workspaces.luggage, verb)(**given)
                 return Opened(stream=self.offer(download.pieces), size=download.size)
-            case "take_in" | "remember":
+            case "take_in" | "remember" | "put_unrecorded":
                 pieces = self.taken(given.pop("stream"))
                 return await getattr(self._workspaces.luggage, verb)(*given.values(), pieces)
             case "lay_out":

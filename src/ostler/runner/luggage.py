@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import tarfile
 import tempfile
 from collections.abc import AsyncIterable, Awaitable, Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import IO, BinaryIO, Self
 from ostler.base.errors import StoreUnavailable
 from ostler.base.undo import undone_by
 from ostler.link.luggage import Download
+from ostler.runner.file_trees.unrecorded import put_unrecorded, write_unrecorded
 from ostler.runner.runtimes.memories import Memories
 from ostler.runner.runtimes.memory_archives import About, BadArchive, read_archive, write_archive
 from ostler.runner.session_folders import SessionFolders
@@ -46,6 +48,37 @@ class LocalLuggage:
         copy = self._memories.copy_of(workspace, snapshot) if workspace is not None and snapshot is not None else None
         about = About(home=home, workspace=workspace)
         return await _written(lambda file: asyncio.to_thread(write_archive, copy or Path(home), about, file))
+
+    async def unrecorded(self, workspace: str, snapshot: str) -> Download:
+        """Written to disk first, as a pack is."""
+
+        def write(target: BinaryIO) -> None:
+            storage, states = self._library.storage, self._library.states
+            repository, tree = states.repository(workspace), states.state(workspace, snapshot).tree
+            recorded = storage.recorder.contents(repository, tree).files
+            root = storage.open_tree(workspace)
+            try:
+                write_unrecorded(root, recorded, target)
+            finally:
+                os.close(root)
+
+        return await _written(lambda file: self._library.threads.alone(workspace, lambda: write(file)))
+
+    async def put_unrecorded(self, workspace: str, archive: AsyncIterable[bytes]) -> None:
+        """Received whole before a file is touched."""
+        storage = self._library.storage
+        with tempfile.NamedTemporaryFile(dir=storage.root / "incoming") as file:
+            await _received(archive, file.file)
+            await self._library.threads.alone(workspace, lambda: self._put_unrecorded(workspace, file.file))
+
+    def _put_unrecorded(self, workspace: str, source: IO[bytes]) -> None:
+        root = self._library.storage.open_tree(workspace)
+        try:
+            put_unrecorded(source, root)
+        except (OSError, tarfile.TarError) as error:
+            raise StoreUnavailable(reason=f"the files that git ignores cannot be laid out ({error})") from error
+        finally:
+            os.close(root)
 
     async def take_in(self, workspace: str, pack: AsyncIterable[bytes]) -> None:
         """Received whole before git sees it."""

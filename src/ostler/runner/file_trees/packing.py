@@ -19,7 +19,7 @@ def pack(root: int, form: ArchiveForm, *, with_git: bool = False) -> Iterator[by
     """The bytes of an archive of everything below `root`; links stay links, pipes and devices are left out."""
     match form:
         case "tar":
-            return _tar(_wanted(root, with_git))
+            return tar(_wanted(root, with_git))
         case "zip":
             return _zip(_wanted(root, with_git))
         case _:
@@ -33,7 +33,8 @@ def _wanted(root: int, with_git: bool) -> Iterator[Found]:
             yield found
 
 
-def _tar(entries: Iterator[Found]) -> Iterator[bytes]:
+def tar(entries: Iterator[Found]) -> Iterator[bytes]:
+    """The bytes of a tar archive of these entries, each looked at as it comes."""
     for found in entries:
         header = tarfile.TarInfo(found.path)
         header.mode = stat.S_IMODE(found.stat.st_mode)

@@ -59,11 +59,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Everything of the tree that its origin does not have, oldest first."""
     memory: Stored | None = None
     """An archive of the agent's home."""
+    unrecorded: Stored | None = None
+    """What the tree lacks, files that git ignores and git's own folders: kept only for a move that was planned."""
     native_session_id: str | None = None
 
     def names(self) -> set[str]:
         """All objects that it needs."""
-        stored = [*self.packs, *([self.memory] if self.memory is not None else [])]
+        stored = [*self.packs, *(each for each in (self.memory, self.unrecorded) if each is not None)]
         return {_at(self.session, self.sequence, _MANIFEST), *(key for each in stored for key in each.names())}
 
 

@@ -7,6 +7,7 @@ from ostler.base.clock import Clock
 from ostler.base.errors import OstlerError
 from ostler.base.logs import Log
 from ostler.server.runners.registry import Runners
+from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.leaving import leave, must_stay
@@ -95,7 +96,8 @@ class Draining:
         await live.agent.disconnect(force=False)
         workspace = state.workspace_id
         if state.turn_count:
-            await self._snapshot_uploads.upload(live)
+            await live.note([drafts.line(f"Packing up, since the runner '{about.name}' drains.")])
+            await self._snapshot_uploads.upload(live, whole=True)
         live.holds_prompts = False
         await leave(self._sessions, live, f"the runner '{about.name}' drains")
         workspaces = self._runners.workspaces(about.id)

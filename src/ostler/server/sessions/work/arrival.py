@@ -38,6 +38,8 @@ async def bring(
     luggage, state = workspaces.luggage, session.state
     if workspace is not None:
         await laid_out(workspaces, uploads, found, workspace)
+        if found.unrecorded is not None:
+            await luggage.put_unrecorded(workspace, uploads.pieces(found.unrecorded))
     knows_undone = state.head is not None and found.turn != state.head  # such a memory is none
     is_of_another = found.sequence <= state.agent_since
     if found.memory is None or knows_undone or is_of_another:
@@ -78,7 +80,8 @@ def _lost(session: SessionCore, found: Manifest | None, *, with_memory: bool) ->
             lost.append(f"the rewind of the files, which are those of turn {found.turn}")
         elif found.turn < turns:
             lost.append(f"what was done in the files since the end of turn {found.turn}")
-        lost.append(_NOT_IN_SNAPSHOTS)
+        if found.unrecorded is None:
+            lost.append(_NOT_IN_SNAPSHOTS)
     if not with_memory and turns:
         lost.append("the agent's own memory: it is told the conversation")
     elif found is not None and found.turn < turns:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Literal
 
-from ostler.base.errors import OstlerError, Unprocessable
+from ostler.base.errors import NotSupported, OstlerError, Unprocessable
 from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.logs import Log
 from ostler.base.retry import delays
@@ -79,22 +79,29 @@ class SnapshotUploads:
                 if not self._busy[session.id]:
                     return
 
-    async def upload(self, session: SessionCore) -> None:
-        """Upload what is new; interrupted, it leaves nothing that counts."""
+    async def upload(self, session: SessionCore, *, whole: bool = False) -> None:
+        """Upload what is new; interrupted, it leaves nothing that counts.
+
+        A `whole` upload has the files that no snapshot has too; the log must have grown since the last one.
+        """
         state, sequence = session.state, session.last
         stand = state.stand if state.workspace_id is not None else None
         before = await self._stored.newest(session.id)
         turn = stand.turn if stand is not None else state.turn_count
-        if before is not None and (before.snapshot, before.turn) == (stand.snapshot_id if stand else None, turn):
+        is_known = before is not None and (before.snapshot, before.turn) == (stand.snapshot_id if stand else None, turn)
+        if is_known and not (whole and stand is not None):
             return
         if before is not None and before.sequence >= sequence:
             return  # another server has written more
         packs, tree = before.packs if before is not None else (), None
+        unrecorded: Stored | None = None
         if stand is not None and state.workspace_id is not None:
-            whole = before is None or before.tree is None or len(packs) >= _MOST_PACKS
-            known = () if whole or before is None or before.tree is None else (before.tree,)
+            anew = before is None or before.tree is None or len(packs) >= _MOST_PACKS
+            known = () if anew or before is None or before.tree is None else (before.tree,)
             pack = await self._pack(session, state.workspace_id, stand.snapshot_id, known, sequence)
-            packs, tree = (() if whole else packs) + (pack,), stand.tree
+            packs, tree = (() if anew else packs) + (pack,), stand.tree
+            if whole:
+                unrecorded = await self._unrecorded(session, state.workspace_id, stand.snapshot_id, sequence)
         memory = await self._memory(session, state.workspace_id, stand.snapshot_id if stand else None, sequence)
         manifest = Manifest(
             session=session.id,
@@ -104,6 +111,7 @@ class SnapshotUploads:
             tree=tree,
             packs=packs,
             memory=memory,
+            unrecorded=unrecorded,
             native_session_id=state.native_session_id,
         )
         await self._stored.finish(manifest)
@@ -116,6 +124,19 @@ class SnapshotUploads:
         luggage = self._runners.workspaces(session.record.runner).luggage
         found = await luggage.pack(workspace, snapshot, known=known)
         return await self._stored.store(session.id, sequence, "tree.pack", found.pieces, most_bytes=_MOST_PACK_BYTES)
+
+    async def _unrecorded(
+        self, session: SessionCore, workspace: str, snapshot: str, sequence: int
+    ) -> Stored | None:
+        """None if it is too much, or its runner is of a version that cannot: the log says then that it is lost."""
+        luggage = self._runners.workspaces(session.record.runner).luggage
+        name = "unrecorded.tar"
+        try:
+            found = await luggage.unrecorded(workspace, snapshot)
+            return await self._stored.store(session.id, sequence, name, found.pieces, most_bytes=_MOST_PACK_BYTES)
+        except (Unprocessable, NotSupported) as error:
+            log.warning("session.not_whole", session_id=session.id, reason=str(error))
+            return None
 
     async def _memory(
         self, session: SessionCore, workspace: str | None, snapshot: str | None, sequence: int
