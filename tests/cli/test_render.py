@@ -52,6 +52,18 @@ def result(output: str, **more: Any) -> bytes:
         ([delta("reasoning", "Hm."), delta("text", "Hello"), DONE], "Hm.\nHello\n"),
         ([event("item.completed", item("message", text("hi"), role="user"))], ""),
         ([event("item.started", item("tool_call", CALL)), result("a\nb\n")], "● shell ls\n  ✓ a (+1 lines)\n"),
+        (
+            [
+                event("item.started", item("tool_call", {**CALL, "arguments": ""})),
+                *(
+                    event("item.delta", {"item_id": "i", "delta": {**CALL, "arguments": piece}})
+                    for piece in ('{"command":', ' "ls"}')
+                ),
+                event("terminal.output", {"stream": "stdout", "data": "a\n", "item_id": "i"}),
+                event("item.completed", item("tool_call", CALL)),
+            ],
+            "● shell ls\n  │ a\n",
+        ),
         ([event("item.completed", item("tool_call", CALL)), result("no", status="failed")], "● shell ls\n  ✗ no\n"),
         (
             [

@@ -188,7 +188,9 @@ def test_a_runner_that_drains_is_emptied_between_turns_and_at_the_deadline(
     hosts.start("h")
     order = {"repo": {"url": str(repository), "branch": "main"}, "permissionMode": "bypass"}
     asleep, busy, patient = Talk(api, **order), Talk(api, **order), Talk(api)
-    made = "git -c user.name=A -c user.email=a@b commit -q --allow-empty -m mine && git branch other && echo x > out.log"
+    made = (
+        "git -c user.name=A -c user.email=a@b commit -q --allow-empty -m mine && git branch other && echo x > out.log"
+    )
     asleep.send(f"mock: write kept.txt x\nmock: run {made}\nmock: recall")
     asleep.until_type("turn.ended")
     patient.send("mock: say before\nmock: wait 3\nmock: say after")
@@ -207,7 +209,9 @@ def test_a_runner_that_drains_is_emptied_between_turns_and_at_the_deadline(
         assert data.get("lost", []) == []
     assert "kept.txt" in {each["path"] for each in asleep.get("/diff")["files"]}
     assert "half.txt" in {each["path"] for each in busy.get("/diff")["files"]}
-    asleep.turn("mock: run git log -1 --format=%s && git branch --list other && cat out.log && git fsck && git status -s")
+    asleep.turn(
+        "mock: run git log -1 --format=%s && git branch --list other && cat out.log && git fsck && git status -s"
+    )
     printed = "".join(event["data"]["data"] for event in asleep.events if event["type"] == "terminal.output")
     assert printed.split()[-6:] == ["mine", "other", "x", "??", "kept.txt"], printed
     assert next_turn(asleep, "mock: recall") == "I remember 3 user turns, this one included."

@@ -19,7 +19,7 @@ from ostler.server.store import outline
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import AnyEvent, UnknownEvent
 from ostler.wire.parts import ImagePart
-from tests.server.dialects.event_logs import Writer, conversations, item, logs
+from tests.server.dialects.event_logs import Writer, call, conversations, item, logs, result, typed
 from tests.support.spoken import SPOKEN
 
 SUBJECT = Subject(session_id="ses_1", key="my-chat", agent="mock")
@@ -152,3 +152,29 @@ def test_a_picture_of_the_agent_is_a_link_in_an_editor() -> None:
     [told] = [update for event in log.events for update in updates.feed(event)]
     assert told["sessionUpdate"] == "agent_message_chunk"
     assert told["content"] == {"type": "resource_link", "uri": "file:///state/dot.png", "name": "dot.png"}
+
+
+@pytest.mark.parametrize("name", ["workflow", "acp", "agui"])
+def test_a_call_whose_input_grows_is_told_whole_before_it_is_done(name: str) -> None:
+    log = Writer()
+    log.turn()
+    log.started(call("1", "search", ""))
+    for piece in ('{"query":', ' "tea', '"}'):
+        log.grew("1", typed("1", "search", piece))
+    before = project(EVERY[name], log.events)
+    assert "tea" in json.dumps(before)
+    log.completed(call("1", "search", '{"query": "tea"}', status="completed"))
+    log.completed(result("1", "3 results"))
+    after = project(EVERY[name], log.events)
+    assert after[: len(before)] == before
+    assert name == "acp" or len([message for message in after if "tea" in str(message)]) == 1
+
+
+@pytest.mark.parametrize("name", ["workflow", "agui"])
+def test_a_picture_that_an_agent_shows_has_an_address(name: str) -> None:
+    log = Writer()
+    log.turn()
+    log.completed(item("1", "message", ImagePart(path="a b.png", mime="image/png"), status="completed"))
+    told = json.dumps(project(EVERY[name], log.events))
+    assert "/api/v1/sessions/my-chat/files/image?path=a%20b.png" in told
+    assert "image/png" in told

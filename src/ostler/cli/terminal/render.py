@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from ostler.base.writing import Writing
 from ostler.cli.output import clean
 from ostler.cli.terminal.lines import Lines
 from ostler.cli.terminal.text import (
@@ -26,7 +27,7 @@ from ostler.cli.terminal.text import (
 from ostler.client import SessionEvent
 from ostler.wire import events as ev
 from ostler.wire.items import Item, PlanEntry
-from ostler.wire.parts import ReasoningPart, TextPart
+from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart
 
 
 class Renderer:
@@ -37,6 +38,7 @@ class Renderer:
         self._lines = Lines(colour=colour)
         self._show_prompts = show_prompts
         self._seen: set[str] = set()
+        self._writing = Writing()
         """Items that were shown as they grew or opened."""
         self._printed: set[str] = set()
         """Tool calls whose output was shown as it came."""
@@ -56,11 +58,13 @@ class Renderer:
     def item_started(self, event: ev.ItemStarted) -> str:
         """Show a tool call as soon as it is known."""
         item = event.data.item
-        return self._tool_call(item) if item.kind == "tool_call" else ""
+        return self._tool_call(item.item_id, self._writing.begin(item)) if item.kind == "tool_call" else ""
 
     def item_delta(self, event: ev.ItemDelta) -> str:
         """Show words and thoughts while they come."""
         delta = event.data.delta
+        if isinstance(delta, ToolCallPart):
+            return self._tool_call(event.data.item_id, self._writing.grow(event.data.item_id, delta))
         self._seen.add(event.data.item_id)
         match delta:
             case TextPart():
@@ -75,7 +79,7 @@ class Renderer:
         item = event.data.item
         match item.kind:
             case "tool_call":
-                return self._tool_call(item)
+                return self._tool_call(item.item_id, self._writing.end(item) or item_call(item))
             case "tool_result":
                 return self._tool_result(item)
             case "message" if item.role == "user":
@@ -83,11 +87,11 @@ class Renderer:
             case _:
                 return self._rest_of_message(item)
 
-    def _tool_call(self, item: Item) -> str:
-        call = item_call(item)
-        if call is None or item.item_id in self._seen:
+    def _tool_call(self, item_id: str, call: ToolCallPart | None) -> str:
+        """Shown once, with all arguments."""
+        if call is None or item_id in self._seen:
             return ""
-        self._seen.add(item.item_id)
+        self._seen.add(item_id)
         return self._lines.line(f"{self.marks.tool} {tool_title(call)}", fg="cyan")
 
     def _tool_result(self, item: Item) -> str:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
+from urllib.parse import quote
 
 import msgspec
 
 from ostler.server.store.records import SessionRecord
 from ostler.wire.events import AnyEvent, TurnEnded, UnknownEvent
+from ostler.wire.parts import ImagePart
 
 
 def _never(_: TurnEnded) -> bool:
@@ -34,6 +36,12 @@ def subject_of(record: SessionRecord, turns_before: int = 0) -> Subject:
     """What a projection has to know of a session."""
     cwd = record.cwd if record.order is None else "/"
     return Subject(session_id=record.id, key=record.key, agent=record.agent, cwd=cwd, turns_before=turns_before)
+
+
+def picture_of(session: str, part: ImagePart) -> tuple[str, str]:
+    """Where a picture of a session can be had, and what it is."""
+    url = f"/api/v1/sessions/{quote(session)}/files/image?path={quote(part.path, safe='')}"
+    return url, part.mime or "image/png"
 
 
 class Projection(Protocol):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from ostler.base.writing import Writing
 from ostler.server.dialects.acp.blocks import (
     Json,
     arguments_of,
@@ -72,6 +73,7 @@ class AcpUpdates:
     def __init__(self, subject: Subject) -> None:
         self._cwd = subject.cwd
         self._speech = Speech()
+        self._writing = Writing()
         self._calls: dict[str, str] = {}
         self._sent: dict[str, _Call] = {}
 
@@ -115,9 +117,14 @@ class AcpUpdates:
             return []
         self._calls[call.call_id] = item.item_id
         self._sent[item.item_id] = _Call()
+        self._writing.begin(item)
         return [{"sessionUpdate": "tool_call", "status": "in_progress", **_described(item.item_id, call)}]
 
     def _grown(self, item_id: str, delta: ContentPart) -> list[Json]:
+        if isinstance(delta, ToolCallPart):
+            whole = self._writing.grow(item_id, delta)
+            described = _described(item_id, whole) if whole is not None else None
+            return [{"sessionUpdate": "tool_call_update", **described}] if described is not None else []
         if (words := spoken(delta)) is None:
             return []
         self._speech.add(item_id, *words)

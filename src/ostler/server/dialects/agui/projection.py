@@ -5,8 +5,9 @@ from datetime import datetime
 
 import msgspec
 
+from ostler.base.writing import Writing
 from ostler.server.dialects.agui.interrupts import Json, interrupt_of
-from ostler.server.dialects.formats import Span, Subject
+from ostler.server.dialects.formats import Span, Subject, picture_of
 from ostler.server.dialects.speech import Kind, Speech, spoken
 from ostler.wire.events import (
     AnyEvent,
@@ -30,7 +31,7 @@ from ostler.wire.events import (
     UsageUpdated,
 )
 from ostler.wire.items import Item
-from ostler.wire.parts import ContentPart, ToolCallPart, ToolResultPart
+from ostler.wire.parts import ContentPart, ImagePart, ToolCallPart, ToolResultPart
 
 KINDS = frozenset(
     {
@@ -83,6 +84,7 @@ class AguiProjection:
         self._open: tuple[str, str, str] | None = None
         self._segments: dict[str, int] = {}
         self._speech = Speech()
+        self._writing = Writing()
         self._calls: dict[str, bool] = {}
         self._asks: dict[str, Json] = {}
         self._error: str | None = None
@@ -117,6 +119,7 @@ class AguiProjection:
         self._turn_id = event.data.turn_id or "turn"
         self._runs, self._error, self._usage = 0, None, {}
         self._speech = Speech()
+        self._writing = Writing()
         self._segments.clear()
         self._calls.clear()
         self._asks.clear()
@@ -194,6 +197,9 @@ class AguiProjection:
                 return self._completed(event.data.item)
 
     def _grown(self, item_id: str, delta: ContentPart) -> list[Json]:
+        if isinstance(delta, ToolCallPart):
+            whole = self._writing.grow(item_id, delta)
+            return self._arguments(item_id, whole) if whole is not None and self._calls.get(item_id) else []
         return [] if (words := spoken(delta)) is None else self._say(item_id, *words)
 
     def _say(self, item_id: str, kind: Kind, text: str, role: str = "assistant") -> list[Json]:
@@ -237,6 +243,7 @@ class AguiProjection:
         if item.kind != "tool_call" or call is None or item.item_id in self._calls:
             return []
         self._calls[item.item_id] = True
+        self._writing.begin(item)
         started = {"type": "TOOL_CALL_START", "toolCallId": item.item_id, "toolCallName": call.name}
         rest = [] if call.arguments in {"", "{}"} else self._arguments(item.item_id, call)
         return [*self._close(), started, *rest]
@@ -263,7 +270,14 @@ class AguiProjection:
             message for kind, text in self._speech.rest(item) for message in self._say(item.item_id, kind, text, role)
         ]
         self._speech.forget(item.item_id)
-        return [*found, *(self._close() if self._open is not None and self._open[1] == item.item_id else [])]
+        closed = self._close() if self._open is not None and self._open[1] == item.item_id else []
+        return [*found, *closed, *(self._pictures(item) if role == "assistant" else [])]
+
+    def _pictures(self, item: Item) -> list[Json]:
+        """The protocol has no word for what the assistant shows."""
+        shown = [picture_of(self._thread, part) for part in item.content if isinstance(part, ImagePart)]
+        values = [{"messageId": item.item_id, "url": url, "mediaType": media_type} for url, media_type in shown]
+        return [{"type": "CUSTOM", "name": "image", "value": value} for value in values]
 
     def _finished_call(self, item: Item) -> list[Json]:
         call = _call_of(item)

@@ -1,11 +1,11 @@
 """What the UI Message Stream has no word for, as `data-*` parts of our own."""
 
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
 from ostler.server.dialects.ai_sdk.chunks import Data, File
+from ostler.server.dialects.formats import picture_of
 from ostler.wire.events import FileChangedData, PermissionData, QuestionData, UsageUpdatedData
 from ostler.wire.items import Item, PlanUpdatedData
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, JsonPart, StatusPart, TextPart
@@ -113,9 +113,9 @@ def _attachment(place: str, part: ContentPart, session: str) -> Data | File | No
             return Data(type="data-json", id=place, data=value)
         case FileRefPart(path=path, action=action, diff=diff):
             return Data(type="data-file", id=place, data=_present({"path": path, "action": action, "diff": diff}))
-        case ImagePart(path=path, mime=mime):
-            url = f"/api/v1/sessions/{quote(session)}/files/image?path={quote(path, safe='')}"
-            return File(url=url, media_type=mime or "image/png")
+        case ImagePart():
+            url, media_type = picture_of(session, part)
+            return File(url=url, media_type=media_type)
         case StatusPart(label=label, detail=detail):
             return Data(type="data-status", id=place, data=_present({"label": label, "detail": detail}))
         case _:

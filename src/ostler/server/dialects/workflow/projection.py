@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from ostler.server.dialects.formats import Subject
+from ostler.base.writing import Writing
+from ostler.server.dialects.formats import Subject, picture_of
 from ostler.server.dialects.speech import Kind, Speech, spoken
 from ostler.server.dialects.workflow.bodies import ExecutionStatus
 from ostler.server.dialects.workflow.status import execution_status, state_word
@@ -31,7 +32,7 @@ from ostler.wire.events import (
     WorkspaceCreated,
 )
 from ostler.wire.items import Item
-from ostler.wire.parts import ContentPart, ToolCallPart, ToolResultPart
+from ostler.wire.parts import ContentPart, ImagePart, ToolCallPart, ToolResultPart
 
 Json = dict[str, Any]
 KINDS = frozenset({"Token", "WorkflowState", "TaskState"})
@@ -49,6 +50,7 @@ class WorkflowProjection:
     """Fed the events of whole turns in order."""
 
     def __init__(self, subject: Subject) -> None:
+        self._session = subject.key
         self._is_cut_off = subject.is_cut_off
         self._folders = subject.folders
         self._turn_count = subject.turns_before
@@ -59,6 +61,7 @@ class WorkflowProjection:
         self._sent_status: ExecutionStatus | None = None
         self._calls: dict[str, ToolCallPart] = {}
         self._speech = Speech()
+        self._writing = Writing()
 
     def feed(self, event: AnyEvent | UnknownEvent) -> Sequence[Message]:
         """What this event becomes."""
@@ -96,6 +99,7 @@ class WorkflowProjection:
                 self._turn_count += 1
                 self._turn_id = event.data.turn_id or ""
                 self._calls, self._speech, self._asks = {}, Speech(), set()
+                self._writing = Writing()
                 self._status, self._works, self._sent_status = "running", True, None
                 return [*self._standing(), _state("currentTurn", self._turn_count)]
             case TurnEnded():
@@ -146,10 +150,18 @@ class WorkflowProjection:
         if item.kind != "tool_call" or call is None:
             return [running]
         self._calls[item.item_id] = call
-        started = {"id": item.item_id, "name": call.name, "arguments": _arguments(call)}
-        return [running, self._token(item.item_id, {"type": "tool_call_start", "tool_call": started})]
+        return [running, *self._called(item.item_id, self._writing.begin(item))]
+
+    def _called(self, item_id: str, call: ToolCallPart | None) -> list[Message]:
+        """Told once, with all arguments."""
+        if call is None:
+            return []
+        started = {"id": item_id, "name": call.name, "arguments": _arguments(call)}
+        return [self._token(item_id, {"type": "tool_call_start", "tool_call": started})]
 
     def _grown(self, item_id: str, delta: ContentPart) -> list[Message]:
+        if isinstance(delta, ToolCallPart):
+            return self._called(item_id, self._writing.grow(item_id, delta))
         if (words := spoken(delta)) is None:
             return []
         self._speech.add(item_id, *words)
@@ -163,7 +175,8 @@ class WorkflowProjection:
             case "message" if item.role != "user":
                 return [*self._unsaid(item), _task(item.item_id, "FAILED" if item.status == "failed" else "COMPLETED")]
             case "tool_call":
-                return [_task(item.item_id, "FAILED" if item.status == "failed" else "COMPLETED")]
+                called = self._called(item.item_id, self._writing.end(item))
+                return [*called, _task(item.item_id, "FAILED" if item.status == "failed" else "COMPLETED")]
             case "tool_result":
                 return self._answered(item)
             case _:
@@ -172,7 +185,12 @@ class WorkflowProjection:
     def _unsaid(self, item: Item) -> list[Message]:
         rest = self._speech.rest(item)
         self._speech.forget(item.item_id)
-        return [self._say(item.item_id, *words) for words in rest]
+        shown = [picture_of(self._session, part) for part in item.content if isinstance(part, ImagePart)]
+        pictures = [{"type": "image", "url": url, "media_type": media_type} for url, media_type in shown]
+        return [
+            *(self._say(item.item_id, *words) for words in rest),
+            *(self._token(item.item_id, picture) for picture in pictures),
+        ]
 
     def _answered(self, item: Item) -> list[Message]:
         result = next((part for part in item.content if isinstance(part, ToolResultPart)), None)

@@ -125,9 +125,7 @@ class SnapshotUploads:
         found = await luggage.pack(workspace, snapshot, known=known)
         return await self._stored.store(session.id, sequence, "tree.pack", found.pieces, most_bytes=_MOST_PACK_BYTES)
 
-    async def _unrecorded(
-        self, session: SessionCore, workspace: str, snapshot: str, sequence: int
-    ) -> Stored | None:
+    async def _unrecorded(self, session: SessionCore, workspace: str, snapshot: str, sequence: int) -> Stored | None:
         """None if it is too much, or its runner is of a version that cannot: the log says then that it is lost."""
         luggage = self._runners.workspaces(session.record.runner).luggage
         name = "unrecorded.tar"
