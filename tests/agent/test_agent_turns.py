@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ostler.conformance.model import ScriptedModel
-from ostler.wire.own_agent import Failed, Grown, Image, MessageEnded, ToolBegun, ToolEnded, Used
+from ostler.wire.own_agent import Failed, Grown, Image, MessageEnded, Planned, ToolBegun, ToolEnded, Used
 from tests.agent.process import APIS, agent, asked, end, notices, of, results, text
 from tests.support.patience import wait_until
 
@@ -285,6 +285,34 @@ def test_the_rules_of_the_workspace_and_of_the_session_reach_the_model(tmp_path:
     system = asked(model)[0]["messages"][0]["content"]
     assert "Always knit." in system
     assert "Speak of herons." in system
+
+
+def test_skills_are_named_to_the_model_and_read_when_it_wants(tmp_path: Path, model: ScriptedModel) -> None:
+    for place, name, words in (
+        ("workspace/.agents", "knit", "How to knit."),
+        ("home/.agents", "knit", "Of another place."),
+        ("home/.agents", "weave", "How to weave."),
+    ):
+        folder = tmp_path / place / "skills" / name
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: >\n  {words}\n---\nBody of {name}.\n")
+    woven = tmp_path / "home/.agents/skills/weave/SKILL.md"
+    with agent(tmp_path, model) as running:
+        frames = running.turn(f"read .agents/skills/knit/SKILL.md ;; read {woven}", "say Done.")
+    system = asked(model)[0]["messages"][0]["content"]
+    assert "- knit: How to knit. (.agents/skills/knit/SKILL.md)\n- weave: How to weave." in system
+    assert ["Body of knit." in results(frames)[0][0], "Body of weave." in results(frames)[1][0]] == [True, True]
+
+
+def test_a_list_of_what_is_to_be_done_is_shown(tmp_path: Path, model: ScriptedModel) -> None:
+    with agent(tmp_path, model) as running:
+        frames = running.turn("todo Look | Mend | Check", "say Done.")
+    [planned] = of(frames, Planned)
+    assert [(entry.content, entry.status) for entry in planned.entries] == [
+        ("Look", "pending"),
+        ("Mend", "pending"),
+        ("Check", "pending"),
+    ]
 
 
 def test_the_requests_of_a_session_begin_with_the_same_bytes(tmp_path: Path, model: ScriptedModel) -> None:

@@ -14,7 +14,7 @@ from ostler.agent.journal import Journal
 from ostler.agent.tools.table import runs_beside_others
 from ostler.agent.tools.tool import CallContext, Output, Tool
 from ostler.agent.workspace import ToolFailed, Workspace
-from ostler.wire.own_agent import FileChange, ToolBegun, ToolEnded, ToolPrinted
+from ostler.wire.own_agent import FileChange, Planned, ToolBegun, ToolEnded, ToolPrinted
 
 _MOST_AT_ONCE = 8
 SKIPPED = "Skipped: a message from the user came first. It follows these results."
@@ -129,6 +129,8 @@ class Calls:
                     diff=change.diff,
                 )
             )
+        if output.plan is not None:
+            write(Planned(entries=output.plan))
         write(ToolEnded(id=call.id, output=output.text, failed=output.failed))
 
 

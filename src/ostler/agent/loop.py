@@ -1,6 +1,7 @@
 """The loop: a turn is a call of the model, the tools that it wants, and again, until it wants no more."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ostler.agent.asking import Gate
 from ostler.agent.calling import Calls
@@ -13,6 +14,7 @@ from ostler.agent.models.client import Model
 from ostler.agent.models.endpoint import Endpoint, endpoint, without_keys
 from ostler.agent.models.known import Fitted, fitted, known
 from ostler.agent.prompts import PLANNING, system_prompt
+from ostler.agent.skills import skills
 from ostler.agent.speaking import ask_quietly, speak
 from ostler.agent.tools.table import chosen
 from ostler.agent.workspace import Workspace
@@ -45,7 +47,9 @@ class Loop:
         self._specs = tuple(tool.spec() for tool in self._tools.values())
         self._calls = Calls(self._tools, self._gate, inbox, journal, workspace, without_keys(environ))
         self._calls.granted |= {path for entry in journal.entries if isinstance(entry, User) for path in entry.files}
-        self._system = system_prompt(workspace, start.instructions)
+        found = skills(workspace, Path(environ.get("HOME") or "."))
+        self._calls.granted |= {skill.path for skill in found}
+        self._system = system_prompt(workspace, start.instructions, found)
         self._open: tuple[Endpoint, Model, Fitted] | None = None
         self._used = Tokens()
         self._last: list[tuple[str, str]] = []

@@ -10,7 +10,7 @@ import msgspec
 
 Effort = Literal["off", "low", "medium", "high", "max"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
-ToolName = Literal["read", "write", "edit", "bash", "grep", "find", "run-sandbox", "ask_user", "exit_plan_mode"]
+ToolName = Literal["read", "write", "edit", "bash", "grep", "find", "run-sandbox", "todo", "ask_user", "exit_plan_mode"]
 TOOLS: tuple[str, ...] = get_args(ToolName)
 Api = Literal["messages", "responses", "chat", "gemini"]
 """Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and all that is like it, Gemini."""
@@ -197,6 +197,19 @@ class ModeChanged(FromAgent, frozen=True, kw_only=True, tag="mode"):
     mode: str
 
 
+class Todo(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of what it wants to do."""
+
+    content: str
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+
+
+class Planned(FromAgent, frozen=True, kw_only=True, tag="todo"):
+    """All that it wants to do now."""
+
+    entries: tuple[Todo, ...]
+
+
 class ModelChosen(FromAgent, frozen=True, kw_only=True, tag="model"):
     """It has chosen a model, because the session names none."""
 
@@ -253,6 +266,7 @@ AnyFromAgent = (
     | PlanAsk
     | ModeChanged
     | ModelChosen
+    | Planned
     | Used
     | Noted
     | Failed

@@ -3,6 +3,7 @@
 import platform
 from pathlib import Path
 
+from ostler.agent.skills import Skill, as_instructions
 from ostler.agent.workspace import ToolFailed, Workspace
 
 PLANNING = (
@@ -14,11 +15,13 @@ _RULES = "AGENTS.md"
 _MOST_RULES = 32 * 2**10
 
 
-def system_prompt(workspace: Workspace, instructions: str | None) -> str:
+def system_prompt(workspace: Workspace, instructions: str | None, found: list[Skill]) -> str:
     """Who the model is, where it works, and the rules of the workspace and of the session."""
     parts = [_BASE.read_text().strip(), _surroundings(workspace)]
     if rules := _rules(workspace):
         parts.append(f"The rules of this workspace, from its {_RULES}:\n\n{rules}")
+    if skills := as_instructions(found):
+        parts.append(skills)
     if instructions:
         parts.append(f"The instructions of this session:\n\n{instructions}")
     return "\n\n".join(parts)

@@ -7,9 +7,11 @@ from ostler.agent.tools.people import ASK, PLAN
 from ostler.agent.tools.sandbox import SANDBOX
 from ostler.agent.tools.search import FIND, GREP
 from ostler.agent.tools.shell import BASH
+from ostler.agent.tools.todo import TODO
 from ostler.agent.tools.tool import Tool
 
-ALL: dict[str, Tool[Any]] = {tool.name: tool for tool in (READ, WRITE, EDIT, BASH, GREP, FIND, SANDBOX, ASK, PLAN)}
+_TOOLS = (READ, WRITE, EDIT, BASH, GREP, FIND, SANDBOX, TODO, ASK, PLAN)
+ALL: dict[str, Tool[Any]] = {tool.name: tool for tool in _TOOLS}
 _PEOPLE = frozenset({ASK.name, PLAN.name})
 
 

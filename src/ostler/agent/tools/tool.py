@@ -8,6 +8,7 @@ import msgspec
 from ostler.agent.entries import Picture
 from ostler.agent.models.asking import ToolSpec
 from ostler.agent.workspace import ToolFailed, Workspace
+from ostler.wire.own_agent import Todo
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,6 +31,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool = False
     change: Change | None = None
     pictures: tuple[Picture, ...] = ()
+    plan: tuple[Todo, ...] | None = None
 
 
 class People(Protocol):
@@ -85,5 +87,15 @@ class Tool(msgspec.Struct, Generic[_Given], frozen=True, kw_only=True):
 def schema_of(kind: type[Input]) -> dict[str, Any]:
     """The JSON schema of an input, without references: providers want an object at the top."""
     schema = msgspec.json.schema(kind)
-    top: dict[str, Any] = schema["$defs"][kind.__name__]
+    top: dict[str, Any] = _inlined(schema["$defs"][kind.__name__], schema["$defs"])
     return {name: value for name, value in top.items() if name not in {"title", "description"}}
+
+
+def _inlined(found: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(found, list):
+        return [_inlined(each, definitions) for each in found]
+    if not isinstance(found, dict):
+        return found
+    if (reference := found.get("$ref")) is not None:
+        found = definitions[reference.rpartition("/")[2]]
+    return {name: _inlined(value, definitions) for name, value in found.items()}

@@ -10,7 +10,7 @@ from ostler.agents import say
 from ostler.agents.adapter import Output, Ready, Send, TurnDone, Unreadable
 from ostler.agents.asks import approves, asked, permission_asked, plan_asked, wishes
 from ostler.wire.events import ErrorData, Question, QuestionOption, SessionInfoData, UsageUpdatedData
-from ostler.wire.items import Item
+from ostler.wire.items import Item, PlanEntry
 from ostler.wire.own_agent import (
     AgentReady,
     Answered,
@@ -31,6 +31,7 @@ from ostler.wire.own_agent import (
     Noted,
     PermissionAsk,
     PlanAsk,
+    Planned,
     Prompted,
     QuestionAsk,
     Reply,
@@ -225,6 +226,10 @@ def _model(_: OstlerTranslator, frame: ModelChosen) -> Sequence[Output]:
     return (Draft("session.info", SessionInfoData(model=frame.model)),)
 
 
+def _planned(_: OstlerTranslator, frame: Planned) -> Sequence[Output]:
+    return (say.plan(PlanEntry(content=each.content, status=each.status) for each in frame.entries),)
+
+
 def _used(_: OstlerTranslator, frame: Used) -> Sequence[Output]:
     data = UsageUpdatedData(
         input_tokens=frame.input,
@@ -265,6 +270,7 @@ HANDLERS: dict[type[FromAgent], Callable[[OstlerTranslator, Any], Sequence[Outpu
     PlanAsk: _plan,
     ModeChanged: _mode,
     ModelChosen: _model,
+    Planned: _planned,
     Used: _used,
     Noted: _noted,
     Failed: _failed,
