@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
-from ostler.base.errors import RuntimeRefused
+from ostler.base.errors import RuntimeRefused, WorkspaceNotFound
 from ostler.runner.runtimes.devcontainer import DevcontainerRuntime
 from ostler.runner.runtimes.local import LocalRuntime
 from ostler.runner.runtimes.registry import Runtimes
@@ -125,3 +125,26 @@ async def test_only_what_the_operator_allows_can_be_ordered(tmp_path: Path) -> N
     async with _local(tmp_path) as tried:
         with pytest.raises(RuntimeRefused):
             Runtimes([tried.runtime], ("local",)).ordered("disabled")
+
+
+async def test_a_start_without_a_workspace_runs_where_its_grant_says_and_nowhere_else(tmp_path: Path) -> None:
+    async with _local(tmp_path) as tried:
+        there = DevcontainerRuntime(tried.library, tmp_path / "containers", environ=os.environ, programs=())
+        starter = Starter(Runtimes([there, tried.runtime], _ALL))
+        start = Start(grant=Grant(), argv=("/bin/sh", "-c", "pwd; echo $HOME"), home=str(tmp_path / "home"), cwd="/")
+        assert await starter.start(start, asked(60)) == (0, f"/\n{tmp_path}/home\n".encode())
+        grant = Grant(runtime=wire.Runtime(type="devcontainer"))
+        with pytest.raises(WorkspaceNotFound):
+            await starter.start(msgspec.structs.replace(start, grant=grant), asked(60))
+
+
+async def test_a_program_sees_few_variables_of_ours_and_its_own_home(tmp_path: Path) -> None:
+    environ = {"PATH": os.environ["PATH"], "HOME": "/root", "SECRET_KEY": "sesame", "LANG": "C"}
+    starter = Starter(Runtimes([LocalRuntime(None, (), environ)], ()))
+    start = Start(grant=Grant(), argv=("env",), env={"OWN": "1"}, home=str(tmp_path / "home"), cwd="/")
+    _, output = await starter.start(start, asked(60))
+    found = dict(line.split("=", 1) for line in output.decode().splitlines() if not line.startswith("OSTLER_HELPER_OF"))
+    assert {name: found.pop(name) for name in ("LANG", "OWN")} == {"LANG": "C", "OWN": "1"}
+    assert found.pop("PATH") == environ["PATH"]
+    assert "SECRET_KEY" not in found
+    assert all(value.startswith(str(tmp_path / "home")) for value in found.values())
