@@ -7,7 +7,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from ostler.link.channel import MOST_FRAME_BYTES
 from ostler.machine import arm_failpoint, made_provisioner, made_runner, made_workspaces
 from ostler.runner.identity import REGISTRATION, this_machine
 from ostler.runner.local import LocalRunner
+from ostler.runner.local_workspaces import LocalWorkspaces
 from ostler.runner.processes.helpers import Minder
 from ostler.runner.processes.spool import boot
 from ostler.server.api.app import build_app
@@ -37,7 +39,7 @@ from ostler.server.api.edge.listening import listen
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
 from ostler.server.engine.opening import engine_of
-from ostler.server.engine.protocol import Engine
+from ostler.server.engine.protocol import Engine, Work
 from ostler.server.objects.counting import CountedObjects
 from ostler.server.objects.opening import open_objects
 from ostler.server.objects.snapshots import SnapshotObjects
@@ -65,6 +67,7 @@ from ostler.server.tasks.retention import Keep, Retention
 from ostler.server.tasks.stored_files import StoredFiles
 from ostler.server.tasks.uploads import Uploads
 from ostler.stopping import Leaving, at_terminal, bounded, stop_signal
+from ostler.wire.runners import RunnerAbout
 
 log = Log(__name__)
 # Together less than five seconds; an agent that is still there then is stopped when its keeper's patience ends.
@@ -95,52 +98,30 @@ async def _serve(settings: Settings) -> None:
     listener = listen(settings)
     _close_state(settings.state_dir)
     minder = Minder(os.environ)
-    new_engine = engine_of(settings)
-    store = await open_store(settings, boot())
-    workspaces = await made_workspaces(settings, is_own=settings.is_loopback() and not settings.allowed_hosts)
-    runner = made_runner(settings, workspaces)
-    engine = new_engine(store.jobs, new_id("srv"))
-    calls = webhooks.Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
-    about = this_machine(settings.state_dir, "local", slots=settings.local_slots)
-    runners = Runners(SystemClock(), home=about.id)
-    retention = Retention(runners, Keep.reading(settings), SystemClock())
-    looks = PullRequestLooks(runners, settings.pull_request_look_seconds)
-    peers: Peers | None = None
     try:
-        peers = await join_servers(store, settings, about.id, listener.getsockname()[1])
-        services = await _assemble(settings, store, peers, runners, engine, retention, looks)
-        await services.sessions.start()
-        await services.links.recall(about)
-        await runners.linked(about, runner, workspaces)
-        await services.links.start()
-        await services.lost_runners.start()
-        services.sessions.follow(services.search.wake)
-        services.search.start()
-        await engine.start({webhooks.KIND: calls.work})
-        retention.start(services.sessions)
-        looks.start(services.sessions)
-        async with running_pools(
-            settings,
-            made_provisioner,
-            listener.getsockname()[1],
-            sessions=services.sessions,
-            runners=runners,
-            links=services.links,
-            lost_runners=services.lost_runners,
-            peers=peers,
-            clock=services.clock,
-        ):
-            await _answer_requests(services, runner, listener, certificates)
+        server = await make_server(settings, Front(settings, listener, certificates))
+        await _run(server)
     finally:
-        await retention.close()
-        await looks.close()
-        await engine.close()
-        await bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner")
-        await bounded(workspaces.close(), _STOP_WORKSPACES_SECONDS, "workspaces")
-        if peers is not None:
-            await peers.close()
-        await store.close()
         minder.close()
+
+
+async def _run(server: "Server") -> None:
+    """From start to stop, which a signal says, or that requests are answered no more."""
+    keep_agents = True
+    try:
+        await server.start()
+        stop = stop_signal(Leaving(server.services.sessions.at_work, at_terminal=at_terminal()).may_end_agents)
+        waited_for: set[asyncio.Future[Any]] = {stop}
+        if server.front is not None:
+            waited_for.add(server.front.answering)
+            server.front.announce()
+        gc.freeze()
+        gc.set_threshold(10_000, 20, 20)  # nearly all that an event leaves behind is freed without being looked for
+        gc.enable()
+        await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+        keep_agents = stop.done() and stop.result() == signal.SIGTERM
+    finally:
+        await server.stop(keep_agents=keep_agents)
 
 
 def _close_state(folder: Path) -> None:
@@ -154,7 +135,119 @@ def _close_state(folder: Path) -> None:
         raise SettingsError(name="state_dir", value=folder, reason=reason) from error
 
 
-async def _assemble(
+class Server:
+    """The parts of a server, and their life: begun and ended in an order in which each has what it needs."""
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        about: RunnerAbout,
+        runner: LocalRunner,
+        workspaces: LocalWorkspaces,
+        engine: Engine,
+        works: Mapping[str, Work],
+        retention: Retention,
+        opened: AsyncExitStack,
+        front: "Front | None",
+    ) -> None:
+        """`opened` closes what was opened for the parts; without `front` the caller passes requests on by itself."""
+        self.services = services
+        self.front = front
+        self._about = about
+        self._runner = runner
+        self._workspaces = workspaces
+        self._engine = engine
+        self._works = works
+        self._retention = retention
+        self._opened = opened
+
+    async def start(self) -> None:
+        """Go on with what an earlier server had begun, and take requests."""
+        services, sessions = self.services, self.services.sessions
+        await sessions.start()
+        await services.links.recall(self._about)
+        await services.runners.linked(self._about, self._runner, self._workspaces)
+        await services.links.start()
+        await services.lost_runners.start()
+        sessions.follow(services.search.wake)
+        services.search.start()
+        await self._engine.start(self._works)
+        self._retention.start(sessions)
+        services.pull_requests.start(sessions)
+        pools = running_pools(
+            services.settings,
+            made_provisioner,
+            self.front.port if self.front is not None else 0,
+            sessions=sessions,
+            runners=services.runners,
+            links=services.links,
+            lost_runners=services.lost_runners,
+            peers=services.peers,
+            clock=services.clock,
+        )
+        await self._opened.enter_async_context(pools)
+        if self.front is not None:
+            self.front.start(services)
+
+    async def stop(self, *, keep_agents: bool) -> None:
+        """Stop answering; a restart leaves the agents to their keepers, a Ctrl-C ends them too."""
+        log.info("server.stopping", keep_agents=keep_agents)
+        services = self.services
+        services.counters.stopping = True
+        async with self._opened:
+            if keep_agents:
+                services.sessions.leave()
+                await bounded(self._runner.detach(), _STOP_AGENTS_SECONDS, "agents")
+            else:
+                await bounded(services.sessions.close_agents(), _STOP_AGENTS_SECONDS, "agents")
+                # before the requests are cut off: whoever waits for an installation hears why it ends
+                await bounded(self._runner.close(), _STOP_RUNNER_SECONDS, "runner")
+            await bounded(services.links.close(), _STOP_LINKS_SECONDS, "links")
+            services.sessions.close()
+            if self.front is not None:
+                await self.front.stop()
+            await services.search.close()
+            await services.background.aclose(seconds=_STOP_TASKS_SECONDS)
+            await services.sessions.aclose(seconds=_STOP_TASKS_SECONDS)
+
+
+async def make_server(settings: Settings, front: "Front | None" = None) -> Server:
+    """A server with all its parts, which has not begun yet."""
+    async with AsyncExitStack() as opened:
+        new_engine = engine_of(settings)
+        store = await open_store(settings, boot())
+        opened.push_async_callback(store.close)
+        about = this_machine(settings.state_dir, "local", slots=settings.local_slots)
+        peers = await join_servers(store, settings, about.id, front.port if front is not None else 0)
+        if peers is not None:
+            opened.push_async_callback(peers.close)
+        workspaces = await made_workspaces(settings, is_own=settings.is_loopback() and not settings.allowed_hosts)
+        opened.push_async_callback(lambda: bounded(workspaces.close(), _STOP_WORKSPACES_SECONDS, "workspaces"))
+        runner = made_runner(settings, workspaces)
+        opened.push_async_callback(lambda: bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner"))
+        engine = new_engine(store.jobs, new_id("srv"))
+        opened.push_async_callback(engine.close)
+        runners = Runners(SystemClock(), home=about.id)
+        looks = PullRequestLooks(runners, settings.pull_request_look_seconds)
+        opened.push_async_callback(looks.close)
+        retention = Retention(runners, Keep.reading(settings), SystemClock())
+        opened.push_async_callback(retention.close)
+        calls = webhooks.Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
+        return Server(
+            await _services(settings, store, peers, runners, engine, retention, looks),
+            about=about,
+            runner=runner,
+            workspaces=workspaces,
+            engine=engine,
+            works={webhooks.KIND: calls.work},
+            retention=retention,
+            opened=opened.pop_all(),
+            front=front,
+        )
+
+
+async def _services(
     settings: Settings,
     store: Store,
     peers: Peers | None,
@@ -226,7 +319,7 @@ def _links(settings: Settings, store: Store, runners: Runners, peers: Peers | No
     )
 
 
-class _Server(uvicorn.Server):
+class _Uvicorn(uvicorn.Server):
     """uvicorn without its own signal handling: we stop agents first."""
 
     @contextlib.contextmanager
@@ -234,76 +327,60 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _answer_requests(
-    services: Services, runner: LocalRunner, listener: socket.socket, certificates: Certificates | None
-) -> None:
-    config = uvicorn.Config(
-        build_app(services),
-        http=limited(services.settings),
-        ws="websockets-sansio",
-        ws_max_size=max(services.settings.max_body_bytes, MOST_FRAME_BYTES),
-        lifespan="off",
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        headers=[("cross-origin-resource-policy", "same-origin")],
-        timeout_keep_alive=services.settings.keep_alive_seconds,
-        timeout_graceful_shutdown=1,
-        ssl_context_factory=None if certificates is None else lambda *_: certificates.context,
-    )
-    server = _Server(config)
-    if certificates is not None:
-        services.background.spawn(certificates.follow())
-    stop = stop_signal(Leaving(services.sessions.at_work, at_terminal=at_terminal()).may_end_agents)
-    answering = asyncio.create_task(server.serve(sockets=[listener]))
-    _announce(services.settings, listener)
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 20)  # nearly all that an event leaves behind is freed without being looked for
-    gc.enable()
-    waited_for: set[asyncio.Future[Any]] = {answering, stop}
-    await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
-    await _wind_down(services, runner, server, answering, keep_agents=stop.done() and stop.result() == signal.SIGTERM)
+class Front:
+    """Answers the requests of clients on a port."""
 
+    def __init__(self, settings: Settings, listener: socket.socket, certificates: Certificates | None) -> None:
+        self.port: int = listener.getsockname()[1]
+        self.answering: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when requests are answered no more."""
+        self._settings = settings
+        self._listener = listener
+        self._certificates = certificates
+        self._server: _Uvicorn | None = None
 
-async def _wind_down(
-    services: Services,
-    runner: LocalRunner,
-    server: uvicorn.Server,
-    answering: "asyncio.Task[None]",
-    *,
-    keep_agents: bool,
-) -> None:
-    """Stop answering; a restart leaves the agents to their keepers, a Ctrl-C ends them too."""
-    log.info("server.stopping", keep_agents=keep_agents)
-    services.counters.stopping = True
-    if keep_agents:
-        services.sessions.leave()
-        await bounded(runner.detach(), _STOP_AGENTS_SECONDS, "agents")
-    else:
-        await bounded(services.sessions.close_agents(), _STOP_AGENTS_SECONDS, "agents")
-        # before the requests are cut off: whoever waits for an installation hears why it ends
-        await bounded(runner.close(), _STOP_RUNNER_SECONDS, "runner")
-    await bounded(services.links.close(), _STOP_LINKS_SECONDS, "links")
-    services.sessions.close()
-    server.should_exit = True
-    await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
-    server.force_exit = True
-    await asyncio.wait({answering}, timeout=_STOP_REQUESTS_SECONDS)
-    await services.search.close()
-    await services.background.aclose(seconds=_STOP_TASKS_SECONDS)
-    await services.sessions.aclose(seconds=_STOP_TASKS_SECONDS)
+    def start(self, services: Services) -> None:
+        """Answer from now on."""
+        certificates = self._certificates
+        config = uvicorn.Config(
+            build_app(services),
+            http=limited(self._settings),
+            ws="websockets-sansio",
+            ws_max_size=max(self._settings.max_body_bytes, MOST_FRAME_BYTES),
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            headers=[("cross-origin-resource-policy", "same-origin")],
+            timeout_keep_alive=self._settings.keep_alive_seconds,
+            timeout_graceful_shutdown=1,
+            ssl_context_factory=None if certificates is None else lambda *_: certificates.context,
+        )
+        if certificates is not None:
+            services.background.spawn(certificates.follow())
+        self._server = _Uvicorn(config)
+        self.answering = asyncio.create_task(self._server.serve(sockets=[self._listener]))
 
+    async def stop(self) -> None:
+        """Let requests come to their end for a moment, and cut the others off."""
+        if self._server is not None:
+            self._server.should_exit = True
+            await asyncio.wait({self.answering}, timeout=_STOP_REQUESTS_SECONDS)
+            self._server.force_exit = True
+            await asyncio.wait({self.answering}, timeout=_STOP_REQUESTS_SECONDS)
 
-def _announce(settings: Settings, listener: socket.socket) -> None:
-    host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    scheme = "http" if settings.tls_cert is None else "https"
-    print(f"Ostler {__version__} is listening on {scheme}://{shown}:{port}", flush=True)
-    guard = "a token is needed" if settings.effective_token() else "no token: everyone on this machine may use it"
-    print(f"State: {settings.state_dir} ({guard}). Stop with Ctrl-C.", flush=True)
-    if settings.tls_cert is None and not settings.is_loopback():
-        seen = "tokens, prompts and files" if settings.effective_token() else "prompts and files"
-        mend = "Give --tls-cert and --tls-key, or put a proxy with TLS in front."
-        print(f"Not encrypted: everybody on the way can read {seen} of clients. {mend}", flush=True)
+    def announce(self) -> None:
+        """Tell whoever started the server where it is, and who may use it."""
+        settings = self._settings
+        host, port = self._listener.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        scheme = "http" if settings.tls_cert is None else "https"
+        print(f"Ostler {__version__} is listening on {scheme}://{shown}:{port}", flush=True)
+        guard = "a token is needed" if settings.effective_token() else "no token: everyone on this machine may use it"
+        print(f"State: {settings.state_dir} ({guard}). Stop with Ctrl-C.", flush=True)
+        if settings.tls_cert is None and not settings.is_loopback():
+            seen = "tokens, prompts and files" if settings.effective_token() else "prompts and files"
+            mend = "Give --tls-cert and --tls-key, or put a proxy with TLS in front."
+            print(f"Not encrypted: everybody on the way can read {seen} of clients. {mend}", flush=True)

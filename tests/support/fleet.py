@@ -10,8 +10,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from ostler import app
-from ostler.base.clock import SystemClock
+from ostler.app import make_server
 from ostler.base.errors.runners import LinkLost
 from ostler.base.ids import new_id
 from ostler.base.private import close_state
@@ -22,21 +21,15 @@ from ostler.runner.identity import this_machine
 from ostler.runner.local import LocalRunner
 from ostler.runner.local_workspaces import LocalWorkspaces
 from ostler.runner.processes.journal import Entry, read_calls
-from ostler.runner.processes.spool import boot
 from ostler.server.api.app import build_app
 from ostler.server.api.services import Services
-from ostler.server.engine.embedded import EmbeddedEngine
 from ostler.server.runners.registry import Runners
-from ostler.server.store.opening import open_store
 from ostler.server.store.records import RunnerKey, RunnerToken
-from ostler.server.tasks.pull_request_looks import PullRequestLooks
-from ostler.server.tasks.retention import Keep, Retention
 from ostler.wire.runners import RunnerAbout
 from tests.support.loopback import AcceptedSocket, socket_pair
 from tests.support.patience import stretched
 
 BEAT = 5.0
-_STOP_SECONDS = 10.0
 
 
 def settings_of(folder: Path, **more: Any) -> Settings:
@@ -186,26 +179,13 @@ async def fleet_in(folder: Path, **more: Any) -> AsyncIterator[Fleet]:
     """A server on a state folder in this process, without its port; its own runner is linked like any other."""
     settings = settings_of(folder / "server", **more)
     os.environ.setdefault("HOME", str(folder))
-    store = await open_store(settings, boot())
-    runner, workspaces = await machine_of(settings)
-    engine = EmbeddedEngine(store.jobs, "srv_test")
-    about = this_machine(settings.state_dir, "local", slots=settings.local_slots)
-    runners = Runners(SystemClock(), home=about.id)
-    retention = Retention(runners, Keep.reading(settings), SystemClock())
-    services = await app._assemble(settings, store, None, runners, engine, retention, PullRequestLooks(runners, 0))
-    await services.sessions.start()
-    await runners.linked(about, runner, workspaces)
-    transport = httpx.ASGITransport(app=build_app(services))
+    server = await make_server(settings)
+    await server.start()
+    transport = httpx.ASGITransport(app=build_app(server.services))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1/api/v1", timeout=60) as api:
-        fleet = Fleet(services, api, folder)
+        fleet = Fleet(server.services, api, folder)
         try:
             yield fleet
         finally:
             await fleet.close()
-            await services.sessions.close_agents()
-            await runner.close()
-            services.sessions.close()
-            await services.sessions.aclose(seconds=_STOP_SECONDS)
-            await engine.close()
-            await workspaces.close()
-            await store.close()
+            await server.stop(keep_agents=False)
