@@ -48,6 +48,8 @@ from ostler.server.runners.cut_off import CutOff
 from ostler.server.runners.home_drain import HomeDrain
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
+from ostler.server.runners.shared import SharedLinks
+from ostler.server.runners.steps import NextSteps
 from ostler.server.search.service import Search
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.attachments import Attachments
@@ -170,7 +172,6 @@ class Server:
         await services.runners.linked(self._about, self._runner, self._workspaces)
         await services.links.start()
         await services.lost_runners.start()
-        sessions.follow(services.search.wake)
         services.search.start()
         await self._engine.start(self._works)
         self._retention.start(sessions)
@@ -228,14 +229,10 @@ async def make_server(settings: Settings, front: "Front | None" = None) -> Serve
         opened.push_async_callback(lambda: bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner"))
         engine = new_engine(store.jobs, new_id("srv"))
         opened.push_async_callback(engine.close)
-        runners = Runners(SystemClock(), home=about.id)
-        looks = PullRequestLooks(runners, settings.pull_request_look_seconds)
-        opened.push_async_callback(looks.close)
-        retention = Retention(runners, Keep.reading(settings), SystemClock())
-        opened.push_async_callback(retention.close)
+        services, retention = await _services(settings, store, peers, about.id, engine, opened)
         calls = webhooks.Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
         return Server(
-            await _services(settings, store, peers, runners, engine, retention, looks),
+            services,
             about=about,
             runner=runner,
             workspaces=workspaces,
@@ -248,67 +245,102 @@ async def make_server(settings: Settings, front: "Front | None" = None) -> Serve
 
 
 async def _services(
+    settings: Settings, store: Store, peers: Peers | None, home: str, engine: Engine, opened: AsyncExitStack
+) -> tuple[Services, Retention]:
+    clock, search = SystemClock(), Search(store)
+
+    def when_ended() -> None:
+        engine.wake()
+        retention.wake()
+
+    steps = NextSteps(
+        when_linked=lambda about, runner, workspaces: fleet.linked(about, runner, workspaces),
+        when_lost=lambda about: fleet.link_lost(about),
+        when_drained=lambda about, until: fleet.drain_changed(about, until),
+        when_room=lambda: fleet.room(),
+        when_waiting=lambda: fleet.one_more(),
+        when_offered=lambda: fleet.look(),
+        when_ended=when_ended,
+        when_complete=search.wake,
+        at_work=lambda runner: fleet.at_work(runner),
+        refresh=lambda: shared.refresh(),
+    )
+    runners = Runners(clock, home, server=peers.id if peers is not None else None, steps=steps)
+    shared = SharedLinks(runners, store.runner_keys, store.managed_runners, clock, peers)
+    looks = PullRequestLooks(runners, settings.pull_request_look_seconds)
+    opened.push_async_callback(looks.close)
+    retention = Retention(runners, Keep.reading(settings), clock)
+    opened.push_async_callback(retention.close)
+    objects = CountedObjects(await asyncio.to_thread(open_objects, settings), numbers := ObjectNumbers())
+    uploads = Uploads(objects)
+    snapshots = SnapshotUploads(runners, SnapshotObjects(objects), settings.keep_snapshots)
+    work = Pipeline(
+        runners,
+        redeemed=uploads.redeemed,
+        jobs_at_end=webhooks.jobs_at_end,
+        ended=steps.when_ended,
+        delivers=looks.watch,
+        uploads=snapshots,
+    )
+    await store.take_strays(home)  # of a database that came here without the rest of its folder
+    sessions = await _sessions(settings, store, peers, runners, steps, work, Attachments(objects, settings.state_dir))
+    sessions.background.spawn(snapshots.sweep(store))
+    replace_after, freeze_after = patience(settings.replace_after_seconds, settings.runner_beat_seconds)
+    lost_runners = LostRunners(sessions, runners, replace_after, peers)
+    fleet = Fleet(sessions, runners, lost_runners, Draining(sessions, runners, snapshots, clock), peers)
+    services = Services(
+        settings=settings,
+        sessions=sessions,
+        peers=peers,
+        runners=runners,
+        links=_links(settings, store, runners, shared, peers, freeze_after),
+        lost_runners=lost_runners,
+        uploads=uploads,
+        stored_files=StoredFiles(runners, snapshots, sessions.background),
+        pull_requests=looks,
+        search=search,
+        clock=clock,
+        counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
+        background=Background(log, "request.task_failed"),
+    )
+    return services, retention
+
+
+async def _sessions(
     settings: Settings,
     store: Store,
     peers: Peers | None,
     runners: Runners,
-    engine: Engine,
-    retention: Retention,
-    looks: PullRequestLooks,
-) -> Services:
-    clock = SystemClock()
-    objects = CountedObjects(await asyncio.to_thread(open_objects, settings), numbers := ObjectNumbers())
-    uploads = Uploads(objects)
+    steps: NextSteps,
+    work: Pipeline,
+    attachments: Attachments,
+) -> Sessions:
+    owner = new_id("srv") if peers is None else peers.id
     addresses = AddressRules.reading(settings.allowed_addresses)
-    snapshot_uploads = SnapshotUploads(runners, SnapshotObjects(objects), settings.keep_snapshots)
-    sessions = Sessions(
+    return Sessions(
         store=store,
-        owner=(owner := new_id("srv") if peers is None else peers.id),
+        owner=owner,
         epoch=await store.owners.claim(owner),
         runners=runners,
-        work=Pipeline(
-            runners,
-            redeemed=uploads.redeemed,
-            jobs_at_end=webhooks.jobs_at_end,
-            ended=(engine.wake, retention.wake),
-            delivers=looks.watch,
-            uploads=snapshot_uploads,
-        ),
-        clock=clock,
-        attachments=Attachments(objects, settings.state_dir),
+        steps=steps,
+        work=work,
+        clock=SystemClock(),
+        attachments=attachments,
         last_position=await store.logs.last_position(),
         limits=SessionLimits.reading(settings),
         default_instructions=settings.default_instructions,
         admission=Admission(allowed_env=settings.allowed_env, addresses=addresses),
         peers=peers,
     )
-    await store.take_strays(runners.home)  # of a database that came here without the rest of its folder
-    sessions.background.spawn(snapshot_uploads.sweep(store))
-    replace_after, freeze_after = patience(settings.replace_after_seconds, settings.runner_beat_seconds)
-    lost_runners = LostRunners(sessions, runners, replace_after, peers)
-    runners.listen(Fleet(sessions, runners, lost_runners, Draining(sessions, runners, snapshot_uploads, clock), peers))
-    return Services(
-        settings=settings,
-        sessions=sessions,
-        peers=peers,
-        runners=runners,
-        links=_links(settings, store, runners, peers, freeze_after),
-        lost_runners=lost_runners,
-        uploads=uploads,
-        stored_files=StoredFiles(runners, snapshot_uploads, sessions.background),
-        pull_requests=looks,
-        search=Search(store),
-        clock=clock,
-        counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
-        background=Background(log, "request.task_failed"),
-    )
 
 
-def _links(settings: Settings, store: Store, runners: Runners, peers: Peers | None, freeze_after: float) -> RunnerLinks:
+def _links(
+    settings: Settings, store: Store, runners: Runners, shared: SharedLinks, peers: Peers | None, freeze_after: float
+) -> RunnerLinks:
     return RunnerLinks(
         runners,
+        shared,
         store.runner_keys,
-        store.managed_runners,
         SystemClock(),
         settings.runner_beat_seconds,
         peers,

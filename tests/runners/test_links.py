@@ -9,6 +9,7 @@ from ostler.link.keys import hashed
 from ostler.link.socket import greet
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
+from ostler.server.runners.shared import SharedLinks
 from ostler.server.store.records import RunnerKey, RunnerToken
 from ostler.server.store.sqlite.store import SqliteStore
 from tests.support.loopback import beating, goodbye_from, socket_pair
@@ -24,7 +25,9 @@ async def test_a_key_that_another_server_revoked_ends_the_link(tmp_path: Path) -
     )
     key = RunnerKey(runner="run_1", hash=hashed("secret"), name="far", labels={}, created_at=NOW)
     await store.runner_keys.register("t", key)
-    links = RunnerLinks(Runners(SystemClock()), store.runner_keys, store.managed_runners, SystemClock(), beat=0.5)
+    runners, clock = Runners(SystemClock()), SystemClock()
+    shared = SharedLinks(runners, store.runner_keys, store.managed_runners, clock, None)
+    links = RunnerLinks(runners, shared, store.runner_keys, clock, beat=0.5)
     async with socket_pair() as (listening, dialling):
         serving = asyncio.create_task(links.serve(await links.recognised("secret"), listening))
         assert (await greet(dialling, HELLO)).runner == "run_1"

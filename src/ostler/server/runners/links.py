@@ -20,7 +20,7 @@ from ostler.server.runners.placement import TENANT
 from ostler.server.runners.registry import Runners
 from ostler.server.runners.shared import SharedLinks
 from ostler.server.store.peers import Peers
-from ostler.server.store.protocol import ManagedRunners, RunnerKeys
+from ostler.server.store.protocol import RunnerKeys
 from ostler.server.store.records import RunnerKey
 from ostler.wire.runners import RunnerAbout
 
@@ -66,8 +66,8 @@ class RunnerLinks:
     def __init__(
         self,
         runners: Runners,
+        shared: SharedLinks,
         keys: RunnerKeys,
-        managed: ManagedRunners,
         clock: Clock,
         beat: float,
         peers: Peers | None = None,
@@ -85,10 +85,9 @@ class RunnerLinks:
         """
         self._cut_off = cut_off
         self._home_drain = home_drain
-        self._shared = SharedLinks(runners, keys, managed, clock, peers)
+        self._shared = shared
         self._background = Background(log, "runner.task_failed")
         if peers is not None:
-            runners.server = peers.id
             peers.links.hold(self._shared.held, self._fenced)
         self._peers = peers
         self._runners = runners

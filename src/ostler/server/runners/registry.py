@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Protocol
 
 from ostler.base.clock import Clock
 from ostler.base.errors.runners import RunnerUnavailable
@@ -13,6 +12,7 @@ from ostler.base.undo import async_undone_by
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
 from ostler.server.runners.known import KnownRunner, Link, RunnerStatus
+from ostler.server.runners.steps import NOTHING_FOLLOWS, NextSteps
 from ostler.server.runners.ways import ANSWER_SECONDS, Ways
 from ostler.wire.runners import RunnerAbout
 
@@ -20,56 +20,22 @@ log = Log(__name__)
 _MUTE_SECONDS = 15.0
 
 
-class Listener(Protocol):
-    """Hears what becomes of runners; implemented by the sessions."""
-
-    async def recovery(
-        self, about: RunnerAbout, runner: Runner, workspaces: Workspaces
-    ) -> Callable[[], Awaitable[None]]:
-        """A runner is there, and nobody else can reach it yet: remove what no session of it knows.
-
-        What is returned is called when all can reach it, and goes on with its sessions.
-        """
-        ...
-
-    async def link_lost(self, about: RunnerAbout) -> None:
-        """Nobody can reach a runner any more; its agents may work on."""
-        ...
-
-    def at_work(self, runner_id: str) -> Counter[str]:
-        """How many sessions are at work there, by share."""
-        ...
-
-    def room(self) -> None:
-        """There may be room for a session that waits."""
-        ...
-
-    def drain_changed(self, about: RunnerAbout, until: str | None) -> None:
-        """A runner is to have no sessions, and turns may go on until then; None if it may have some again."""
-        ...
-
-
-async def _nothing() -> None:
-    """There is no other server."""
-
-
 class Runners(Ways):
     """Every runner of this process: the one that is part of it, and those that dialled in."""
 
-    def __init__(self, clock: Clock, home: str = "") -> None:
+    def __init__(
+        self, clock: Clock, home: str = "", *, server: str | None = None, steps: NextSteps = NOTHING_FOLLOWS
+    ) -> None:
+        """`server` is what other servers call this one, if there are any."""
         super().__init__(home)
-        self.server: str | None = None
-        """What other servers call this one, if there are any."""
+        self.server = server
+        self.refresh = steps.refresh
+        self.at_work = steps.at_work
+        self.room = steps.when_room
         self._clock = clock
         self._linking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._listener: Listener | None = None
         self._reserved: Counter[str] = Counter()
-        self.refresh: Callable[[], Awaitable[None]] = _nothing
-        """Learn what other servers know of runners; there may be none."""
-
-    def listen(self, listener: Listener) -> None:
-        """Tell somebody what becomes of runners; before the first one is linked."""
-        self._listener = listener
+        self._steps = steps
 
     # Links
 
@@ -97,18 +63,15 @@ class Runners(Ways):
         log.info("runner.linked", runner_id=about.id, name=about.name)
 
     async def _open(self, known: KnownRunner, link: Link) -> None:
-        go_on = None
-        if self._listener is not None:
-            go_on = await self._listener.recovery(known.about, link.runner, link.workspaces)
+        go_on = await self._steps.when_linked(known.about, link.runner, link.workspaces)
         known.link, known.elsewhere = link, None
         known.last_beat = self._clock.now()
-        if go_on is not None and self._listener is not None:
-            known.is_being_taken_over = True
-            try:
-                await go_on()
-            finally:
-                known.is_being_taken_over = False
-            self._listener.room()
+        known.is_being_taken_over = True
+        try:
+            await go_on()
+        finally:
+            known.is_being_taken_over = False
+        self.room()
 
     async def unlinked(self, runner_id: str, runner: Runner | None = None) -> None:
         """Its link is gone and closed; its sessions wait for it.
@@ -123,8 +86,7 @@ class Runners(Ways):
     async def _lose(self, known: KnownRunner) -> None:
         known.link = None
         log.warning("runner.unlinked", runner_id=known.about.id, name=known.about.name)
-        if self._listener is not None:
-            await self._listener.link_lost(known.about)
+        await self._steps.when_lost(known.about)
 
     def last_beat(self, known: KnownRunner) -> str | None:
         """When a runner was heard last; the one of this process is heard all the time."""
@@ -159,15 +121,10 @@ class Runners(Ways):
         """Place no more sessions there, and let turns go on until then; None to place them again."""
         known = self.find_runner(runner_id)
         was, known.drain_until = known.draining, until
-        if self._listener is not None and (was or known.draining):
-            self._listener.drain_changed(known.about, until)
+        if was or known.draining:
+            self._steps.when_drained(known.about, until)
         if until is None:
             self.room()
-
-    def room(self) -> None:
-        """There may be room for a session that waits."""
-        if self._listener is not None:
-            self._listener.room()
 
     # What is known of them
 
@@ -202,10 +159,6 @@ class Runners(Ways):
         used = sum(link.load.at_work.values()) if is_there else 0
         server = link.server if is_there else None
         return RunnerStatus(known.about, is_there, link.heard_at, used, known.drain_until, server, known.managed)
-
-    def at_work(self, runner_id: str) -> Counter[str]:
-        """How many sessions are at work there, by share."""
-        return self._listener.at_work(runner_id) if self._listener is not None else Counter()
 
     def used(self, runner_id: str) -> int:
         """How many of its slots sessions have, or are about to have."""

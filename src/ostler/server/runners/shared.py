@@ -29,7 +29,6 @@ class SharedLinks:
         self._clock = clock
         self._peers = peers
         self._numbers: dict[str, int] = {}
-        runners.refresh = self.refresh
 
     def held(self) -> list[HeldLink]:
         """The links that are here, with what their runners have to do."""

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
 import msgspec
 
@@ -237,6 +238,10 @@ class SessionAgent:
         if self.connection is not None:
             with contextlib.suppress(AgentExited, RunnerUnavailable):  # who adopts it tells it then
                 await self.connection.answer(answer)
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Hand the prompt of the newest turn over, by this work."""
+        self.starting = self._session.background.spawn(work)
 
     async def stop_starting(self) -> bool:
         """Break off what hands a prompt over; False if it had come to its end by itself."""

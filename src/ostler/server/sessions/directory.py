@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Self
 
@@ -15,13 +15,15 @@ from ostler.base.logs import Log
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.runners.registry import Runners
+from ostler.server.runners.steps import NextSteps
 from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.elsewhere import Elsewhere, Following
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.reading import Reading
-from ostler.server.sessions.log.session_log import ProjectFeeds, SessionLog
+from ostler.server.sessions.log.session_log import NO_LOG_STEPS, LogSteps, ProjectFeeds, SessionLog
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.tail import Tail
+from ostler.server.sessions.secrets import redaction_of
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.peers import Bell, Peers
 from ostler.server.store.protocol import Store
@@ -64,6 +66,7 @@ class Directory(Reading):
         owner: str,
         epoch: int,
         runners: Runners,
+        steps: NextSteps,
         work: Pipeline,
         clock: Clock,
         attachments: Attachments,
@@ -75,10 +78,13 @@ class Directory(Reading):
         self.attachments = attachments
         self.background = Background(log, "sessions.task_failed")
         ring = peers.ring if peers is not None else None
-        self._project_feeds = ProjectFeeds(last=last_position, limit_bytes=limits.buffer_bytes, ring=ring)
+        self._project_feeds = ProjectFeeds(
+            steps.when_complete, last=last_position, limit_bytes=limits.buffer_bytes, ring=ring
+        )
         self._owner = owner
         self._epoch = epoch
         self._runners = runners
+        self._steps = steps
         self._work = work
         self._clock = clock
         self._limits = limits
@@ -91,10 +97,6 @@ class Directory(Reading):
         if peers is not None:
             self._elsewhere.start()
             peers.listen(self._heard)
-
-    def follow(self, follower: Callable[[], object]) -> None:
-        """Call somebody when an item of a session is complete, or a session is deleted."""
-        self._project_feeds.followers.append(follower)
 
     def is_ours(self, record: SessionRecord) -> bool:
         """Whether this server has a session; one that is alone has all."""
@@ -177,9 +179,10 @@ class Directory(Reading):
         state = _state.decode(record.state)
         live = LiveSession(
             record=record,
-            session_log=self.log_of(
-                record.id, record.project, record.agent, record.epoch, state, record.last_sequence, record.updated_at
+            open_log=functools.partial(
+                self.log_of, record, record.epoch, state, record.last_sequence, record.updated_at
             ),
+            lost=functools.partial(self._lose, record.id),
             runners=self._runners,
             work=self._work,
             reading=self,
@@ -191,7 +194,6 @@ class Directory(Reading):
         )
         if self._is_leaving:
             live.lifecycle.leave()
-        live.log.lost = functools.partial(self._lose, record.id)
         self._live[record.id] = live
         return live
 
@@ -202,22 +204,34 @@ class Directory(Reading):
         """
         return Leases.current().hold(self._live.get(new.id) or self.load(new.stored(first, self._owner)))
 
+    def new_log(self, new: NewSession) -> SessionLog:
+        """The log of a session that is about to be stored, for its first events."""
+        return self.log_of(new, self._epoch, SessionState(), 0, new.created_at)
+
     def log_of(
-        self, session_id: str, project: str, agent: str, epoch: int, state: SessionState, last: int, updated_at: str
+        self,
+        session: NewSession | SessionRecord,
+        epoch: int,
+        state: SessionState,
+        last: int,
+        updated_at: str,
+        steps: LogSteps = NO_LOG_STEPS,
     ) -> SessionLog:
         """The log of a session from here on, which is had in this epoch."""
         return SessionLog(
-            session_id=session_id,
+            session_id=session.id,
             epoch=epoch,
-            agent=agent,
+            agent=session.agent,
             state=state,
             last=last,
             updated_at=updated_at,
             store=self.store,
             clock=self._clock,
-            project_feed=self._project_feeds.of(project),
+            project_feed=self._project_feeds.of(session.project),
             buffer_bytes=self._limits.buffer_bytes,
             most_bytes=self._limits.max_log_bytes,
+            redaction=redaction_of(session.spec),
+            steps=steps,
         )
 
     async def project_tail(self, project: str) -> Tail:
@@ -260,7 +274,7 @@ class Directory(Reading):
         async with self._steady():  # or a row that was read before would bring it back
             await self.store.delete_session(live.id, live.record.epoch, self._clock.now(), live.jobs_of_deletion())
             self._live.pop(live.id, None)
-        self._project_feeds.tell()
+        self._steps.when_complete()
         if self._peers is not None:
             self._peers.ring(Bell(live.id, 0, 0, live.record.epoch, live.record.project))
 

@@ -92,7 +92,7 @@ async def request(
     placed = Placed(session.record.runner, replace(session.record.spec, next_provider=provider))
     written = deed(drafts.handoff(data), *_queued(session, wanted.message))
     await session.log.append(written, done=done(claim), placed=placed)
-    session.record = replace(session.record, spec=replace(session.record.spec, next_provider=provider))
+    session.rewrite(spec=replace(session.record.spec, next_provider=provider))
 
 
 def _queued(session: SessionCore, message: str | None) -> list[Draft]:
@@ -126,8 +126,7 @@ async def finish(session: SessionCore, agent: SessionAgent) -> None:
     done = replace(wanted, status="done")
     placed = Placed(session.record.runner, spec, wanted.to_agent)
     await session.log.append([drafts.handoff(done)], placed=placed)
-    session.record = replace(session.record, agent=wanted.to_agent, spec=spec)
-    session.log.agent = wanted.to_agent
+    session.rewrite(agent=wanted.to_agent, spec=spec)
 
 
 def remarks(session: SessionCore) -> list[Draft]:

@@ -8,7 +8,7 @@ import asyncio
 from ostler.base.errors import InvalidTransition
 from ostler.base.errors.turns import TurnUnderWay
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import acting, deed
+from ostler.server.sessions.acting import deed
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.log.statuses import TRANSITIONS
 from ostler.server.sessions.session import SessionCore
@@ -97,7 +97,7 @@ class Lifecycle:
     async def _restart(self, *, force: bool) -> None:
         self._refuse_restart(force)
         if self._session.state.turn is not None and self._agent.connection is not None:
-            self._session.interrupted_by = acting()
+            self._session.interrupted()
             await self._agent.connection.interrupt()
             await self._turn_over(_INTERRUPT_SECONDS, unless_asked=False)
         await self._agent.disconnect(force=force)
@@ -106,7 +106,7 @@ class Lifecycle:
     async def finish_stop(self) -> None:
         """Go on with a stop that an earlier server began."""
         if not self._session.is_ending:  # nobody asked for it again meanwhile
-            self._session.ending = self._session.background.spawn(self._wind_down("stopped", "stopped", force=False))
+            self._session.end(self._wind_down("stopped", "stopped", force=False))
 
     async def stop(self) -> None:
         """Ask the agent to wrap up, then end the session."""
@@ -119,16 +119,17 @@ class Lifecycle:
     async def _end(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
         if self._session.shown.status == final:  # not before it is durable: whoever asked is told what is shown
             return
-        if self._session.ending is None or self._session.ending.done():
+        ending = self._session.ending
+        if ending is None or ending.done():
             if self._session.state.status == first:
                 first = final  # as an earlier server said, which had no time to do it
             self._check_move(first, "be stopped" if first == "stopping" else "be cancelled")
-            self._session.ending = self._session.background.spawn(self._wind_down(first, final, force=force))
+            ending = self._session.end(self._wind_down(first, final, force=force))
         elif force:
             self._hurried.set()
             await self._agent.disconnect(force=True)
             await self._chores.stop()
-        await asyncio.shield(self._session.ending)
+        await asyncio.shield(ending)
 
     async def _wind_down(self, first: SessionStatus, final: SessionStatus, *, force: bool) -> None:
         self._agent.stay_awake()
@@ -160,7 +161,7 @@ class Lifecycle:
             telling.cancel()
             await asyncio.wait([telling])
         if self._agent.connection is not None and self._session.state.turn is not None and not self._hurried.is_set():
-            self._session.interrupted_by = acting()
+            self._session.interrupted()
             await self._agent.connection.interrupt()
             await self._turn_over(_INTERRUPT_SECONDS, unless_asked=False)
 
@@ -192,7 +193,7 @@ class Lifecycle:
 
     async def delete(self) -> None:
         """End everything; the caller removes what is stored."""
-        self._session.log.is_deleted = True
+        self._session.log.mark_deleted()
         self._agent.stay_awake()
         await self._chores.stop()
         await self._agent.disconnect(force=True)
@@ -208,7 +209,7 @@ class Lifecycle:
 
     def leave(self) -> None:
         """The server stops: begin nothing more; another server goes on."""
-        self._session.is_leaving = True
+        self._session.leave()
         self._agent.stay_awake()
         self._chores.leave()
 

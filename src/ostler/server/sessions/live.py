@@ -16,7 +16,7 @@ from ostler.server.sessions.attachments import SessionAttachments
 from ostler.server.sessions.lifecycle import Lifecycle
 from ostler.server.sessions.log.overflow import thinned
 from ostler.server.sessions.log.reading import Reading
-from ostler.server.sessions.log.session_log import SessionLog
+from ostler.server.sessions.log.session_log import LogSteps, SessionLog
 from ostler.server.sessions.policy import vet
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns
@@ -24,7 +24,7 @@ from ostler.server.sessions.work.chores import Chores
 from ostler.server.sessions.work.limit_wait import LimitWait
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.records import Progress, SessionRecord
-from ostler.wire.events import ItemCompletedData, TurnEndedData
+from ostler.wire.events import ItemCompletedData
 from ostler.wire.parts import ImagePart
 from ostler.wire.running import Draft
 
@@ -38,24 +38,26 @@ class LiveSession(SessionCore):
         self,
         *,
         record: SessionRecord,
-        session_log: SessionLog,
+        open_log: Callable[[LogSteps], SessionLog],
         runners: Runners,
         work: Pipeline,
         reading: Reading,
         attachments: SessionAttachments,
         unused: Callable[[], object],
+        lost: Callable[[], object],
         idle_seconds: float,
         wrap_up_seconds: float,
         goes_on_after_limit: bool,
     ) -> None:
         super().__init__(
             record=record,
-            session_log=session_log,
+            open_log=open_log,
             reading=reading,
             attachments=attachments,
             ended=work.ended,
             jobs_at_end=work.jobs_at_end,
             unused=unused,
+            lost=lost,
         )
         self._runners = runners
         self.agent = SessionAgent(self, runners, self.delivered, idle_seconds)
@@ -93,8 +95,7 @@ class LiveSession(SessionCore):
         written, answers = vet([*events, *limited], self.state, self.permission_mode)
         if not written or self.log.is_deleted or self.state.ended:
             return
-        if self.interrupted_by is not None:
-            self._name_interrupter(written)
+        self.name_interrupter(written)
         failpoint("deliver.before")
         await self.note(written, progress)
         failpoint("deliver.after")
@@ -123,13 +124,6 @@ class LiveSession(SessionCore):
         await self.turns.begin_next()
         if self.is_idle:
             self._runners.room()  # it may be put to sleep for another
-
-    def _name_interrupter(self, written: Sequence[Draft]) -> None:
-        """Somebody wanted the turn to end: if it ends for that reason, it was their deed."""
-        for draft in written:
-            if isinstance(draft.data, TurnEndedData):
-                draft.actor = self.interrupted_by if draft.data.outcome == "interrupted" else None
-                self.interrupted_by = None
 
     async def _overflow(self) -> None:
         """The log is full: say so, and end the turn."""

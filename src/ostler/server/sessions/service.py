@@ -21,6 +21,7 @@ from ostler.base.logs import Log
 from ostler.base.undo import async_undone_by
 from ostler.server.runners.placement import agent_anywhere, checked_needs, choose, server_with_room, waiting_for
 from ostler.server.runners.registry import Runners
+from ostler.server.runners.steps import NextSteps
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.admission import Admission, check_choices, check_labels, check_servers
@@ -29,11 +30,9 @@ from ostler.server.sessions.creation import agent_spec, checked_key, first_event
 from ostler.server.sessions.directory import SessionLimits
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.clearing import Clearing
-from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.by_runner import ByRunner
 from ostler.server.sessions.runners.waiting import Waiting
-from ostler.server.sessions.secrets import redaction_of
 from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.turns import Beside, nothing_beside
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
@@ -65,6 +64,7 @@ class Sessions(ByRunner):
         owner: str,
         epoch: int,
         runners: Runners,
+        steps: NextSteps,
         work: Pipeline,
         clock: Clock,
         attachments: Attachments,
@@ -79,6 +79,7 @@ class Sessions(ByRunner):
             owner=owner,
             epoch=epoch,
             runners=runners,
+            steps=steps,
             work=work,
             clock=clock,
             attachments=attachments,
@@ -89,7 +90,7 @@ class Sessions(ByRunner):
         self._clearing = Clearing(store, self.background)
         self._default_instructions = default_instructions
         self.admission = admission
-        self.waiting = Waiting()
+        self.waiting = Waiting(steps.when_waiting)
 
     # Creating and deleting
 
@@ -179,8 +180,7 @@ class Sessions(ByRunner):
     async def _insert(
         self, new: NewSession, wanted: CreateSession, claim: str | None, before: list[Draft]
     ) -> tuple[LiveSession, bool]:
-        session_log = self.log_of(new.id, new.project, new.agent, self._epoch, SessionState(), 0, new.created_at)
-        session_log.redaction = redaction_of(new.spec)
+        session_log = self.new_log(new)
         waits_for = self._waits_for(new) if new.runner is None else ""
         first = session_log.prepare(
             [*deed(*first_events(new, wanted, waits_for)), *before],
@@ -210,7 +210,7 @@ class Sessions(ByRunner):
     async def place(self, live: LiveSession, about: RunnerAbout, spec: SessionSpec) -> None:
         """Put a session that waited on a runner, and go on with it."""
         await live.log.append([drafts.placed(about.name)], placed=Placed(about.id, spec, arrives=True))
-        live.record = msgspec.structs.replace(live.record, spec=spec, runner=about.id)
+        live.rewrite(spec=spec, runner=about.id)
         if self._runners.is_linked(about.id):  # else it is gone on with when the runner is back
             live.agent.regain_runner()
         await live.turns.go_on()
@@ -233,8 +233,7 @@ class Sessions(ByRunner):
 
     async def insert(self, new: NewSession, begun: list[Draft]) -> LiveSession:
         """Store a session that begins with these events; raises if its key was taken meanwhile."""
-        session_log = self.log_of(new.id, new.project, new.agent, self._epoch, SessionState(), 0, new.created_at)
-        session_log.redaction = redaction_of(new.spec)
+        session_log = self.new_log(new)
         first = session_log.prepare(begun)
         try:
             await session_log.commit(first, self.store.create_session(new, first, self._owner))
@@ -267,11 +266,8 @@ class Sessions(ByRunner):
     async def _change(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str]) -> None:
         live.refuse_if_over("changes")
         if self._open_changes(live, wanted, names) or live.changes_under_way:  # what they make of it counts then
-            live.changes_under_way += 1
-            try:
+            with live.changing():
                 await live.chores.alone(lambda: self._configure(live, wanted, names), patience=REQUEST_SECONDS)
-            finally:
-                live.changes_under_way -= 1
 
     def refuse_changes(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str] = _OWN_NAMES) -> None:
         """Raise if a request that joins a turn wants it to be another one."""
@@ -296,7 +292,7 @@ class Sessions(ByRunner):
         await self.admission.check_addresses(spec)
         await live.agent.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
         await self.store.update_spec(live.id, live.record.epoch, spec)
-        live.record = msgspec.structs.replace(live.record, spec=spec)
+        live.rewrite(spec=spec)
         await live.log.append(deed(drafts.settings(wanted)))
 
     async def delete(self, project: str, id_or_key: str) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 
@@ -11,18 +13,17 @@ from ostler.base.logs import Log
 from ostler.base.retry import delays
 from ostler.base.tasks import Background
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import deed
+from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.attachments import SessionAttachments
 from ostler.server.sessions.log.limits import is_waited_for
 from ostler.server.sessions.log.reading import Reading
-from ostler.server.sessions.log.session_log import SessionLog
+from ostler.server.sessions.log.session_log import LogSteps, SessionLog
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.tail import Tail
-from ostler.server.sessions.secrets import redaction_of
 from ostler.server.sessions.settings import settings_now
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.records import Done, NewJob, Progress, SessionRecord, SessionSpec
-from ostler.wire.events import PermissionMode
+from ostler.wire.events import PermissionMode, TurnEndedData
 from ostler.wire.running import Draft
 from ostler.wire.sessions import Ask
 
@@ -39,22 +40,21 @@ class SessionCore:
         self,
         *,
         record: SessionRecord,
-        session_log: SessionLog,
+        open_log: Callable[[LogSteps], SessionLog],
         reading: Reading,
         attachments: SessionAttachments,
         ended: Callable[["SessionCore"], object],
         jobs_at_end: JobsAtEnd,
         unused: Callable[[], object],
+        lost: Callable[[], object],
     ) -> None:
-        """`ended` hears that the session is over, `unused` that nobody needs it in memory."""
-        self.log = session_log
-        self._record: SessionRecord = record
-        self.log.redaction = redaction_of(record.spec)
-        self.log.settled = self.drop_if_unused
-        self.log.jobs_at_end = self._jobs_at_end
+        """`ended` hears that it is over, `unused` that nobody needs it in memory, `lost` that another server has it."""
+        self.log = open_log(LogSteps(settled=self.drop_if_unused, lost=lost, jobs_at_end=self._jobs_at_end))
+        self.record = record
+        """Its row."""
         self.attachments = attachments
         self.reading = reading
-        self.tail = Tail(session_log.feed, functools.partial(reading.events, record.id))
+        self.tail = Tail(self.log.feed, functools.partial(reading.events, record.id))
         self.background = Background(log, "session.task_failed", over=self.drop_if_unused, session_id=record.id)
         self._ended = ended
         self._find_jobs = jobs_at_end
@@ -63,23 +63,51 @@ class SessionCore:
         self.ending: asyncio.Task[None] | None = None
         self.changes_under_way = 0
         """How many clients are about to change how its agent works."""
-        self.interrupted_by: str | None = None
-        """Who ended the turn under way, until its agent has heard it."""
+        self._interrupted_by: str | None = None
         self.holds_prompts = False
         """Whether no turn may begin, since it is about to be moved to another runner."""
         self.is_leaving = False
         """The server stops: nothing more is begun."""
 
-    @property
-    def record(self) -> SessionRecord:
-        """Its row."""
-        return self._record
+    def rewrite(self, **changed: Any) -> None:
+        """Its row has changed in the store; names are those of `SessionRecord`."""
+        self.record = msgspec.structs.replace(self.record, **changed)
+        self.log.take_over(self.record.agent, self.record.spec)
 
-    @record.setter
-    def record(self, record: SessionRecord) -> None:
-        if record.spec != self._record.spec:
-            self.log.redaction = redaction_of(record.spec)
-        self._record = record
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """A client is about to change how its agent works."""
+        self.changes_under_way += 1
+        try:
+            yield
+        finally:
+            self.changes_under_way -= 1
+
+    def hold_prompts(self, *, holds: bool) -> None:
+        """Begin no turn, since it is about to be moved to another runner; or begin turns again."""
+        self.holds_prompts = holds
+
+    def leave(self) -> None:
+        """The server stops: begin nothing more."""
+        self.is_leaving = True
+
+    def end(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Stop or cancel it by this work from now on."""
+        self.ending = self.background.spawn(work)
+        return self.ending
+
+    def interrupted(self) -> None:
+        """Who is acted for ends the turn under way; its agent hears it now."""
+        self._interrupted_by = acting()
+
+    def name_interrupter(self, written: Sequence[Draft]) -> None:
+        """Somebody wanted the turn to end: if it ends for that reason, it was their deed."""
+        if self._interrupted_by is None:
+            return
+        for draft in written:
+            if isinstance(draft.data, TurnEndedData):
+                draft.actor = self._interrupted_by if draft.data.outcome == "interrupted" else None
+                self._interrupted_by = None
 
     def hold(self) -> None:
         """Somebody uses it, and says so with `release` when that is over."""

@@ -108,7 +108,7 @@ class Turns:
 
     def begin_turn(self, prompt: Prompt) -> None:
         """Hand the prompt of a turn that is in the log to the agent, started first if need be."""
-        self._agent.starting = self._session.background.spawn(self._run(prompt))
+        self._agent.begin(self._run(prompt))
 
     async def _run(self, prompt: Prompt) -> None:
         try:
@@ -286,7 +286,7 @@ class Turns:
         if await self._agent.stop_starting():  # the agent never heard of it
             await self._end_unheard(turn.turn_id)
         elif self._agent.connection is not None:
-            self._session.interrupted_by = acting()
+            self._session.interrupted()
             await self._agent.connection.interrupt()
         return Interrupted(interrupted=True, turn_id=turn.turn_id)
 

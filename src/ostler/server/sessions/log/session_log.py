@@ -16,13 +16,13 @@ from ostler.server.sessions.log.history import with_history
 from ostler.server.sessions.log.state import CHANGES, SessionState, apply, ask_of, turn_of
 from ostler.server.sessions.log.tail import frame
 from ostler.server.sessions.log.titles import left_to_people
-from ostler.server.sessions.secrets import Redaction
+from ostler.server.sessions.secrets import Redaction, redaction_of
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.packing import pack
 from ostler.server.store.peers import Bell
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import Append, AppendResult, Done, NewJob, Placed, Progress, StateChange
+from ostler.server.store.records import Append, AppendResult, Done, NewJob, Placed, Progress, SessionSpec, StateChange
 from ostler.wire.events import EVENTS, Event
 from ostler.wire.running import Draft, Prompt
 from ostler.wire.sessions import Ask, Turn
@@ -87,27 +87,29 @@ class SharedProjectFeed(ProjectFeed):
 class ProjectFeeds:
     """The live ends of all projects; `ring` tells other servers of the same store, if there are any."""
 
-    def __init__(self, *, last: int, limit_bytes: int, ring: Callable[[Bell], object] | None = None) -> None:
+    def __init__(
+        self,
+        completed: Callable[[], object],
+        *,
+        last: int,
+        limit_bytes: int,
+        ring: Callable[[Bell], object] | None = None,
+    ) -> None:
+        """`completed` is called when an item of a session is complete."""
+        self._completed = completed
         self._last = last
         self._limit = limit_bytes
         self._ring = ring
         self._feeds: dict[str, ProjectFeed] = {}
-        self.followers: list[Callable[[], object]] = []
-        """Called when there is something new to be found: an item is complete, or a session is gone."""
-
-    def tell(self) -> None:
-        """Let them know."""
-        for follower in self.followers:
-            follower()
 
     def of(self, project: str) -> ProjectFeed:
         """The one of this project; a log has it from its beginning, so nothing can come before it is there."""
         if project not in self._feeds:
             feed = Feed(last=self._last, limit_bytes=self._limit)
             self._feeds[project] = (
-                ProjectFeed(feed, self.tell)
+                ProjectFeed(feed, self._completed)
                 if self._ring is None
-                else SharedProjectFeed(feed, self.tell, project, self._ring)
+                else SharedProjectFeed(feed, self._completed, project, self._ring)
             )
         return self._feeds[project]
 
@@ -133,6 +135,20 @@ class ProjectFeeds:
             project.feed.close()
 
 
+class LogSteps(msgspec.Struct, frozen=True, kw_only=True):
+    """What follows on what happens to a log."""
+
+    settled: Callable[[], object] = lambda: None
+    """No append is on its way to the disk any more."""
+    lost: Callable[[], object] = lambda: None
+    """Another server has the session."""
+    jobs_at_end: Callable[[SessionState, int, str], Sequence[NewJob]] = lambda *_: ()
+    """What is to be done once the session is over, by its last event and the time of that; it is stored with it."""
+
+
+NO_LOG_STEPS = LogSteps()
+
+
 class SessionLog:
     """Appends in order; `state` runs ahead of the disk by what is in flight, clients never do."""
 
@@ -150,6 +166,8 @@ class SessionLog:
         project_feed: ProjectFeed,
         buffer_bytes: int,
         most_bytes: int = 0,
+        redaction: Redaction | None = None,
+        steps: LogSteps = NO_LOG_STEPS,
     ) -> None:
         self.session_id = session_id
         self.agent = agent
@@ -159,12 +177,7 @@ class SessionLog:
         self.is_deleted = False
         self.in_flight = 0
         """How many appends are on their way to the disk."""
-        self.settled: Callable[[], object] | None = None
-        """Called when none is any more."""
-        self.jobs_at_end: Callable[[SessionState, int, str], Sequence[NewJob]] | None = None
-        """What is to be done once the session is over, by its last event and the time of that; it is stored with it."""
-        self.lost: Callable[[], object] | None = None
-        """Called when another server has the session."""
+        self._steps = steps
         self.feed = Feed(last=last, limit_bytes=buffer_bytes)
         self._epoch = epoch
         self._durable_state = state
@@ -174,10 +187,18 @@ class SessionLog:
         self._clock = clock
         self._project_feed = project_feed
         self._most_bytes = most_bytes
-        self.redaction: Redaction | None = None
+        self.redaction = redaction
         """Takes the session's secrets out of what is written, if it has any."""
         self._size: int | None = None if last else 0
         """What it takes on disk, once somebody asked; that of a new one is known."""
+
+    def take_over(self, agent: str, spec: SessionSpec) -> None:
+        """Who has the session now, and whose secrets are kept out of what is written."""
+        self.agent, self.redaction = agent, redaction_of(spec)
+
+    def mark_deleted(self) -> None:
+        """Nothing is written any more: the session is about to be removed."""
+        self.is_deleted = True
 
     async def measure(self) -> None:
         """Look how large it is, unless that is known; `is_full` tells nothing before."""
@@ -229,8 +250,7 @@ class SessionLog:
         except StaleOwner:
             if self.is_deleted:
                 raise SessionNotFound(session=self.session_id) from None
-            if self.lost is not None:
-                self.lost()
+            self._steps.lost()
             raise
         return append.first
 
@@ -282,9 +302,9 @@ class SessionLog:
 
     def _jobs(self, before: SessionState, time: str) -> tuple[NewJob, ...]:
         is_news = self.state.ended or limits.is_new(self.state.limit, before.limit)
-        if self.jobs_at_end is None or before.ended or not is_news:
+        if before.ended or not is_news:
             return ()
-        return tuple(self.jobs_at_end(self.state, self._last, time))
+        return tuple(self._steps.jobs_at_end(self.state, self._last, time))
 
     async def commit(self, append: Append, written: "asyncio.Future[AppendResult]") -> None:
         """Wait until an append is durable; it is shown to clients even if the caller gives up waiting."""
@@ -308,8 +328,8 @@ class SessionLog:
             self._publish(append, state, written.result())
         if not seen.done():
             seen.set_exception(error) if error is not None else seen.set_result(None)
-        if self.settled is not None and not self.in_flight:
-            self.settled()
+        if not self.in_flight:
+            self._steps.settled()
 
     def _publish(self, append: Append, state: SessionState, result: AppendResult) -> None:
         failpoint("publish.before")

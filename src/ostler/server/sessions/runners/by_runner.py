@@ -11,15 +11,8 @@ from ostler.server.sessions.runners.waiting import WaitingSession
 from ostler.server.store.peers import Bell
 
 
-def _nobody() -> None:
-    """Nobody takes sessions of other servers."""
-
-
 class ByRunner(Directory):
     """Finds what is on a runner."""
-
-    offered: Callable[[], object] = staticmethod(_nobody)
-    """Called when a session may wait for a runner at another server."""
 
     async def load_for(
         self, leases: Leases, runner: str, terminal: Iterable[str], wanted: Callable[[str, bytes], bool]
@@ -64,7 +57,7 @@ class ByRunner(Directory):
 
     def _heard(self, bell: Bell | None) -> None:
         if bell is None or not bell.session:
-            self.offered()
+            self._steps.when_offered()
         if bell is None or bell.session:
             super()._heard(bell)
 

@@ -53,7 +53,7 @@ class Draining:
         if until is not None:
             self._draining[about.id] = until, self._sessions.background.spawn(self._drain(about, until))
         for live in self._sessions.live_on(about.id) if until is None else ():
-            live.holds_prompts = False
+            live.hold_prompts(holds=False)
             live.background.spawn(live.turns.go_on())
 
     async def _drain(self, about: RunnerAbout, until: str) -> None:
@@ -98,7 +98,7 @@ class Draining:
         if state.turn_count:
             await live.note([drafts.line(f"Packing up, since the runner '{about.name}' drains.")])
             await self._snapshot_uploads.upload(live, whole=True)
-        live.holds_prompts = False
+        live.hold_prompts(holds=False)
         await leave(self._sessions, live, f"the runner '{about.name}' drains")
         workspaces = self._runners.workspaces(about.id)
         if workspace is not None:
@@ -108,7 +108,7 @@ class Draining:
 
 async def _cut_off(live: LiveSession) -> None:
     """End a turn that had its time; prompts that wait are not begun here any more, but where the session goes."""
-    live.holds_prompts = True
+    live.hold_prompts(holds=True)
     if live.state.status == "running":
         await live.turns.interrupt()
     elif live.state.status == "paused" and live.agent.connection is not None:

@@ -38,7 +38,7 @@ _LOST = "The link to the runner '{}' was lost. Its agents work on there; what th
 
 
 class Fleet:
-    """Implements runners.registry.Listener for the sessions of this server."""
+    """What follows for sessions on what becomes of runners; many of the next steps are here."""
 
     def __init__(
         self,
@@ -61,14 +61,10 @@ class Fleet:
         """Whether a session waits that other servers were not told of."""
         self._must_look = peers is not None
         """Whether sessions may wait at other servers that we do not know of."""
-        sessions.waiting.heard.append(self._one_more)
         if peers is not None:
-            sessions.offered = self.look
             sessions.background.spawn(self._look_now_and_then())
 
-    async def recovery(
-        self, about: RunnerAbout, runner: Runner, workspaces: Workspaces
-    ) -> Callable[[], Awaitable[None]]:
+    async def linked(self, about: RunnerAbout, runner: Runner, workspaces: Workspaces) -> Callable[[], Awaitable[None]]:
         """Remove what no session of a runner knows; what goes on with its sessions comes back."""
         store = self._sessions.store
         if about.id != self._runners.home:
@@ -127,7 +123,8 @@ class Fleet:
         if len(self._sessions.waiting) or self._must_look:
             self._place_soon()
 
-    def _one_more(self) -> None:
+    def one_more(self) -> None:
+        """A session of this server waits for a runner."""
         self._is_new = True
         self.room()
 

@@ -42,7 +42,7 @@ async def leave(sessions: Sessions, live: LiveSession, why: str) -> None:
         spec = _waiting(live, why)
         events = [*closed, drafts.status("queued", f"{why}; it goes on on another one")]
         await live.log.append(events, placed=Placed(None, spec))
-        live.record = msgspec.structs.replace(live.record, runner=None, spec=spec)
+        live.rewrite(runner=None, spec=spec)
         await live.agent.lose_runner()
         live.agent.forget_runner()
         log.info("session.left_runner", session_id=live.id, reason=why)

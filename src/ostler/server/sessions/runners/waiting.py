@@ -30,13 +30,14 @@ class WaitingSession(NamedTuple):
 class Waiting:
     """Every session of this server that is on no runner yet, and those of others that it may take."""
 
-    def __init__(self) -> None:
+    def __init__(self, heard: Callable[[], object] = lambda: None) -> None:
+        """`heard` is called when one comes."""
         self._sessions: dict[str, WaitingSession] = {}
         self._offered: dict[str, WaitingSession] = {}
         self._since: dict[str, float] = {}
         self.times = Histogram(_CLASSES)
         """How long sessions have waited that have a runner now."""
-        self.heard: list[Callable[[], object]] = []
+        self.heard: list[Callable[[], object]] = [heard]
         """Called when one comes."""
 
     def __len__(self) -> int:

@@ -88,7 +88,7 @@ async def remember_access(store: Store, session: SessionCore, wanted: Deliver) -
     record = session.record
     spec = msgspec.structs.replace(record.spec, delivery=access_of(session, wanted))
     await store.update_spec(record.id, record.epoch, spec)
-    session.record = msgspec.structs.replace(record, spec=spec)
+    session.rewrite(spec=spec)
 
 
 def branch_words(title: str) -> str:

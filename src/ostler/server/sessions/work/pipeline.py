@@ -4,7 +4,7 @@ What is done is in the session's log; a step that is not there is done again aft
 that no session knows are removed at start, and a delivery that is repeated finds its own branch and pull request.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -50,18 +50,18 @@ class Pipeline:
         *,
         redeemed: Callable[[WorkspaceOrder], Awaitable[tuple[WorkspaceOrder, str | None]]],
         jobs_at_end: JobsAtEnd,
-        ended: Sequence[Callable[[], object]],
+        ended: Callable[[], object],
         delivers: Callable[[SessionCore], object] = lambda _: None,
         uploads: SnapshotUploads | None = None,
     ) -> None:
         """`redeemed` finds the upload of an order, and the runner that has it.
 
-        Those in `ended` hear of every end, `delivers` of what a task delivers; they must not wait.
+        `ended` hears of every end, `delivers` of what a task delivers; they must not wait.
         """
         self._runners = runners
         self._redeemed = redeemed
         self.jobs_at_end = jobs_at_end
-        self._ended = ended
+        self._tell_end = ended
         self._delivers = delivers
         self._uploads = uploads
 
@@ -120,10 +120,6 @@ class Pipeline:
         is_last = owner is not None and owner != record.id and not is_shared
         if is_last and owner is not None and await store.find_session(record.project, owner) is None:
             await self.forget(record.runner, owner)
-
-    def _tell_end(self) -> None:
-        for hear in self._ended:
-            hear()
 
     # Before the first turn
 
