@@ -16,7 +16,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     items = [item for item in session.items if isinstance(item, pytest.Function) and "search" in item.fixturenames]
     if session.config.option.collectonly or not items:
         return
-    names = {item.callspec.params["name"] for item in items}
+    names = {item.callspec.params.get("name") for item in items}
     pool = ThreadPoolExecutor(1)
     session.config.stash[_SEARCH] = pool.submit(_installed, names)
     pool.shutdown(wait=False)
