@@ -145,7 +145,8 @@ def _store(state_dir: Path) -> dict[str, str]:
 
 
 def _allowed(state_dir: Path) -> dict[str, str]:
-    """Agents may work in the folders of all tests, and call this machine; what a test says goes before this."""
+    """Agents may work in the folders of all tests, though never in a server's state, and call this machine; what a
+    test says goes before this."""
     return {"OSTLER_REPOSITORY_FOLDERS": str(state_dir.parent.parent), "OSTLER_ALLOWED_ADDRESSES": "127.0.0.1"}
 
 

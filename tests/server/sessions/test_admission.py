@@ -99,6 +99,23 @@ def test_a_link_out_of_an_allowed_folder_is_refused(api: httpx.Client, tmp_path:
     assert refused(api, cwd=str(tmp_path / "out"))["code"] == "repository_refused"
 
 
+def test_the_servers_own_state_is_never_below_an_allowed_folder(
+    tmp_path: Path,
+) -> None:
+    other = tmp_path / "other"
+    named = other / "named"
+    named.mkdir(parents=True)
+    allowed = {"OSTLER_REPOSITORY_FOLDERS": f"{tmp_path},{named}"}
+    with (
+        running_server(other, env=allowed) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as own,
+    ):
+        (other / "below").mkdir()
+        for folder in (other, other / "below"):
+            assert refused(own, cwd=str(folder))["code"] == "repository_refused"
+        Talk(own, cwd=str(named)).turn("mock: say named on purpose")
+
+
 def test_without_any_allowed_folder_sessions_still_have_one_of_their_own(state_dir: Path, tmp_path: Path) -> None:
     with (
         running_server(state_dir, env={"OSTLER_REPOSITORY_FOLDERS": ""}) as server,

@@ -37,8 +37,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     folders: tuple[str, ...] = ()
     """Folders of this machine below which repositories and folders may be used; none unless named."""
     home: str | None = None
-    """If what people have in this home folder may be used instead: all below it but hidden folders and `closed`."""
-    closed: str = "/"
+    """If what people have in this home folder may be used instead: all below it but hidden folders."""
+    closed: str | None = None
+    """A folder that is never below an allowed one: the server's own state."""
     runner: str | None = None
     """What the runner of this machine is called; None for that of a server."""
     addresses: AddressRules = AddressRules()
@@ -133,13 +134,20 @@ def _is_missing(path: str, policy: Policy) -> bool:
 
 
 def _is_allowed(real: Path, policy: Policy) -> bool:
+    closed = Path(policy.closed).resolve() if policy.closed is not None else None
     if policy.home is None:
-        return any(real.is_relative_to(Path(root).resolve()) for root in policy.folders)
-    home, closed = Path(policy.home).resolve(), Path(policy.closed).resolve()
-    if not real.is_relative_to(home) or real.is_relative_to(closed) or closed.is_relative_to(real):
+        roots = [Path(root).resolve() for root in policy.folders]
+        return any(real.is_relative_to(root) and not _cut_off(real, root, closed) for root in roots)
+    home = Path(policy.home).resolve()
+    if not real.is_relative_to(home) or _cut_off(real, home, closed) or (closed and closed.is_relative_to(real)):
         return False
     below = real.relative_to(home).parts
     return bool(below) and not below[0].startswith(".")
+
+
+def _cut_off(real: Path, root: Path, closed: Path | None) -> bool:
+    """Whether the closed folder lies between the two; a root inside of it was named on purpose."""
+    return closed is not None and real.is_relative_to(closed) and not root.is_relative_to(closed)
 
 
 def _parsed(url: str) -> Address:
