@@ -12,7 +12,7 @@ from ostler.server.api import app as composed
 from ostler.server.api import routes
 from ostler.server.api.routes import dialects
 from ostler.server.api.services import Services
-from ostler.server.auth.actor import LOCAL, Actor, authorise, identify
+from ostler.server.auth.scope import LOCAL, Scope, authorise, identify, roles_up_to
 
 ROLES = {"anyone", "viewer", "operator", "admin"}
 FOR_ANYONE = {
@@ -78,7 +78,7 @@ def test_nothing_that_changes_something_is_open_to_viewers(
 )
 def test_a_role_may_what_the_lower_ones_may(role: Any, needed: Any, allowed: bool) -> None:
     scope: dict[str, Any] = {}
-    identify(scope, Actor(id="key:1", role=role))
+    identify(scope, Scope(actor="key:1", roles=roles_up_to(role)))
     if allowed:
         authorise(scope, needed)
     else:

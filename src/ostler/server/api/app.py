@@ -12,11 +12,12 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.spec import License, Tag
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
-from litestar.types import Scope
 
 from ostler import __version__
+from ostler.base.settings import Settings
 from ostler.server.api import openapi, problems
 from ostler.server.api.edge.asgi import App
+from ostler.server.api.edge.door import Door
 from ostler.server.api.edge.gate import Gate
 from ostler.server.api.edge.idempotency import Idempotency
 from ostler.server.api.edge.relay import Relay
@@ -48,7 +49,8 @@ from ostler.server.api.streams.sse import Streams
 from ostler.server.api.ui import Ui
 from ostler.server.api.validation import before_handling
 from ostler.server.api.views import API
-from ostler.server.auth.actor import Actor, authorise
+from ostler.server.auth.authenticator import Authentication, Open, StaticToken
+from ostler.server.auth.scope import Scope, authorise, scope_of
 
 
 def _services(state: State) -> Services:
@@ -56,14 +58,13 @@ def _services(state: State) -> Services:
     return services
 
 
-def _actor(services: Services, scope: Scope) -> Actor:
+def _caller(services: Services, scope: dict[str, Any]) -> Scope:
     """Asks for services only to come after them: for what is independent Litestar makes a task each."""
-    actor: Actor = scope["user"]
-    return actor
+    return scope_of(scope)
 
 
-def _project(actor: Actor) -> str:
-    return actor.project
+def _project(caller: Scope) -> str:
+    return caller.project
 
 
 async def _authorised(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
@@ -90,7 +91,14 @@ def build_app(services: Services) -> App:
         inner = Relay(inner, services.peers, services.counters, services.settings.ca_file)
     posts = Idempotency(inner, services.sessions.store)
     link = RunnerLinkApp(services.links)
-    return Gate(Ui(inner), posts, link, services.settings, services.counters, services.peers)
+    secret = services.peers.secret if services.peers is not None else None
+    door = Door(_authentication(services.settings), services.settings, services.counters, secret)
+    return Gate(Ui(inner), posts, link, services.settings, services.counters, door)
+
+
+def _authentication(settings: Settings) -> Authentication:
+    token = settings.effective_token()
+    return Authentication((StaticToken(token) if token is not None else Open(),), settings.max_wrong_tokens)
 
 
 class _Application(Litestar):
@@ -147,7 +155,7 @@ def _litestar(services: Services | None) -> Litestar:
         guards=[_authorised],
         dependencies={
             "services": Provide(_services, sync_to_thread=False),
-            "actor": Provide(_actor, sync_to_thread=False),
+            "caller": Provide(_caller, sync_to_thread=False),
             "project": Provide(_project, sync_to_thread=False),
             "openapi": Provide(_openapi, sync_to_thread=False),
         },

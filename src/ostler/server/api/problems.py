@@ -23,7 +23,7 @@ from ostler.base.ids import new_id
 from ostler.base.logs import Log, trace_for_developers
 from ostler.server.api.edge.asgi import Receive, Scope, Send
 from ostler.server.api.validation import faults_of, spelled
-from ostler.server.auth.actor import refusal_of
+from ostler.server.auth.scope import refusal_of
 from ostler.server.dialects.ai_sdk.bodies import Status, TurnResponse
 from ostler.server.store.errors import StaleOwner
 from ostler.wire.problems import Problem

@@ -15,7 +15,9 @@ from ostler.server.api.shapes import chosen_type, fields_of, has_tag, is_list, i
 
 Fault = tuple[str, str]
 """A field and what is wrong with it."""
-_GIVEN = frozenset({"services", "project", "openapi", "request", "socket", "data", "scope", "headers", "state"})
+_GIVEN = frozenset(
+    {"services", "caller", "project", "openapi", "request", "socket", "data", "scope", "headers", "state"}
+)
 """Parameters of handlers that do not come from the query."""
 _AT = " - at `$"
 _PLAINLY = {"Expected `str` of length >= 1": "must not be empty"}

@@ -10,7 +10,7 @@ from ostler.base.errors import IdempotencyConflict, InvalidRequest, OstlerError,
 from ostler.base.logs import Log
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.problems import refuse
-from ostler.server.auth.actor import Actor
+from ostler.server.auth.scope import scope_of
 from ostler.server.store.claims import begin_claims
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import StoredResponse
@@ -48,8 +48,8 @@ class Idempotency:
         body = await _whole_body(receive)
         if body is None:
             return
-        actor: Actor = scope["user"]
-        place = (f"{actor.project} {actor.id} {scope['path']}", key)
+        asks = scope_of(scope)
+        place = (f"{asks.project} {asks.actor} {scope['path']}", key)
         fingerprint = hashlib.sha256(scope["query_string"] + b"\0" + body).hexdigest()
         while (running := self._running.get(place)) is not None:
             await running.wait()

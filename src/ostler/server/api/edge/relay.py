@@ -20,7 +20,7 @@ from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.problems import LEFT, refuse
 from ostler.server.api.services import Counters
-from ostler.server.auth.actor import Actor
+from ostler.server.auth import scope as auth
 from ostler.server.store.claims import repeat_claims
 from ostler.server.store.peers import Peers
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     import httpx
 
 log = Log(__name__)
-_SECRET, _ACTOR, _CLIENT = b"ostler-relay", b"ostler-relay-actor", b"ostler-relay-client"
+_SECRET, _SCOPE, _CLIENT = b"ostler-relay", b"ostler-relay-scope", b"ostler-relay-client"
 RELAYED = "ostler.relayed"
 """In the scope: that a server has passed the request on, which must be the last one to do so."""
 _HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
     b"upgrade".split()
 )
-_NOT_SENT = _HOP_BY_HOP | {b"host", b"authorization", b"origin", b"expect", _SECRET, _ACTOR, _CLIENT}
+_NOT_SENT = _HOP_BY_HOP | {b"host", b"authorization", b"origin", b"expect", _SECRET, _SCOPE, _CLIENT}
 _NOT_ANSWERED = _HOP_BY_HOP | {b"date", b"server"}
 _CONNECT_SECONDS, _WRITE_SECONDS = 3.0, 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE, _TRIES = 0.1, 0.5, 4
@@ -46,20 +46,20 @@ class _Unreachable(Exception):
     """Nobody answered, and nothing was sent."""
 
 
-def admitted(scope: Scope, headers: dict[bytes, str], secret: str) -> Actor | None:
-    """Who asked the server that passed this request on; None if it comes from nobody we trust."""
+def admitted(scope: Scope, headers: dict[bytes, str], secret: str) -> auth.Scope | None:
+    """The scope that another server of ours found before it passed the request on; None if it is no such request."""
     given = headers.get(_SECRET, "")
     if not given or not hmac.compare_digest(given.encode("latin-1"), secret.encode()):
         return None
     scope[RELAYED] = True
     scope["client"] = (headers.get(_CLIENT, ""), 0)
-    return msgspec.json.decode(unquote(headers.get(_ACTOR, "")), type=Actor)
+    return msgspec.json.decode(unquote(headers.get(_SCOPE, "")), type=auth.Scope)
 
 
 def on_behalf(scope: Scope, secret: str) -> list[tuple[bytes, bytes]]:
     """Headers that tell another server who asks, and that one of us has let them in."""
-    actor = quote(msgspec.json.encode(scope["user"]).decode())
-    return [(_SECRET, secret.encode()), (_ACTOR, actor.encode()), (_CLIENT, client_of(scope).encode())]
+    asks = quote(msgspec.json.encode(auth.scope_of(scope)).decode())
+    return [(_SECRET, secret.encode()), (_SCOPE, asks.encode()), (_CLIENT, client_of(scope).encode())]
 
 
 class Relay:

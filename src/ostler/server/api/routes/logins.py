@@ -1,25 +1,22 @@
 """Logging agents in."""
 
-from typing import Any
-
 import msgspec
-from litestar import Request, Response, delete, get, post
+from litestar import Response, delete, get, post
 
 from ostler.base.errors import Unprocessable
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.services import Services
-from ostler.server.auth.actor import Actor
+from ostler.server.auth.scope import Scope
 from ostler.wire.agents import AgentLogin, AnswerLogin, LoginOrder, StartLogin
 
 _TAGS = ["agents"]
 
 
 @get("/agents/{agent:str}/login", operation_id="agents.login-state", tags=_TAGS, role="viewer")
-async def login_state(agent: str, services: Services, request: Request[Any, Any, Any]) -> AgentLogin:
+async def login_state(agent: str, services: Services, caller: Scope) -> AgentLogin:
     """Whether an agent is logged in, how that is known, what can be done, and the login under way."""
     found = await services.runners.login(agent, LoginOrder(verb="look"))
-    actor: Actor = request.scope["user"]
-    return found if actor.role == "admin" else _without_secrets(found)
+    return found if "admin" in caller.roles else _without_secrets(found)
 
 
 @post("/agents/{agent:str}/login", operation_id="agents.login", tags=_TAGS, status_code=200, role="admin")

@@ -43,7 +43,7 @@ class WrongTokens:
         if place not in self._trusted:
             _put(self._trusted, place, None)
 
-    def was_wrong(self, address: str) -> Unauthorized | TooManyWrongTokens:
+    def was_wrong(self, address: str, reason: str = "The token is wrong.") -> Unauthorized | TooManyWrongTokens:
         """The token was a wrong one; what the client is to be told, and how much later."""
         place = _place(address)
         since, count = self._count(place)
@@ -51,7 +51,7 @@ class WrongTokens:
         if count >= self._limit:
             return self._too_many(since)
         delay = min(max(0, count - _FREE) * _DELAY_SECONDS, _LONGEST_DELAY)
-        return Unauthorized(reason="The token is wrong.", delay=delay)
+        return Unauthorized(reason=reason, delay=delay)
 
     def _count(self, place: str) -> tuple[float, int]:
         now = self._clock()

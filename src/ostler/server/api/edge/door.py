@@ -1,0 +1,67 @@
+"""Finds out in which scope a request is served, and leaves it there for the handlers."""
+
+import asyncio
+
+from ostler.base.errors import OstlerError, Stopping
+from ostler.base.settings import Settings
+from ostler.server.api.edge.asgi import Scope
+from ostler.server.api.edge.certificates import check_shown
+from ostler.server.api.edge.relay import admitted
+from ostler.server.api.edge.runner_link import LINK_PATH, REGISTER_PATH
+from ostler.server.api.edge.stream_limit import client_of
+from ostler.server.api.services import Counters
+from ostler.server.auth.authenticator import Authentication, AuthRequest
+from ostler.server.auth.scope import RUNNER, identify
+from ostler.server.sessions.acting import act_for
+
+_FOR_ANYONE = frozenset({"GET", "HEAD", "PUT"})
+"""Methods of handlers that anyone may call; every other request is refused before a byte of it is read."""
+FOR_RUNNERS = frozenset({LINK_PATH, REGISTER_PATH})
+"""Where runners show a token or a key of their own, which is checked there."""
+
+
+class Door:
+    """What handlers need is compared with the scope after routing."""
+
+    def __init__(
+        self, authentication: Authentication, settings: Settings, counters: Counters, relay_secret: str | None
+    ) -> None:
+        """`relay_secret` is what other servers of ours show with requests that they pass on; None if there are none."""
+        self._authentication = authentication
+        self._settings = settings
+        self._counters = counters
+        self._relay_secret = relay_secret
+
+    def is_relayed(self, scope: Scope, headers: dict[bytes, str]) -> bool:
+        """Whether another server of ours has passed the request on, and has looked at it as we would."""
+        found = admitted(scope, headers, self._relay_secret) if self._relay_secret is not None else None
+        if found is None:
+            return False
+        if self._counters.stopping:
+            raise Stopping
+        identify(scope, found)
+        act_for(found.actor)
+        return True
+
+    async def identify(self, scope: Scope, headers: dict[bytes, str]) -> None:
+        """Leave the scope of a request, or why there is none if a handler may do without."""
+        try:
+            await self.admit(scope, headers)
+        except OstlerError as error:
+            await asyncio.sleep(error.fields.get("delay", 0))
+            if scope["method"] not in _FOR_ANYONE:
+                raise
+            identify(scope, error)
+
+    async def admit(self, scope: Scope, headers: dict[bytes, str]) -> None:
+        """Leave the scope of a request; raise if there is none."""
+        if self._counters.stopping:
+            raise Stopping
+        if scope["path"] in FOR_RUNNERS:
+            check_shown(scope, self._settings)
+            found = RUNNER
+        else:
+            request = AuthRequest(client=client_of(scope), authorization=headers.get(b"authorization", ""))
+            found = await self._authentication.authenticate(request)
+        identify(scope, found)
+        act_for(found.actor)

@@ -1,0 +1,65 @@
+"""From where a request may come: the names that the server is called by, and the pages that may call it."""
+
+from urllib.parse import urlsplit
+
+from ostler.base.errors import ForeignHost, InvalidRequest
+from ostler.base.settings import Settings
+from ostler.server.api.edge.asgi import Scope
+from ostler.server.api.edge.cors import Cors
+from ostler.server.api.ui import wanted_file
+
+_ONCE = frozenset({b"host", b"origin", b"authorization", b"ostler-project"})
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_OWN_SITES = frozenset({"same-origin", "none"})
+"""What browsers say of requests of our own page, and of addresses that a person typed."""
+
+
+def headers_of(scope: Scope) -> dict[bytes, str]:
+    """The headers by name; one that decides who may ask is never there twice."""
+    headers: dict[bytes, str] = {}
+    for name, value in scope["headers"]:
+        if name in _ONCE and name in headers:
+            raise InvalidRequest(reason=f"The header {name.decode().title()} is there twice. Send it once.")
+        headers[name] = value.decode("latin-1")
+    return headers
+
+
+class Senders:
+    """Refuses requests that a page of another site makes a browser send."""
+
+    def __init__(self, settings: Settings, cors: Cors) -> None:
+        self._cors = cors
+        self._hosts = _LOOPBACK | {settings.host.lower(), *map(str.lower, settings.allowed_hosts)}
+        self._any_host = settings.host in {"0.0.0.0", "::"}  # noqa: S104  compared, not bound
+
+    def check(self, scope: Scope, headers: dict[bytes, str]) -> None:
+        """Raise ForeignHost for a request that comes from elsewhere."""
+        host = headers.get(b"host", "")
+        self._check_host(host)
+        if origin := headers.get(b"origin"):
+            self._check_origin(origin, host)
+        elif (site := headers.get(b"sec-fetch-site", "none")) not in _OWN_SITES and not _is_visit(scope, headers):
+            hint = "Allow the origin of the page that asks with --cors-origin if it is yours."
+            raise ForeignHost(header="Sec-Fetch-Site", value=site[:50], hint=hint)
+
+    def _check_host(self, host: str) -> None:
+        """A page on another site can make a browser call 127.0.0.1 under its own name; such names are refused."""
+        if _host_name(host) not in self._hosts and not self._any_host:
+            raise ForeignHost(header="Host", value=host, hint="Add it with --allowed-host if it is yours.")
+
+    def _check_origin(self, origin: str, host: str) -> None:
+        if not self._cors.allows(origin) and origin.partition("://")[2] != host:
+            raise ForeignHost(header="Origin", value=origin, hint="Allow it with --cors-origin if it is yours.")
+
+
+def _is_visit(scope: Scope, headers: dict[bytes, str]) -> bool:
+    """Whether a person follows a link to our page; an image or a frame of another page does not."""
+    is_navigation = headers.get(b"sec-fetch-mode") == "navigate" and headers.get(b"sec-fetch-dest") == "document"
+    return is_navigation and wanted_file(scope) is not None
+
+
+def _host_name(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""

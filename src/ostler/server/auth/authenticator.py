@@ -1,0 +1,89 @@
+"""The seam between a request and the scope it is served in: one verb, and who implements it is a matter of settings."""
+
+import hmac
+from typing import Protocol
+
+import msgspec
+
+from ostler.base.errors import OstlerError, Unauthorized
+from ostler.server.auth.scope import LOCAL, TOKEN, Scope
+from ostler.server.auth.wrong_tokens import WrongTokens
+
+_SCHEMES = frozenset({"bearer", "apikey"})
+
+
+class AuthRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a request says who sends it."""
+
+    client: str
+    """Its address."""
+    authorization: str = ""
+    """The header, as it came."""
+
+    @property
+    def token(self) -> str | None:
+        """What is shown as a bearer token or an API key; None if neither is."""
+        scheme, _, given = self.authorization.partition(" ")
+        return given.strip() if scheme.lower() in _SCHEMES else None
+
+
+class Authenticator(Protocol):
+    """One way to recognise a client; the gate asks for every request before its body is read.
+
+    It must be quick, and must never wait for the client.
+    """
+
+    async def authenticate(self, request: AuthRequest) -> Scope | None:
+        """The scope of a request; None if it shows nothing that this way is about. Raises if what it shows is wrong."""
+        ...
+
+
+class Open:
+    """Recognises everyone: for a server that only its own machine can reach."""
+
+    async def authenticate(self, request: AuthRequest) -> Scope | None:
+        """The local operator."""
+        del request
+        return LOCAL
+
+
+class StaticToken:
+    """Recognises the server's own token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    async def authenticate(self, request: AuthRequest) -> Scope | None:
+        """An admin, with the right token."""
+        if request.token is None:
+            return None
+        return TOKEN if hmac.compare_digest(request.token.encode("latin-1"), self._token) else None
+
+
+class Authentication:
+    """Asks one authenticator after the other, and slows down who guesses."""
+
+    def __init__(self, ways: tuple[Authenticator, ...], most_wrong: int) -> None:
+        """`most_wrong` is how many wrong tokens an address may send within a minute."""
+        self._ways = ways
+        self._wrong = WrongTokens(most_wrong)
+
+    async def authenticate(self, request: AuthRequest) -> Scope:
+        """The scope of a request; raises if there is none."""
+        if request.token is not None:
+            self._wrong.check(request.client)
+        for way in self._ways:
+            try:
+                scope = await way.authenticate(request)
+            except Unauthorized as error:
+                raise self._wrong.was_wrong(request.client, error.fields["reason"]) from error
+            if scope is not None:
+                if request.token is not None:
+                    self._wrong.was_right(request.client)
+                return scope
+        raise self._refusal(request)
+
+    def _refusal(self, request: AuthRequest) -> OstlerError:
+        if request.token is None:
+            return Unauthorized(reason="This server needs a token.")
+        return self._wrong.was_wrong(request.client)

@@ -1,0 +1,75 @@
+"""On whose behalf a request is served, and where: found out at the edge and compared with what a handler needs."""
+
+from collections.abc import MutableMapping
+from typing import Any, Literal
+
+import msgspec
+
+from ostler.base.errors import Forbidden, OstlerError, Unauthorized
+
+Role = Literal["viewer", "operator", "admin"]
+"""Reads; runs sessions and answers asks; changes what agents and people may do. Each may what those before it may."""
+NeededRole = Role | Literal["anyone"]
+"""What a handler names: `anyone` needs no credential: the address is one, or there is nothing to hide."""
+ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")
+_REFUSAL = "ostler.refusal"
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant and a project, the actor that asks there, and the roles that the actor has there."""
+
+    tenant: str = "default"
+    project: str = "default"
+    actor: str
+    roles: tuple[Role, ...]
+
+    @property
+    def role(self) -> Role:
+        """The highest of the roles."""
+        return self.roles[-1]
+
+
+def roles_up_to(role: Role) -> tuple[Role, ...]:
+    """A role and those that it includes."""
+    return ROLES[: ROLES.index(role) + 1]
+
+
+LOCAL = Scope(actor="local", roles=ROLES)
+"""Every client that can reach a server that needs no token."""
+TOKEN = Scope(actor="token", roles=ROLES)
+"""A client with the server's token."""
+RUNNER = Scope(actor="runner", roles=("viewer",))
+"""A client at an address for runners, with a credential of its own that is checked there."""
+
+
+def identify(connection: MutableMapping[str, Any], found: Scope | OstlerError) -> None:
+    """Note the scope of a connection, or why the client was not recognised: some handlers take that."""
+    if isinstance(found, Scope):
+        connection["user"] = found
+    else:
+        connection[_REFUSAL] = found
+
+
+def scope_of(connection: Any) -> Scope:
+    """The scope that was found out at the edge."""
+    scope: Scope = connection["user"]
+    return scope
+
+
+def refusal_of(connection: Any) -> OstlerError | None:
+    """Why the client was not recognised."""
+    refusal: OstlerError | None = connection.get(_REFUSAL)
+    return refusal
+
+
+def authorise(connection: Any, needed: NeededRole) -> None:
+    """Raise unless the client may call what needs this role."""
+    if needed == "anyone":
+        return
+    if (refusal := refusal_of(connection)) is not None:
+        raise refusal
+    scope: Scope | None = connection.get("user")
+    if scope is None:
+        raise Unauthorized(reason="This request comes without a credential.")
+    if needed not in scope.roles:
+        raise Forbidden(actor=scope.actor, role=scope.role, needed=needed)
