@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from ostler.server.store.access import Access
 from ostler.server.store.peers import Member, Peers
 from ostler.server.store.prompts import Prompts
 from ostler.server.store.records import (
@@ -260,6 +261,7 @@ class Store(Protocol):
     runner_keys: RunnerKeys
     managed_runners: ManagedRunners
     prompts: Prompts
+    access: Access
     search: SearchIndex
     schema_version: int
     was_cut: bool

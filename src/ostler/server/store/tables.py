@@ -63,6 +63,26 @@ TABLES = (
         ("runner", "hash", "name", "fixed_labels", "created_at", "revoked_at", "is_draining", "token", "drain_until"),
     ),
     Table("prompts", ("project", "name"), ("project", "name", "text", "description", "created_at", "updated_at")),
+    Table("tenants", ("name",), ("name", "created_at")),
+    Table("projects", ("id",), ("id", "tenant", "name", "created_at")),
+    Table(
+        "api_keys",
+        ("id",),
+        (
+            "id",
+            "hash",
+            "prefix",
+            "name",
+            "tenant",
+            "project",
+            "role",
+            "created_by",
+            "created_at",
+            "expires_at",
+            "last_used_at",
+            "revoked_at",
+        ),
+    ),
     Table("managed_runners", ("id",), ("id", "pool", "server", "runner", "state", "created_at")),
 )
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import asyncpg
 
@@ -13,10 +13,11 @@ from ostler.base.errors import StoreUnavailable, StoreUnreadable
 from ostler.base.retry import delays
 from ostler.base.state_lock import StateLock
 from ostler.base.undo import undone_by
+from ostler.server.store.access import Access
 from ostler.server.store.postgres import jobs, statements
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.connecting import FAILURES, new_pool, passes, prepare
-from ostler.server.store.postgres.dialect import POSTGRES, run
+from ostler.server.store.postgres.dialect import POSTGRES, numbered, run, sendable
 from ostler.server.store.postgres.managed_runners import PostgresManagedRunners
 from ostler.server.store.postgres.owners import PostgresOwners
 from ostler.server.store.postgres.prompts import PostgresPrompts
@@ -28,6 +29,7 @@ from ostler.server.store.prompts import Prompts
 from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
 from ostler.server.store.records import Append, AppendResult, Job
 from ostler.server.store.search import SearchIndex
+from ostler.server.store.sql.access import SqlAccess
 from ostler.server.store.sql.reading import Query
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
@@ -127,6 +129,9 @@ class PostgresStore(_Writing, SqlReads):
         self.runner_keys: RunnerKeys = PostgresRunnerKeys(reader, writer)
         self.managed_runners: ManagedRunners = PostgresManagedRunners(reader, writer)
         self.prompts: Prompts = PostgresPrompts(reader, writer)
+        self.access: Access = SqlAccess(
+            reader, lambda sql, values: writer.submit(lambda transaction: _change(transaction, sql, values))
+        )
         self.search: SearchIndex = PostgresSearch(reader.pool)
         self.was_cut = lock.was_cut
         self._lock = lock
@@ -182,3 +187,8 @@ class PostgresStore(_Writing, SqlReads):
         await self._writer.close()
         self._connections.pool.terminate()
         self._lock.release()
+
+
+async def _change(transaction: Transaction, sql: str, values: tuple[Any, ...]) -> bool:
+    status = await transaction.connection.execute(numbered(sql), *map(sendable, values))
+    return not str(status).endswith(" 0")

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from ostler.server.store.sql.access_schema import ACCESS
 from ostler.server.store.sql.prompts_schema import PROMPTS
 from ostler.server.store.sql.search_schema import SEARCH
 
@@ -393,6 +394,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(_MANAGED_RUNNERS, _MANAGED_RUNNERS + _LINKS),
     Migration(_DRAINS, _DRAINS + _NAMED_SERVERS + SEARCH),
     Migration(PROMPTS, PROMPTS),
+    Migration(ACCESS, ACCESS),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

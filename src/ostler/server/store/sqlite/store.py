@@ -1,14 +1,17 @@
 """The verbs of the store, each with the statement or query that does it; `store/protocol.py` says what they mean."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
+from ostler.server.store.access import Access
 from ostler.server.store.prompts import Prompts
 from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
 from ostler.server.store.records import Job
 from ostler.server.store.search import SearchIndex
+from ostler.server.store.sql.access import SqlAccess
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
 from ostler.server.store.sqlite import jobs, statements
@@ -75,6 +78,7 @@ class SqliteStore(_Writing, SqlReads):
         self.runner_keys: RunnerKeys = SqliteRunnerKeys(database)
         self.managed_runners: ManagedRunners = SqliteManagedRunners(database)
         self.prompts: Prompts = SqlitePrompts(database)
+        self.access: Access = SqlAccess(database, lambda sql, values: database.write(_change, sql, values))
         self.jobs: Jobs = SqliteJobs(database)
         self._search = SqliteSearch(folder)
         self.search: SearchIndex = self._search
@@ -114,3 +118,7 @@ class SqliteStore(_Writing, SqlReads):
         """Write what is pending and give the database back."""
         self._search.close()
         await self._database.close()
+
+
+def _change(connection: sqlite3.Connection, sql: str, values: tuple[Any, ...]) -> bool:
+    return connection.execute(sql, values).rowcount > 0

@@ -1,0 +1,78 @@
+"""What a server asks of its store about tenants, projects and API keys, and how each of them is stored."""
+
+import asyncio
+from typing import Protocol
+
+import msgspec
+
+
+class TenantRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant; `default` is there without a row."""
+
+    name: str
+    created_at: str
+
+
+class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A project of a tenant; `default` of `default` is there without a row."""
+
+    id: str
+    """What everything that belongs to the project is stored under; no other project of any tenant has it."""
+    tenant: str
+    name: str
+    created_at: str
+
+
+class ApiKeyRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key, of which only the hash is stored."""
+
+    id: str
+    hash: str
+    prefix: str
+    name: str
+    tenant: str
+    project: str | None
+    """The id of the only project that it is for; None for all of its tenant."""
+    role: str
+    created_by: str
+    created_at: str
+    expires_at: str | None = None
+    last_used_at: str | None = None
+    revoked_at: str | None = None
+
+
+class AccessRows(msgspec.Struct, frozen=True, kw_only=True):
+    """All that says who may come in, as it was at one time."""
+
+    tenants: tuple[TenantRow, ...] = ()
+    projects: tuple[ProjectRow, ...] = ()
+    keys: tuple[ApiKeyRow, ...] = ()
+    """Revoked ones too: what they did still names them."""
+
+
+class Access(Protocol):
+    """Tenants, projects and API keys; servers have all of them in memory, and read them again when they change."""
+
+    async def all(self) -> AccessRows:
+        """All rows, each kind in the order in which they were made."""
+        ...
+
+    def add_tenant(self, new: TenantRow) -> "asyncio.Future[bool]":
+        """There is one more; False if the name is another's."""
+        ...
+
+    def add_project(self, new: ProjectRow) -> "asyncio.Future[bool]":
+        """There is one more; False if its tenant has one of that name."""
+        ...
+
+    def add_key(self, new: ApiKeyRow) -> "asyncio.Future[bool]":
+        """There is one more; False if its hash or id is another's."""
+        ...
+
+    def revoke_key(self, key: str, at: str) -> "asyncio.Future[bool]":
+        """It is good for nothing any more; False if it was not before."""
+        ...
+
+    def key_used(self, key: str, at: str) -> "asyncio.Future[bool]":
+        """It was used last at this time."""
+        ...

@@ -1,0 +1,75 @@
+"""Tenants, projects and API keys as rows: every verb is one statement, so both databases have the same class."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import astuple, fields
+
+from ostler.server.store.access import AccessRows, ApiKeyRow, ProjectRow, TenantRow
+from ostler.server.store.sql.reading import Query, rows_of
+from ostler.server.store.sql.verbs import Reader
+
+Change = Callable[[str, tuple[Any, ...]], "asyncio.Future[bool]"]
+"""Runs one statement; whether it changed a row."""
+
+
+class SqlAccess:
+    """Implements Access."""
+
+    def __init__(self, reader: Reader, change: Change) -> None:
+        self._reader = reader
+        self._change = change
+
+    async def all(self) -> AccessRows:
+        """Read the three tables."""
+        return await self._reader.read(_all)
+
+    def add_tenant(self, new: TenantRow) -> "asyncio.Future[bool]":
+        """Add a row."""
+        return self._change(_insert("tenants", TenantRow), astuple(new))
+
+    def add_project(self, new: ProjectRow) -> "asyncio.Future[bool]":
+        """Add a row."""
+        return self._change(_insert("projects", ProjectRow), astuple(new))
+
+    def add_key(self, new: ApiKeyRow) -> "asyncio.Future[bool]":
+        """Add a row."""
+        return self._change(_insert("api_keys", ApiKeyRow), astuple(new))
+
+    def revoke_key(self, key: str, at: str) -> "asyncio.Future[bool]":
+        """Change a row."""
+        return self._change("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", (at, key))
+
+    def key_used(self, key: str, at: str) -> "asyncio.Future[bool]":
+        """Change a row."""
+        return self._change("UPDATE api_keys SET last_used_at = ? WHERE id = ?", (at, key))
+
+
+def _all() -> Query[AccessRows]:
+    tenants = yield from rows_of(_select("tenants", TenantRow, "name"))
+    projects = yield from rows_of(_select("projects", ProjectRow, "id"))
+    keys = yield from rows_of(_select("api_keys", ApiKeyRow, "id"))
+    return AccessRows(
+        tenants=tuple(TenantRow(**_named(TenantRow, row)) for row in tenants),
+        projects=tuple(ProjectRow(**_named(ProjectRow, row)) for row in projects),
+        keys=tuple(ApiKeyRow(**_named(ApiKeyRow, row)) for row in keys),
+    )
+
+
+def _columns(kind: type[Any]) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+def _named(kind: type[Any], row: Any) -> dict[str, Any]:
+    return dict(zip(_columns(kind), row, strict=True))
+
+
+def _select(table: str, kind: type[Any], second: str) -> str:
+    return f"SELECT {', '.join(_columns(kind))} FROM {table} ORDER BY created_at, {second}"  # noqa: S608  fixed names
+
+
+def _insert(table: str, kind: type[Any]) -> str:
+    columns = _columns(kind)
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608  fixed names
