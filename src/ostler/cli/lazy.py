@@ -29,7 +29,7 @@ COMMANDS = {
     "comments": "Comment on what an agent changed, and send it all as one prompt.",
     "catalogue": "See what tasks can be ordered with.",
     "remote": "See agents, runtimes and runners of the server.",
-    "agent": "Have Ostler's own agent do a task, without a server.",
+    "agent": "Have Ostler's own agent do TASK in this folder, without a server.",
     "acp": "Be an ACP agent for an editor.",
     "system": "Look at the server itself.",
     "database": "Move what a server remembers to another database.",

@@ -1,7 +1,7 @@
 """What travels between a server and a runner: calls of verbs, what came of them, and errors by their code."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable
 from types import NoneType
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -63,17 +63,22 @@ class Verb(msgspec.Struct, frozen=True):
 def verbs_of(protocol: type) -> dict[str, Verb]:
     """The verbs of a protocol by name; what lives (a sink, a connection) stays where it is and does not travel."""
     methods = {name: method for name, method in vars(protocol).items() if inspect.iscoroutinefunction(method)}
-    return {name: _verb(name, get_type_hints(method)) for name, method in methods.items()}
+    return {name: _verb(name, method) for name, method in methods.items()}
 
 
-def _verb(name: str, hints: Mapping[str, Any]) -> Verb:
+def _verb(name: str, method: Callable[..., Any]) -> Verb:
+    hints, given = get_type_hints(method), inspect.signature(method).parameters
     travelling = {field: kind for field, kind in hints.items() if field != "return" and not _lives(kind)}
-    # an end of an earlier version does not send what came later
-    fields = [
-        (field, kind, None) if NoneType in get_args(kind) else (field, kind) for field, kind in travelling.items()
-    ]
+    fields = [_field(field, kind, given[field].default) for field, kind in travelling.items()]
     arguments = msgspec.defstruct(name, fields, frozen=True, kw_only=True)
     return Verb(name, arguments, None if _lives(hints["return"]) else hints["return"])
+
+
+def _field(name: str, kind: Any, default: Any) -> tuple[str, Any] | tuple[str, Any, Any]:
+    """What has a default, or may be None, can be left out: an earlier version does not send what came later."""
+    if default is not inspect.Parameter.empty:
+        return name, kind, default
+    return (name, kind, None) if NoneType in get_args(kind) else (name, kind)
 
 
 def _lives(kind: Any) -> bool:

@@ -219,10 +219,9 @@ class Remote:
         self._process = process
 
     async def call(self, name: str, /, *values: Any, **named: Any) -> Any:
-        """Have one of its verbs done; an argument that is not given is None."""
+        """Have one of its verbs done; an argument that is not given has the verb's own default."""
         verb = self._verbs[name]
-        fields = verb.arguments.__struct_fields__
-        given = {**dict.fromkeys(fields), **dict(zip(fields, values, strict=False)), **named}
+        given = {**dict(zip(verb.arguments.__struct_fields__, values, strict=False)), **named}
         return await self.peer.call(self._to, verb, self._process, **given)
 
 

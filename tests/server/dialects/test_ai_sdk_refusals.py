@@ -148,7 +148,7 @@ def test_an_unknown_session_cannot_be_loaded(root: httpx.Client, key: str) -> No
     assert_status(root.post("/load-session", json={"session_id": key}), 404, "session_not_found")
     assert_status(root.post("/load-session", json={"session_id": "a b"}), 400, "invalid_request")
     assert_status(root.post("/load-session", json={}), 400, "invalid_request")
-    assert_status(root.post("/load-session", json={"session_id": key}, headers=SSE), 406, "not_acceptable")
+    assert_status(root.post("/load-session", json={"session_id": key}, headers=SSE), 404, "session_not_found")
 
 
 def test_a_decision_about_nothing_is_refused(root: httpx.Client, key: str) -> None:
