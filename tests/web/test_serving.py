@@ -41,7 +41,10 @@ def _client(folder: Path) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=Ui(_api, folder)), base_url="http://server")
 
 
-@pytest.mark.parametrize("path", ["/", "/inbox", "/new", "/sessions/ses_1", "/ai/runs", "/no/such/page"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/inbox", "/new", "/sessions/ses_1", "/sessions/v1.2", "/sessions/README.md", "/ai/runs", "/no/such/page"],
+)
 async def test_every_page_a_person_opens_is_the_one_page(browser: httpx.AsyncClient, path: str) -> None:
     answer = await browser.get(path, headers=BROWSER)
     assert (answer.status_code, answer.content) == (200, PAGE)

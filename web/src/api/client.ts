@@ -171,6 +171,22 @@ export const api = {
     if (!answer.ok) throw await refusal(answer);
     return answer.blob();
   },
+  /** The beginning of a file; `size` is that of the whole. */
+  file: async (
+    session: string,
+    path: string,
+    most: number,
+    signal: AbortSignal,
+  ): Promise<{ data: ArrayBuffer; size: number }> => {
+    const answer = await fetch(urlOf(connection.get(), `/sessions/${id(session)}/files/content`) + search({ path }), {
+      headers: { ...headersOf(connection.get()), range: `bytes=0-${most - 1}` },
+      signal,
+    });
+    if (answer.status === 416) return { data: new ArrayBuffer(0), size: 0 };
+    if (!answer.ok) throw await refusal(answer);
+    const data = await answer.arrayBuffer();
+    return { data, size: Number(/\/(\d+)$/.exec(answer.headers.get("content-range") ?? "")?.[1] ?? data.byteLength) };
+  },
   picture: async (session: string, path: string, signal: AbortSignal): Promise<Blob> => {
     const answer = await fetch(urlOf(connection.get(), `/sessions/${id(session)}/files/image`) + search({ path }), {
       headers: headersOf(connection.get()),

@@ -1,7 +1,7 @@
 // What a session changed, on the whole screen: files beside the diff, by turn or all, one side or two, with comments.
 import { ArrowLeft, Check, ChevronDown, ChevronRight } from "lucide-react";
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
-import { Link } from "wouter";
+import { Link, useSearch } from "wouter";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { api, messageOf } from "../api/client";
 import type { Comment, Difference } from "../api/types";
@@ -160,6 +160,10 @@ function Body({ found, split, comments }: { found: Difference; split: boolean; c
     write(true);
   };
   const jump = (path: string) => list.current?.scrollToIndex(rows.findIndex((row) => row.id === `file ${path}`));
+  const wanted = new URLSearchParams(useSearch()).get("file");
+  useEffect(() => {
+    if (wanted) jump(wanted);
+  }, [wanted]); // once: later changes of the rows must not move what one reads
   const view = (path: string) => {
     setOpened(({ [path]: _, ...others }) => others);
     toggle(path);

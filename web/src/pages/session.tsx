@@ -1,6 +1,6 @@
 // One session: header, timeline, what waits, composer, side panel.
 import { useEffect, useState } from "react";
-import { Link } from "wouter";
+import { Link, useLocation, useSearch } from "wouter";
 import { Boundary } from "../parts/boundary";
 import { AskCard, isTyping } from "../session/asks";
 import { Composer, QueueList } from "../session/composer";
@@ -116,7 +116,10 @@ function AskDock() {
 
 const KEY = "ostler.panel";
 
+/** The open tab: that of the files when the address names one. */
 function useTab(): [Tab | undefined, (tab: Tab | undefined) => void] {
+  const namesFile = new URLSearchParams(useSearch()).has("file");
+  const [path, go] = useLocation();
   const [tab, setTab] = useState<Tab | undefined>(() =>
     matchMedia("(min-width: 1280px)").matches ? ((localStorage.getItem(KEY) as Tab | null) ?? undefined) : undefined,
   );
@@ -124,6 +127,7 @@ function useTab(): [Tab | undefined, (tab: Tab | undefined) => void] {
     setTab(next);
     if (next) localStorage.setItem(KEY, next);
     else localStorage.removeItem(KEY);
+    if (namesFile) go(path);
   };
-  return [tab, choose];
+  return [namesFile ? "files" : tab, choose];
 }

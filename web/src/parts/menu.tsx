@@ -1,4 +1,4 @@
-// A small menu: arrows move, Escape and a click elsewhere close.
+// A small menu, on the phone a sheet from below: arrows move, Escape and a click elsewhere close.
 import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 
 export interface MenuEntry {
@@ -50,7 +50,7 @@ export function Menu({ label, button, entries, className = "btn btn-bare px-1.5"
         <div
           role="menu"
           aria-label={label}
-          className={`card absolute right-0 z-30 min-w-48 p-1 shadow-lg ${up ? "bottom-full mb-1" : "top-full mt-1"}`}
+          className={`card sheet absolute right-0 z-30 max-h-[80dvh] min-w-48 overflow-auto p-1 shadow-lg ${up ? "bottom-full mb-1" : "top-full mt-1"}`}
         >
           {entries.map((entry) => (
             <button
@@ -58,7 +58,7 @@ export function Menu({ label, button, entries, className = "btn btn-bare px-1.5"
               type="button"
               role="menuitem"
               disabled={entry.disabled}
-              className={`flex w-full items-center justify-between gap-4 rounded px-2 py-1 text-left hover:bg-hover focus:bg-hover disabled:opacity-50 ${entry.danger ? "text-bad" : ""}`}
+              className={`flex w-full items-center justify-between gap-4 rounded px-2 py-1 text-left hover:bg-hover focus:bg-hover disabled:opacity-50 max-sm:min-h-11 max-sm:px-4 max-sm:text-[14px] ${entry.danger ? "text-bad" : ""}`}
               onClick={() => (close(), entry.onSelect())}
             >
               {entry.label}

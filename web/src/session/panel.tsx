@@ -11,9 +11,10 @@ import { Plan } from "./rows";
 import { useWorkspace } from "./workspace";
 
 const Inspector = lazy(() => import("./inspector"));
+const Files = lazy(() => import("./files"));
 const WorkspaceChanges = lazy(() => import("./changes"));
 
-export const TABS = ["changes", "plan", "details", "events"] as const;
+export const TABS = ["changes", "files", "plan", "details", "events"] as const;
 export type Tab = (typeof TABS)[number];
 
 export function Panel({ tab, onTab, onClose }: { tab: Tab; onTab(tab: Tab): void; onClose(): void }) {
@@ -39,7 +40,7 @@ export function Panel({ tab, onTab, onClose }: { tab: Tab; onTab(tab: Tab): void
               aria-selected={tab === name}
               aria-controls="panel-body"
               tabIndex={tab === name ? 0 : -1}
-              className={`rounded px-2 py-0.5 capitalize hover:bg-hover ${tab === name ? "bg-hover font-medium" : "text-dim"}`}
+              className={`rounded px-2 py-0.5 capitalize max-sm:min-h-10 hover:bg-hover ${tab === name ? "bg-hover font-medium" : "text-dim"}`}
               onClick={() => onTab(name)}
             >
               {name}
@@ -69,6 +70,8 @@ function bodyOf(tab: Tab): ReactNode {
   switch (tab) {
     case "changes":
       return <Changes />;
+    case "files":
+      return <Files />;
     case "plan":
       return <PlanTab />;
     case "details":

@@ -1,12 +1,13 @@
 // The parts of a message: text, thoughts, pictures, files, data.
 import { Brain, ChevronRight } from "lucide-react";
-import { memo } from "react";
+import { memo, useCallback } from "react";
 import type { Part } from "../api/types";
 import { Code } from "../parts/code";
 import { Diff } from "../parts/diff";
 import { Markdown } from "../parts/markdown";
+import { fileHref, type FilePlace } from "../state/paths";
 import { isPicture } from "../state/tools";
-import { useOpen } from "./context";
+import { useLive, useOpen } from "./context";
 import { FileChip, Picture } from "./picture";
 
 const pictureOf = (path: string, name: string) => <Picture path={path} name={name || undefined} />;
@@ -52,11 +53,7 @@ const PartView = memo(function PartView({
 }) {
   switch (part.type) {
     case "text":
-      return plain ? (
-        <div className="break-words whitespace-pre-wrap">{part.text}</div>
-      ) : (
-        <Markdown text={part.text} pictureOf={pictureOf} />
-      );
+      return plain ? <div className="break-words whitespace-pre-wrap">{part.text}</div> : <Said text={part.text} />;
     case "reasoning":
       return <Thought id={id} text={part.text} growing={growing} />;
     case "json":
@@ -81,6 +78,13 @@ const PartView = memo(function PartView({
       return <Code text={JSON.stringify(part, null, 2)} language="json" />;
   }
 });
+
+/** What was said, with its paths as links. */
+export function Said({ text }: { text: string }) {
+  const { id } = useLive();
+  const hrefOf = useCallback((place: FilePlace) => fileHref(id, place), [id]);
+  return <Markdown text={text} pictureOf={pictureOf} hrefOf={hrefOf} />;
+}
 
 function Thought({ id, text, growing }: { id: string; text: string; growing: boolean }) {
   const [open, toggle] = useOpen(`thought:${id}`, growing);

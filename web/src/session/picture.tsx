@@ -1,8 +1,10 @@
 // A picture that the session names, read from the server by its path; where it cannot be had, its name.
 import { FileText } from "lucide-react";
 import { createContext, useContext, useEffect, useState } from "react";
+import { Link } from "wouter";
 import { api } from "../api/client";
 import { Dialog } from "../parts/dialog";
+import { fileHref } from "../state/paths";
 import { useLive } from "./context";
 
 export interface Shown {
@@ -71,10 +73,11 @@ function usePicture(path: string): string | undefined {
 }
 
 export function FileChip({ path }: { path: string }) {
+  const { id } = useLive();
   return (
-    <span className="chip max-w-full self-start" title={path}>
-      <FileText size={13} />
+    <Link className="chip max-w-full self-start hover:bg-hover" title={path} href={fileHref(id, { path })}>
+      <FileText size={13} aria-hidden />
       <span className="truncate">{nameOf(path)}</span>
-    </span>
+    </Link>
   );
 }

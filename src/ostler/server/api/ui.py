@@ -64,7 +64,8 @@ def wanted_file(scope: Scope) -> str | None:
     if path.startswith("/assets/") or path in {"/favicon.svg", "/manifest.webmanifest"}:
         return path[1:]
     accepts = next((value for name, value in scope["headers"] if name == b"accept"), b"")
-    is_page = b"text/html" in accepts and "." not in last and first not in {"api", "v1", "healthz", "readyz"}
+    may_be_page = first == "sessions" or ("." not in last and first not in {"api", "v1", "healthz", "readyz"})
+    is_page = b"text/html" in accepts and may_be_page  # a session may have a key with dots, such as v1.2
     return _PAGE if is_page else None
 
 
