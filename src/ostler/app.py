@@ -53,10 +53,15 @@ from ostler.server.runners.steps import NextSteps
 from ostler.server.search.service import Search
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.attachments import Attachments
-from ostler.server.sessions.directory import SessionLimits
+from ostler.server.sessions.log.reads import Reads
+from ostler.server.sessions.new_sessions import Creation
+from ostler.server.sessions.ownership import Ownership
+from ostler.server.sessions.registry import Registry, SessionLimits
 from ostler.server.sessions.runners.draining import Draining
 from ostler.server.sessions.runners.fleet import Fleet
 from ostler.server.sessions.runners.lost_runners import LostRunners, patience
+from ostler.server.sessions.runners.takeover import Takeover
+from ostler.server.sessions.runners.waiting import Waiting
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
@@ -112,7 +117,7 @@ async def _run(server: "Server") -> None:
     keep_agents = True
     try:
         await server.start()
-        stop = stop_signal(Leaving(server.services.sessions.at_work, at_terminal=at_terminal()).may_end_agents)
+        stop = stop_signal(Leaving(server.services.sessions.registry.at_work, at_terminal=at_terminal()).may_end_agents)
         waited_for: set[asyncio.Future[Any]] = {stop}
         if server.front is not None:
             waited_for.add(server.front.answering)
@@ -198,19 +203,19 @@ class Server:
         services.counters.stopping = True
         async with self._opened:
             if keep_agents:
-                services.sessions.leave()
+                services.sessions.registry.leave()
                 await bounded(self._runner.detach(), _STOP_AGENTS_SECONDS, "agents")
             else:
-                await bounded(services.sessions.close_agents(), _STOP_AGENTS_SECONDS, "agents")
+                await bounded(services.sessions.registry.close_agents(), _STOP_AGENTS_SECONDS, "agents")
                 # before the requests are cut off: whoever waits for an installation hears why it ends
                 await bounded(self._runner.close(), _STOP_RUNNER_SECONDS, "runner")
             await bounded(services.links.close(), _STOP_LINKS_SECONDS, "links")
-            services.sessions.close()
+            services.sessions.registry.close()
             if self.front is not None:
                 await self.front.stop()
             await services.search.close()
             await services.background.aclose(seconds=_STOP_TASKS_SECONDS)
-            await services.sessions.aclose(seconds=_STOP_TASKS_SECONDS)
+            await services.sessions.registry.aclose(seconds=_STOP_TASKS_SECONDS)
 
 
 async def make_server(settings: Settings, front: "Front | None" = None) -> Server:
@@ -286,8 +291,8 @@ async def _services(
     sessions = await _sessions(settings, store, peers, runners, steps, work, Attachments(objects, settings.state_dir))
     sessions.background.spawn(snapshots.sweep(store))
     replace_after, freeze_after = patience(settings.replace_after_seconds, settings.runner_beat_seconds)
-    lost_runners = LostRunners(sessions, runners, replace_after, peers)
-    fleet = Fleet(sessions, runners, lost_runners, Draining(sessions, runners, snapshots, clock), peers)
+    lost_runners = LostRunners(sessions, runners, takeover := Takeover(sessions), replace_after, peers)
+    fleet = Fleet(sessions, runners, lost_runners, Draining(sessions, runners, snapshots, clock), takeover, peers)
     services = Services(
         settings=settings,
         sessions=sessions,
@@ -315,22 +320,46 @@ async def _sessions(
     work: Pipeline,
     attachments: Attachments,
 ) -> Sessions:
+    clock, reads = SystemClock(), Reads(store)
     owner = new_id("srv") if peers is None else peers.id
-    addresses = AddressRules.reading(settings.allowed_addresses)
-    return Sessions(
-        store=store,
-        owner=owner,
-        epoch=await store.owners.claim(owner),
+    ownership = Ownership(store, owner, await store.owners.claim(owner), clock, peers)
+    registry = Registry(
+        reads=reads,
+        ownership=ownership,
         runners=runners,
         steps=steps,
         work=work,
-        clock=SystemClock(),
+        clock=clock,
         attachments=attachments,
-        last_position=await store.logs.last_position(),
         limits=SessionLimits.reading(settings),
+        last_position=await store.logs.last_position(),
+    )
+    addresses = AddressRules.reading(settings.allowed_addresses)
+    admission = Admission(allowed_env=settings.allowed_env, addresses=addresses)
+    waiting = Waiting(steps.when_waiting)
+    creation = Creation(
+        registry,
+        store=store,
+        reads=reads,
+        owner=owner,
+        runners=runners,
+        waiting=waiting,
+        work=work,
+        clock=clock,
+        admission=admission,
         default_instructions=settings.default_instructions,
-        admission=Admission(allowed_env=settings.allowed_env, addresses=addresses),
-        peers=peers,
+    )
+    return Sessions(
+        store=store,
+        reads=reads,
+        registry=registry,
+        ownership=ownership,
+        creation=creation,
+        waiting=waiting,
+        runners=runners,
+        work=work,
+        admission=admission,
+        attachments=attachments,
     )
 
 

@@ -14,9 +14,9 @@ from ostler.cli import main
 from ostler.runner.processes import nursery
 from ostler.runner.processes.process import Process
 from ostler.server.sessions.agent import SessionAgent
+from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.log.tail import frame
-from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import Append, AppendResult
 from ostler.server.store.sql.verbs import SqlLogs
 from ostler.server.store.sqlite.writer import Writer
@@ -49,10 +49,10 @@ def acknowledge_first() -> None:
 def forget_claims() -> None:
     """Do a request again whose answer was lost."""
 
-    async def nothing(self: Sessions, claim: str | None) -> None:
+    async def nothing(self: Reads, claim: str | None) -> None:
         return None
 
-    Sessions.outcome_of = nothing  # type: ignore[method-assign]  # a seeded bug
+    Reads.outcome_of = nothing  # type: ignore[method-assign]  # a seeded bug
 
 
 def repeat_inputs() -> None:

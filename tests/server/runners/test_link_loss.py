@@ -198,7 +198,7 @@ async def test_a_stop_that_a_server_had_no_time_for_is_done_when_it_is_asked_for
         await first.until(session, lambda found: "process" in found, "its agent runs")
         stopping = asyncio.create_task(first.api.post(f"/sessions/{session}/stop"))
         await first.until(session, lambda found: found["status"] == "stopping", "it is being stopped")
-        first.services.sessions.leave()
+        first.services.sessions.registry.leave()
         await host.cut()
         await stopping
         first.let_go(host)

@@ -13,12 +13,12 @@ from typing import Any
 
 import ostler.app
 from ostler.cli import main
-from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.registry import Registry
 
 FILE = Path(sys.argv[1])
 
 
-class CountedSessions(Sessions):
+class CountedRegistry(Registry):
     """Tells which sessions are live."""
 
     def __init__(self, **given: Any) -> None:
@@ -33,6 +33,6 @@ class CountedSessions(Sessions):
 
 if __name__ == "__main__":
     gc.enable = gc.disable
-    vars(ostler.app)["Sessions"] = CountedSessions
+    vars(ostler.app)["Registry"] = CountedRegistry
     sys.argv = ["ostler", *sys.argv[sys.argv.index("ostler") + 1 :]]
     main()

@@ -36,7 +36,7 @@ async def begin(
 
     `beside` is a session whose folder the new one works in.
     """
-    live, is_new = await sessions.create(project, wanted, beside=beside)
+    live, is_new = await sessions.creation.create(project, wanted, beside=beside)
     change = _change_of(wanted)
     return await (begin_with(sessions, live, prompt, change) if is_new else send(sessions, live, prompt, change))
 
@@ -87,5 +87,5 @@ async def _offset(sessions: Sessions, live: LiveSession, receipt: PromptReceipt,
         return before
     turn = live.state.turn
     if turn is None or turn.turn_id != receipt.turn_id:
-        turn = await sessions.find_turn(live.id, receipt.turn_id)
+        turn = await sessions.store.logs.find_turn(live.id, receipt.turn_id)
     return turn.first_sequence - 1 if turn is not None else before

@@ -34,6 +34,6 @@ async def left_behind(sessions: Sessions, record: SessionRecord) -> LeftBehind:
 
 async def turns_left_behind(sessions: Sessions, record: SessionRecord) -> list[Turn]:
     """The turns that do not lead to where the conversation stands."""
-    state, *_ = sessions.state_of(record)  # asked first, so that every turn that it knows is stored
-    spans = spans_left_behind(await sessions.branching_turns(record.id), state)
-    return await sessions.turns_within(record.id, spans) if spans else []
+    state, *_ = sessions.registry.state_of(record)  # asked first, so that every turn that it knows is stored
+    spans = spans_left_behind(await sessions.store.logs.branching_turns(record.id), state)
+    return await sessions.store.logs.turns_within(record.id, spans) if spans else []

@@ -52,5 +52,5 @@ class Boundary(NamedTuple):
 
 async def turn_boundary(sessions: Sessions, session_id: str, offset: int) -> Boundary:
     """Where the turn around an offset begins."""
-    turn = await sessions.turn_around(session_id, offset)
+    turn = await sessions.store.logs.turn_around(session_id, offset)
     return Boundary(turn.first_sequence - 1, turn.number - 1) if turn is not None else Boundary()

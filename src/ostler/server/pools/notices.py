@@ -23,7 +23,7 @@ class Notices:
             if self._last.get(each.id) != text:
                 self._last[each.id] = text
                 with suppress(SessionNotFound, OwnedElsewhere), Leases():
-                    live = await self._sessions.live(each.project, each.id)
+                    live = await self._sessions.registry.live(each.project, each.id)
                     if live.record.runner is None and not live.state.ended:
                         await live.note([drafts.on_runner(f"waiting for a runner: {text}", "queued")])
 

@@ -5,7 +5,7 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.answers import check_answers
-from ostler.server.sessions.log.reading import Reading
+from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.policy import approves_plan
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
@@ -23,10 +23,10 @@ _OUTCOMES: dict[PermissionReply, PermissionStatus] = {
 class Asks:
     """The asks of one session."""
 
-    def __init__(self, session: SessionCore, agent: SessionAgent, reading: Reading) -> None:
+    def __init__(self, session: SessionCore, agent: SessionAgent, reads: Reads) -> None:
         self._session = session
         self._agent = agent
-        self._reading = reading
+        self._reads = reads
 
     async def reply_permission(self, ask_id: str, reply: PermissionReply, message: str | None) -> Ask:
         """Decide a permission."""
@@ -55,15 +55,15 @@ class Asks:
         return await self._decided(ask)
 
     async def _why_not_open(self, ask_id: str, kind: str) -> AskNotFound | AskResolved:
-        await self._reading.store.settled()  # the winner's answer may still be on its way to the disk
-        for ask in await self._reading.known_asks(self._session.id, [ask_id]):
+        await self._reads.store.settled()  # the winner's answer may still be on its way to the disk
+        for ask in await self._reads.known_asks(self._session.id, [ask_id]):
             if ask.kind == kind:
                 return AskResolved(kind=kind, ask=ask_id, outcome=_outcome(ask))
         return AskNotFound(session=self._session.id, kind=kind, ask=ask_id)
 
     async def _decided(self, ask: Ask) -> Ask:
         """The ask as it is known by now."""
-        found = await self._reading.known_asks(self._session.id, [ask.ask_id])
+        found = await self._reads.known_asks(self._session.id, [ask.ask_id])
         if not found:
             raise AskNotFound(session=self._session.id, kind="ask", ask=ask.ask_id)
         return found[0]

@@ -9,7 +9,7 @@ from ostler.base.errors import StoreUnavailable
 from ostler.base.logs import Log
 from ostler.base.tasks import Background
 from ostler.server.sessions.log.feed import Feed
-from ostler.server.sessions.log.reading import Reading
+from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.session_log import ProjectFeeds
 from ostler.server.sessions.log.tail import Tail
 from ostler.server.store.peers import Bell
@@ -34,10 +34,10 @@ class Elsewhere:
     """The logs of other servers' sessions that are followed here, and which of our own became theirs."""
 
     def __init__(
-        self, reading: Reading, projects: ProjectFeeds, background: Background, lost: Callable[[], Awaitable[None]]
+        self, reads: Reads, projects: ProjectFeeds, background: Background, lost: Callable[[], Awaitable[None]]
     ) -> None:
         """`lost` lets go of what other servers have by now: its readers would wait for what is written elsewhere."""
-        self._reading = reading
+        self._reads = reads
         self._lost = lost
         self._projects = projects
         self._followed: dict[str, ForeignSession] = {}
@@ -53,7 +53,7 @@ class Elsewhere:
         found = self._followed.get(record.id)
         if found is None:
             feed = Feed(last=record.last_sequence, limit_bytes=0)
-            tail = Tail(feed, functools.partial(self._reading.events, record.id))
+            tail = Tail(feed, functools.partial(self._reads.events, record.id))
             found = self._followed[record.id] = ForeignSession(record, tail, feed)
         return Following(self, found)
 
@@ -90,12 +90,12 @@ class Elsewhere:
     async def _look(self) -> None:
         await self._lost()
         if wanted := list(self._followed):
-            lasts = await self._reading.store.logs.last_sequences(wanted)
+            lasts = await self._reads.store.logs.last_sequences(wanted)
             for session_id in wanted:
                 if (found := self._followed.get(session_id)) is not None:
                     _move_on(found.feed, lasts.get(session_id, 0))
         if self._projects.is_watched:
-            self._projects.notice_all(await self._reading.store.logs.last_position())
+            self._projects.notice_all(await self._reads.store.logs.last_position())
 
 
 class Following:

@@ -15,7 +15,7 @@ from ostler.server.sessions.asks import Asks
 from ostler.server.sessions.attachments import SessionAttachments
 from ostler.server.sessions.lifecycle import Lifecycle
 from ostler.server.sessions.log.overflow import thinned
-from ostler.server.sessions.log.reading import Reading
+from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.session_log import LogSteps, SessionLog
 from ostler.server.sessions.policy import vet
 from ostler.server.sessions.session import SessionCore
@@ -41,7 +41,7 @@ class LiveSession(SessionCore):
         open_log: Callable[[LogSteps], SessionLog],
         runners: Runners,
         work: Pipeline,
-        reading: Reading,
+        reads: Reads,
         attachments: SessionAttachments,
         unused: Callable[[], object],
         lost: Callable[[], object],
@@ -52,7 +52,7 @@ class LiveSession(SessionCore):
         super().__init__(
             record=record,
             open_log=open_log,
-            reading=reading,
+            reads=reads,
             attachments=attachments,
             ended=work.ended,
             jobs_at_end=work.jobs_at_end,
@@ -62,9 +62,9 @@ class LiveSession(SessionCore):
         self._runners = runners
         self.agent = SessionAgent(self, runners, self.delivered, idle_seconds)
         self.chores = Chores(self, self.agent, work)
-        self.limit = LimitWait(self, reading, is_wanted=goes_on_after_limit)
+        self.limit = LimitWait(self, reads, is_wanted=goes_on_after_limit)
         self.turns = Turns(self, self.agent, self.chores, self.limit)
-        self.asks = Asks(self, self.agent, reading)
+        self.asks = Asks(self, self.agent, reads)
         self.lifecycle = Lifecycle(self, self.agent, self.chores, self.turns, self.limit, wrap_up_seconds)
         self._overflown = False
 

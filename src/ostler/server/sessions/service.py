@@ -1,250 +1,77 @@
 """What the API can ask of sessions: to find, create, change and delete them, and to send them prompts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
-from ostler.base.clock import Clock
-from ostler.base.errors import (
-    SessionAlreadyExists,
-    SessionNotFound,
-    SettingsInUse,
-    StoreUnavailable,
-)
-from ostler.base.errors.runners import RunnerUnavailable
+from ostler.base.errors import SessionNotFound, SettingsInUse
 from ostler.base.errors.servers import OwnedElsewhere
-from ostler.base.ids import follow, new_id
-from ostler.base.logs import Log
-from ostler.base.undo import async_undone_by
-from ostler.server.runners.placement import agent_anywhere, checked_needs, choose, server_with_room, waiting_for
+from ostler.base.ids import follow
 from ostler.server.runners.registry import Runners
-from ostler.server.runners.steps import NextSteps
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import acting, deed
+from ostler.server.sessions.acting import deed
 from ostler.server.sessions.admission import Admission, check_choices, check_labels, check_servers
 from ostler.server.sessions.attachments import Attachments, missing_files, named_files, prompt_parts
-from ostler.server.sessions.creation import agent_spec, checked_key, first_events, new_session
-from ostler.server.sessions.directory import SessionLimits
+from ostler.server.sessions.creation import agent_spec
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.clearing import Clearing
+from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.statuses import TERMINAL
-from ostler.server.sessions.runners.by_runner import ByRunner
+from ostler.server.sessions.new_sessions import Creation
+from ostler.server.sessions.ownership import Ownership
+from ostler.server.sessions.registry import Registry
 from ostler.server.sessions.runners.waiting import Waiting
 from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.turns import Beside, nothing_beside
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.claims import next_claim
-from ostler.server.store.errors import ClaimTaken, KeyTaken
-from ostler.server.store.peers import Bell, Peers
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import DONE, Done, NewSession, Placed, SessionRecord, SessionSpec
 from ostler.wire.parts import PromptPart
-from ostler.wire.runners import Needs, RunnerAbout
-from ostler.wire.running import Draft
-from ostler.wire.sessions import CreateSession, PromptReceipt, SendMessage, UpdateSession
-from ostler.wire.tasks import TaskSpec
+from ostler.wire.sessions import PromptReceipt, SendMessage, UpdateSession
 
-log = Log(__name__)
-Earlier: TypeAlias = Callable[[NewSession], Awaitable[list[Draft]]]
 _OWN_NAMES: Mapping[str, str] = {}
 _NO_CHANGE = SessionChange()
 
 
-class Sessions(ByRunner):
-    """All sessions of this server."""
+class Sessions:
+    """All sessions of this server, by the parts that look after them, and what becomes of one that is there."""
 
     def __init__(
         self,
         *,
         store: Store,
-        owner: str,
-        epoch: int,
+        reads: Reads,
+        registry: Registry,
+        ownership: Ownership,
+        creation: Creation,
+        waiting: Waiting,
         runners: Runners,
-        steps: NextSteps,
         work: Pipeline,
-        clock: Clock,
-        attachments: Attachments,
-        limits: SessionLimits,
-        last_position: int,
         admission: Admission,
-        default_instructions: str = "",
-        peers: Peers | None = None,
+        attachments: Attachments,
     ) -> None:
-        super().__init__(
-            store=store,
-            owner=owner,
-            epoch=epoch,
-            runners=runners,
-            steps=steps,
-            work=work,
-            clock=clock,
-            attachments=attachments,
-            limits=limits,
-            last_position=last_position,
-            peers=peers,
-        )
-        self._clearing = Clearing(store, self.background)
-        self._default_instructions = default_instructions
+        self.store = store
+        self.reads = reads
+        self.registry = registry
+        self.ownership = ownership
+        self.creation = creation
+        self.waiting = waiting
         self.admission = admission
-        self.waiting = Waiting(steps.when_waiting)
+        self.attachments = attachments
+        self.background = registry.background
+        self._clearing = Clearing(store, registry.background)
+        self._runners = runners
+        self._work = work
 
-    # Creating and deleting
-
-    async def create(
-        self,
-        project: str,
-        wanted: CreateSession,
-        task: TaskSpec | None = None,
-        earlier: Earlier | None = None,
-        beside: SessionRecord | None = None,
-    ) -> tuple[LiveSession, bool]:
-        """A new session, or the one that has this key already; says whether it is new.
-
-        `earlier` gives what was said before, elsewhere; `beside` is a session whose folder the new one works in.
-        """
-        claim = next_claim()
-        if (known_id := await self.outcome_of(claim)) is not None:
-            return await self.live(project, known_id.decode()), True
-        new = new_session(
-            project,
-            wanted,
-            created_at=self._clock.now(),
-            task=task,
-            default_instructions=self._default_instructions,
-            admission=self.admission,
-        )
-        await self.admission.check_addresses(new.spec)
-        known = await self.store.find_session(project, new.key) if wanted.key else None
-        new = msgspec.structs.replace(new, agent=(await agent_anywhere(self._runners, new.agent)).id)
-        if known is not None:
-            return await self._same_agent(known, new), False
-        with ExitStack() as slot:
-            slot.callback(self._runners.room)  # for a place that was kept and not needed
-            new = await self._placed(new, slot, beside)
-            async with async_undone_by(lambda: self._work.forget(new.runner, new.id)):
-                before = await earlier(new) if earlier is not None else []
-            return await self._insert(new, wanted, claim, before)
-
-    async def _placed(self, new: NewSession, slot: ExitStack, beside: SessionRecord | None) -> NewSession:
-        """A new session with the runner that it is on, if there is one for it now and it can be started there.
-
-        Its place there is kept as long as `slot` is.
-        """
-        spec, pinned = new.spec, None
-        if beside is not None:
-            spec, pinned = msgspec.structs.replace(spec, cwd=beside.cwd, folder_of=beside.folder_of), beside.runner
-        if spec.workspace is not None:
-            order, pinned = await self._work.redeemed(spec.workspace)
-            spec = msgspec.structs.replace(spec, workspace=order)
-        needs = await checked_needs(self._runners, spec.needs or Needs(), pinned)
-        spec = msgspec.structs.replace(spec, needs=needs if needs != Needs() else None)
-        tenant = spec.task.tenant_id if spec.task is not None else None
-        tried: set[str] = set()
-        while (place := choose(self._runners, new.agent, needs, tenant, tried)) is not None:
-            slot.enter_context(self._runners.reserved(place.id))
-            placed = msgspec.structs.replace(spec, runner_name=place.name)
-            with suppress(RunnerUnavailable):
-                placed = await self.startable(place.id, new.id, new.agent, placed)
-                return msgspec.structs.replace(new, spec=placed, runner=place.id)
-            tried.add(place.id)
-        is_awaited = spec.workspace is None  # somebody may wait for its answer: it is made where it can begin at once
-        if is_awaited and (server := await server_with_room(self._runners, new.agent, needs, tenant)) is not None:
-            raise OwnedElsewhere(what=f"a runner for session '{new.id}'", owner=server)
-        return msgspec.structs.replace(new, spec=spec)
-
-    async def startable(self, runner: str, session_id: str, agent: str, spec: SessionSpec) -> SessionSpec:
-        """Raise if a session could never be started on a runner; gives it a folder there if it names none.
-
-        Nothing may fail between this and its being stored that would leave the folder.
-        """
-        wanted = agent_spec(session_id, agent, spec)
-        if spec.workspace is not None:
-            wanted = msgspec.structs.replace(wanted, cwd="/")
-        async with self._runners.answering(runner):
-            accepted = await self._runners.runner(runner).validate(wanted)
-            if spec.cwd and spec.workspace is None and spec.folder_of is None:
-                await self._work.check_folder(runner, spec.cwd)
-            if spec.workspace is not None:
-                await self._work.check(runner, spec.workspace, spec.task)
-        return msgspec.structs.replace(spec, cwd=spec.cwd or accepted.folder)
-
-    async def _same_agent(self, known: SessionRecord, new: NewSession) -> LiveSession:
-        if known.agent != new.agent:
-            raise SessionAlreadyExists(key=known.key, agent=known.agent)
-        return await self.live(known.project, known.id)
-
-    async def _insert(
-        self, new: NewSession, wanted: CreateSession, claim: str | None, before: list[Draft]
-    ) -> tuple[LiveSession, bool]:
-        session_log = self.new_log(new)
-        waits_for = self._waits_for(new) if new.runner is None else ""
-        first = session_log.prepare(
-            [*deed(*first_events(new, wanted, waits_for)), *before],
-            done=Done(claim, new.id.encode()) if claim is not None else None,
-        )
-        try:
-            await session_log.commit(first, self.store.create_session(new, first, self._owner))
-        except KeyTaken:  # another client created the same key a moment ago
-            await self._work.forget(new.runner, new.id)
-            return await self._same_agent(await self.find(new.project, new.key), new), False
-        except ClaimTaken:  # another server got the same request a moment ago
-            await self._work.forget(new.runner, new.id)
-            return await self.live(new.project, (await self.outcome_of(claim) or b"").decode()), True
-        except (StoreUnavailable, RunnerUnavailable):
-            await self._work.forget(new.runner, new.id)
-            raise
-        live = self.begin(new, first)
-        if new.runner is None:
-            self.waiting.add(live.record)
-        await live.turns.go_on()
-        return live, True
-
-    def _waits_for(self, new: NewSession) -> str:
-        tenant = new.spec.task.tenant_id if new.spec.task is not None else None
-        return waiting_for(self._runners, new.agent, new.spec.needs or Needs(), tenant)
-
-    async def place(self, live: LiveSession, about: RunnerAbout, spec: SessionSpec) -> None:
-        """Put a session that waited on a runner, and go on with it."""
-        await live.log.append([drafts.placed(about.name)], placed=Placed(about.id, spec, arrives=True))
-        live.rewrite(spec=spec, runner=about.id)
-        if self._runners.is_linked(about.id):  # else it is gone on with when the runner is back
-            live.agent.regain_runner()
-        await live.turns.go_on()
-
-    async def sibling(self, live: LiveSession, key: str | None, agent: str, spec: SessionSpec) -> NewSession:
-        """A session like another one that delivers nothing and tells nobody by itself; raises if the key is taken."""
-        session_id, grant = new_id("ses"), msgspec.structs.replace(spec.grant, actor=acting())
-        checked = checked_key(key)
-        if checked and (known := await self.store.find_session(live.record.project, checked)):
-            raise SessionAlreadyExists(key=checked, agent=known.agent)
-        return NewSession(
-            id=session_id,
-            project=live.record.project,
-            key=checked or session_id,
-            agent=agent,
-            created_at=self._clock.now(),
-            spec=msgspec.structs.replace(spec, task=_open_ended(spec.task), grant=grant),
-            runner=live.record.runner,
-        )
-
-    async def insert(self, new: NewSession, begun: list[Draft]) -> LiveSession:
-        """Store a session that begins with these events; raises if its key was taken meanwhile."""
-        session_log = self.new_log(new)
-        first = session_log.prepare(begun)
-        try:
-            await session_log.commit(first, self.store.create_session(new, first, self._owner))
-        except KeyTaken:
-            raise SessionAlreadyExists(key=new.key, agent=new.agent) from None
-        return self.begin(new, first)
+    # Changing and deleting
 
     async def update(self, project: str, id_or_key: str, wanted: UpdateSession) -> LiveSession:
         """Change how the agent works, or what people call the session and where they want to see it."""
         check_labels(wanted.labels)
-        live = await self.live(project, id_or_key)
+        live = await self.registry.live(project, id_or_key)
         change = SessionChange(
             model=wanted.model, variant=wanted.variant, mode=wanted.mode, permission_mode=wanted.permission_mode
         )
@@ -299,7 +126,7 @@ class Sessions(ByRunner):
         """End a session and remove everything of it, also if the caller leaves; deleting it again does nothing."""
         with Leases():
             try:
-                live = await self.live(project, id_or_key)
+                live = await self.registry.live(project, id_or_key)
             except SessionNotFound:
                 if await self.store.was_deleted(project, id_or_key):
                     return
@@ -313,20 +140,17 @@ class Sessions(ByRunner):
     async def _deleted_for(self, elsewhere: OwnedElsewhere, project: str) -> bool:
         """Delete a session whose server is lost; what lies on that machine is removed there when it is back."""
         session_id = elsewhere.fields["session"]
-        if self._peers is None or not self._peers.is_lost(elsewhere.fields["owner"]):
+        if not self.ownership.is_lost(elsewhere.fields["owner"]):
             return False
-        record = await self.find(project, session_id)
-        epoch = await self.store.owners.take(self._owner, session_id, record.epoch)
-        if epoch is None:
+        record = await self.registry.find(project, session_id)
+        if not await self.ownership.delete(record):
             return False
-        await self.store.delete_session(session_id, epoch, self._clock.now())
-        self._peers.ring(Bell(session_id, 0, 0, epoch, project))
         self._clearing.add([session_id])
         return True
 
     async def _delete(self, live: LiveSession) -> None:
         await live.lifecycle.delete()
-        await self.forget(live)
+        await self.registry.remove(live)
         self._clearing.add([live.id])
         await live.chores.dispose()
         await asyncio.to_thread(live.attachments.remove)
@@ -343,7 +167,7 @@ class Sessions(ByRunner):
     ) -> PromptReceipt:
         """Hand a prompt to a session, whose agent works as the change says from this turn on."""
         claim = next_claim()
-        if (known := await self.outcome_of(claim)) is not None:
+        if (known := await self.reads.outcome_of(claim)) is not None:
             return PromptReceipt(**msgspec.json.decode(known))
         live.refuse_if_over("prompts")
         await live.log.measure()
@@ -355,11 +179,6 @@ class Sessions(ByRunner):
         receipt = await live.turns.take(parts, wanted.when_busy, claim, beside)
         await live.turns.go_on()
         return receipt
-
-    async def outcome_of(self, claim: str | None) -> bytes | None:
-        """What came of an act that an earlier server did and had no time to answer for."""
-        known = await self.store.find_response(DONE, claim) if claim is not None else None
-        return known.body if known is not None else None
 
     async def _prompt_parts(self, live: LiveSession, wanted: SendMessage) -> list[PromptPart]:
         if wanted.parts is None:
@@ -389,7 +208,7 @@ class Sessions(ByRunner):
         await asyncio.to_thread(self.attachments.remove, with_images - known)
         if known:
             follow(max(known))  # the list is sorted by id, and the clock may have been set back since
-        for record in filter(self.is_ours, await self.store.waiting_sessions(TERMINAL)):
+        for record in filter(self.ownership.is_ours, await self.store.waiting_sessions(TERMINAL)):
             self.waiting.add(record)
 
 
@@ -397,8 +216,3 @@ def _in_use(live: LiveSession, changed: Iterable[str], names: Mapping[str, str])
     fields = [names.get(name, name) for name in changed]
     errors = {field: ["cannot be changed now"] for field in fields}
     return SettingsInUse(session=live.id, fields=", ".join(fields), errors=errors)
-
-
-def _open_ended(task: TaskSpec | None) -> TaskSpec | None:
-    """A task as a fork has it: whose it is and what it was about, but without an end of its own."""
-    return msgspec.structs.replace(task, delivery=None, webhooks=(), keep_open=True) if task is not None else None

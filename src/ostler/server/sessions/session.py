@@ -16,7 +16,7 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.attachments import SessionAttachments
 from ostler.server.sessions.log.limits import is_waited_for
-from ostler.server.sessions.log.reading import Reading
+from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.session_log import LogSteps, SessionLog
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.log.tail import Tail
@@ -41,7 +41,7 @@ class SessionCore:
         *,
         record: SessionRecord,
         open_log: Callable[[LogSteps], SessionLog],
-        reading: Reading,
+        reads: Reads,
         attachments: SessionAttachments,
         ended: Callable[["SessionCore"], object],
         jobs_at_end: JobsAtEnd,
@@ -53,8 +53,8 @@ class SessionCore:
         self.record = record
         """Its row."""
         self.attachments = attachments
-        self.reading = reading
-        self.tail = Tail(self.log.feed, functools.partial(reading.events, record.id))
+        self.reads = reads
+        self.tail = Tail(self.log.feed, functools.partial(reads.events, record.id))
         self.background = Background(log, "session.task_failed", over=self.drop_if_unused, session_id=record.id)
         self._ended = ended
         self._find_jobs = jobs_at_end

@@ -17,10 +17,10 @@ _MOST = 500
 
 async def artifacts_of(sessions: Sessions, workspaces: Workspaces, record: SessionRecord) -> ArtifactList:
     """The newest reference to each file, in the order of their last change."""
-    state = sessions.state_of(record)[0]
+    state = sessions.registry.state_of(record)[0]
     folders = await own_folders(workspaces, record, state)
     found: dict[str, Artifact] = {}
-    for stored in await sessions.artifacts(record.id, _MOST):
+    for stored in await sessions.store.logs.artifacts(record.id, _MOST):
         event = decode_event(stored.body)
         if isinstance(event, ArtifactCreated):
             path = relative(event.data.path, folders)

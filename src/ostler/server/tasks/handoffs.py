@@ -27,7 +27,7 @@ async def hand_over(sessions: Sessions, runners: Runners, live: LiveSession, wan
 
 async def _in_place(sessions: Sessions, runners: Runners, live: LiveSession, wanted: HandoffSession) -> None:
     claim = next_claim()
-    if await sessions.outcome_of(claim) is not None:
+    if await sessions.reads.outcome_of(claim) is not None:
         return
     live.refuse_if_over("handoffs")
     live.agent.refuse_if_away()

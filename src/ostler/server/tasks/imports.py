@@ -31,7 +31,7 @@ async def take_over(
     """A session that goes on with a conversation; the one that does so already, if there is one."""
     agent = runners.find(wanted.agent).id
     if (known := await _known(sessions, project, agent, wanted.conversation_id)) is not None:
-        return await sessions.live(project, known), False
+        return await sessions.registry.live(project, known), False
     runner = runners.runner(runners.home)
     found = await runner.conversation(agent, wanted.conversation_id)
     order = CreateSession(
@@ -51,7 +51,7 @@ async def take_over(
         known = [drafts.info(title=found.title)] if wanted.title is None else []
         return [*known, *_events(wanted.conversation_id, talk)]
 
-    return await sessions.create(project, order, earlier=earlier)
+    return await sessions.creation.create(project, order, earlier=earlier)
 
 
 def _has(runners: Runners, agent: str) -> bool:
@@ -64,7 +64,7 @@ def _has(runners: Runners, agent: str) -> bool:
 
 async def _known(sessions: Sessions, project: str, agent: str, conversation_id: str) -> str | None:
     try:
-        return (await sessions.find(project, _key(agent, conversation_id))).id
+        return (await sessions.registry.find(project, _key(agent, conversation_id))).id
     except SessionNotFound:
         return None
 

@@ -96,9 +96,9 @@ class PullRequestLooks:
 
     async def _find(self, sessions: Sessions) -> None:
         records = await sessions.store.sessions_in_state(lambda _, state: _MARK in state)
-        ours = {record.id: record for record in records if sessions.is_ours(record)}
+        ours = {record.id: record for record in records if sessions.ownership.is_ours(record)}
         for session_id, record in ours.items():
-            if session_id not in self._watched and is_open(sessions.state_of(record)[0]):
+            if session_id not in self._watched and is_open(sessions.registry.state_of(record)[0]):
                 self._add(session_id, record.project)
         for session_id in self._watched.keys() - ours.keys():
             del self._watched[session_id]
@@ -133,7 +133,7 @@ class PullRequestLooks:
     async def _looked_at(self, sessions: Sessions, session_id: str, watched: _Watched) -> bool:
         """Whether something was new; one of which nothing more can be new is forgotten."""
         with Leases():
-            live = await sessions.live(watched.project, session_id)
+            live = await sessions.registry.live(watched.project, session_id)
             if not is_open(live.state):
                 if watched.pause > self._seconds:  # else it may not be written down yet
                     self._watched.pop(session_id, None)

@@ -112,10 +112,10 @@ class Retention:
     async def _sweep(self, sessions: Sessions) -> None:
         if self._keep == Keep():
             return
-        records = filter(sessions.is_ours, await sessions.store.ended_with_workspace(TERMINAL))
+        records = filter(sessions.ownership.is_ours, await sessions.store.ended_with_workspace(TERMINAL))
         found = []
         for record in records:
-            state = sessions.state_of(record)[0]
+            state = sessions.registry.state_of(record)[0]
             if (workspace := state.workspace_id) is not None and state.ended_at is not None:
                 found.append(
                     Ended(
@@ -131,7 +131,7 @@ class Retention:
             found = [msgspec.structs.replace(each, size=sizes.get(each.workspace, 0)) for each in found]
         for each, data in too_much(found, self._keep, self._clock.now()):
             with Leases():
-                await self._remove(await sessions.live(each.project, each.session), data)
+                await self._remove(await sessions.registry.live(each.project, each.session), data)
 
     async def _sizes(self, found: Sequence[Ended]) -> Mapping[str, int]:
         sizes: dict[str, int] = {}

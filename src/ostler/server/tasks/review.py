@@ -71,7 +71,7 @@ class Review:
 
     async def send(self, sessions: Sessions, wanted: SendComments) -> PromptReceipt:
         """Send comments to the agent as one prompt; they are marked as sent together with it."""
-        if (known := await sessions.outcome_of(next_claim())) is not None:  # the comments are sent since
+        if (known := await sessions.reads.outcome_of(next_claim())) is not None:  # the comments are sent since
             return PromptReceipt(**msgspec.json.decode(known))
         repeat_claims()
         chosen = drafts_of(self._live.state.comments)

@@ -13,6 +13,7 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.branching import spans_left_behind, turn_before
+from ostler.server.sessions.log.history import pages
 from ostler.server.sessions.log.titles import fork_title
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
@@ -83,7 +84,9 @@ class RewindAndFork:
 
     async def _snapshots(self, live: LiveSession) -> list[Snapshot]:
         """Those that are where the session is; others stayed on the runner that it left."""
-        return [each for each in await self._sessions.snapshots(live.id) if each.sequence > live.state.moved_at]
+        return [
+            each for each in await self._sessions.store.logs.snapshots(live.id) if each.sequence > live.state.moved_at
+        ]
 
     async def rewind(self, live: LiveSession, turn: int) -> None:
         """Make the session what it was at the end of a turn; later turns stay in the log but no longer count."""
@@ -133,10 +136,10 @@ class RewindAndFork:
     async def _end_of(self, live: LiveSession, turn: int) -> int:
         """The last sequence of a turn, which must lead to where the conversation stands."""
         if turn == 0:
-            first = await self._sessions.find_turn(live.id, 1)
+            first = await self._sessions.store.logs.find_turn(live.id, 1)
             return first.first_sequence - 1 if first is not None else live.last
-        left = spans_left_behind(await self._sessions.branching_turns(live.id), live.state)
-        found = await self._sessions.find_turn(live.id, turn)
+        left = spans_left_behind(await self._sessions.store.logs.branching_turns(live.id), live.state)
+        found = await self._sessions.store.logs.find_turn(live.id, turn)
         if found is None or any(first <= turn <= last for first, last in left):
             raise NotInConversation(session=live.id, turn=turn)
         return found.last_sequence or found.first_sequence
@@ -145,7 +148,7 @@ class RewindAndFork:
         """A new session that begins as this one was, for the same agent or another; this one does not notice."""
         found = await self._begins_with(live, wanted.turn)
         agent, spec = successor or Successor(live.record.agent, live.settings)
-        new = await self._sessions.sibling(live, wanted.key, agent, spec)
+        new = await self._sessions.creation.sibling(live, wanted.key, agent, spec)
         memory = _memory(live, found) if agent == live.record.agent else None
 
         async def beginning(made: Workspace, frozen: FrozenState) -> list[Draft]:
@@ -158,7 +161,7 @@ class RewindAndFork:
     ) -> LiveSession:
         """A new session with the files of this one as they are now, and nothing of the conversation."""
         found = await self._begins_with(live, None)
-        new = await self._sessions.sibling(live, key, live.record.agent, spec)
+        new = await self._sessions.creation.sibling(live, key, live.record.agent, spec)
 
         async def beginning(made: Workspace, frozen: FrozenState) -> list[Draft]:
             own = SnapshotCreatedData(
@@ -209,7 +212,7 @@ class RewindAndFork:
         async with async_undone_by(undo):
             note = f"fork of turn {found.turn}"
             frozen = await workspaces.snapshot(made.id, note, agent=new.agent, session=new.id)
-            return await self._sessions.insert(new, await beginning(made, frozen))
+            return await self._sessions.creation.insert(new, await beginning(made, frozen))
 
     async def _beginning(
         self,
@@ -221,7 +224,7 @@ class RewindAndFork:
         frozen: FrozenState,
         memory: str | None,
     ) -> list[Draft]:
-        copied, first_agent = await _copied(self._sessions.pages(live.id, 0), found.sequence)
+        copied, first_agent = await _copied(pages(self._sessions.store, live.id, 0), found.sequence)
         turns = sum(draft.type == "turn.started" for draft in copied)
         own = SnapshotCreatedData(
             snapshot_id=frozen.id,

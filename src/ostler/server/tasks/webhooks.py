@@ -10,7 +10,7 @@ from ostler.base.addresses import AddressRules
 from ostler.base.errors import AddressRefused
 from ostler.base.logs import never_log
 from ostler.server.engine.protocol import NotDone, Retry, Work
-from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.log.state import SessionState, state_in
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import Job, NewJob, SessionRecord, encode
 from ostler.server.tasks.views import session_view
@@ -26,7 +26,6 @@ _SECONDS = 10.0
 _ALL_SECONDS = 30.0
 _ANSWER_BYTES = 2**16
 _EVENTS: dict[SessionStatus, str] = {"completed": "session.completed", "failed": "session.failed"}
-_state = msgspec.json.Decoder(SessionState)
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +101,7 @@ class Webhooks:
         record = await self._store.find_session(owed.project, owed.session)
         if record is None:
             return None
-        made = jobs_at_end(record, _state.decode(record.state), record.last_sequence, record.updated_at)
+        made = jobs_at_end(record, state_in(record.state), record.last_sequence, record.updated_at)
         return next((msgspec.json.decode(new.body, type=Call) for new in made if new.key == job.key), None)
 
 

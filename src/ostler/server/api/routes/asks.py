@@ -20,8 +20,8 @@ async def list_asks(
     session: Annotated[str | None, Parameter(description="Only asks of this session.")] = None,
 ) -> AskList:
     """Everything that waits for a human, oldest first."""
-    session_id = (await services.sessions.find(project, session)).id if session else None
-    found = await services.sessions.asks(project, session_id, only_open=status == "open")
+    session_id = (await services.sessions.registry.find(project, session)).id if session else None
+    found = await services.sessions.store.logs.asks(project, session_id, only_open=status == "open")
     return AskList(items=tuple(shown_as(AskView, ask) for ask in found))
 
 
@@ -36,7 +36,7 @@ async def reply_permission(
     session: str, permission_id: str, services: Services, project: str, data: ReplyPermission
 ) -> AskView:
     """Allow once, allow for the session, or reject."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     return shown_as(AskView, await live.asks.reply_permission(permission_id, data.reply, data.message))
 
 
@@ -51,7 +51,7 @@ async def answer_question(
     session: str, question_id: str, services: Services, project: str, data: ReplyQuestion
 ) -> AskView:
     """Answer a question."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     return shown_as(AskView, await live.asks.answer_question(question_id, data.answers, None))
 
 
@@ -66,7 +66,7 @@ async def reject_question(
     session: str, question_id: str, services: Services, project: str, data: RejectQuestion | None = None
 ) -> AskView:
     """Decline to answer a question."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     message = data.message if data else None
     return shown_as(AskView, await live.asks.answer_question(question_id, None, message))
 

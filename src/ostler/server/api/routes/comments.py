@@ -11,7 +11,7 @@ _TAGS = ["review"]
 
 
 async def _review(services: Services, project: str, session: str) -> Review:
-    return Review(await services.sessions.live(project, session), services.runners)
+    return Review(await services.sessions.registry.live(project, session), services.runners)
 
 
 @get("/sessions/{session:str}/comments", operation_id="comments.list", tags=_TAGS, role="viewer")

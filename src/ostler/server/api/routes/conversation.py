@@ -38,7 +38,7 @@ async def send_message(
     session: str, services: Services, project: str, request: Request[Any, Any, Any], data: SendMessage
 ) -> Response[Any]:
     """Send a prompt; with `Accept: text/event-stream` the answer is the stream of its turn."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     is_streamed = wants_stream(request)
     if is_streamed:
         services.counters.streams.admit(client_of(request.scope))
@@ -59,37 +59,37 @@ async def list_messages(
     limit: Annotated[int, Parameter(ge=1, le=10_000)] = 200,
 ) -> MessageList:
     """The folded transcript: items with their final content."""
-    record = await services.sessions.find(project, session)
-    messages, has_more = await services.sessions.messages(record.id, offset, limit)
+    record = await services.sessions.registry.find(project, session)
+    messages, has_more = await services.sessions.reads.messages(record.id, offset, limit)
     return MessageList(messages=tuple(messages), has_more=has_more)
 
 
 @get("/sessions/{session:str}/queue", operation_id="sessions.queue", tags=_TAGS, role="viewer")
 async def get_queue(session: str, services: Services, project: str) -> Queue:
     """Prompts that wait for the current turn to end."""
-    record = await services.sessions.find(project, session)
-    state, *_ = services.sessions.state_of(record)
+    record = await services.sessions.registry.find(project, session)
+    state, *_ = services.sessions.registry.state_of(record)
     return Queue(entries=tuple(QueuedPrompt(**msgspec.structs.asdict(entry)) for entry in state.queue))
 
 
 @delete("/sessions/{session:str}/queue/{prompt_id:str}", operation_id="sessions.unqueue", tags=_TAGS, role="operator")
 async def delete_queued(session: str, prompt_id: str, services: Services, project: str) -> None:
     """Take a waiting prompt back."""
-    await (await services.sessions.live(project, session)).turns.unqueue(prompt_id)
+    await (await services.sessions.registry.live(project, session)).turns.unqueue(prompt_id)
 
 
 @delete("/sessions/{session:str}/queue", operation_id="sessions.clear-queue", tags=_TAGS, role="operator")
 async def clear_queue(session: str, services: Services, project: str) -> None:
     """Take all waiting prompts back."""
-    await (await services.sessions.live(project, session)).turns.clear_queue()
+    await (await services.sessions.registry.live(project, session)).turns.clear_queue()
 
 
 @get("/sessions/{session:str}/turns", operation_id="sessions.turns", tags=_TAGS, role="viewer")
 async def list_turns(session: str, services: Services, project: str) -> TurnList:
     """All turns with their outcome."""
-    record = await services.sessions.find(project, session)
+    record = await services.sessions.registry.find(project, session)
     past = {turn.number for turn in await turns_left_behind(services.sessions, record)}
-    turns = await services.sessions.turns(record.id)
+    turns = await services.sessions.store.logs.turns(record.id)
     shown = (shown_as(TurnView, turn) for turn in turns)
     return TurnList(turns=tuple(msgspec.structs.replace(turn, rewound=turn.number in past) for turn in shown))
 

@@ -19,7 +19,7 @@ _TAGS = ["workspaces"]
 @get("/sessions/{session:str}/delivery", operation_id="sessions.delivery", tags=_TAGS, role="viewer")
 async def plan_delivery(session: str, services: Services, project: str) -> DeliveryPlan:
     """What a delivery would be if nothing else is said, and what became of the last one and its pull request."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     workspaces = services.runners.workspaces(live.record.runner)
     await refresh(workspaces, live)
     if is_open(live.state):
@@ -35,7 +35,7 @@ async def deliver_session(
 
     Doing it again brings the same branch and pull request up to date.
     """
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     workspaces = services.runners.workspaces(live.record.runner)
     done = await deliver_now(services.sessions, workspaces, live, data or DeliverSession())
     services.pull_requests.watch(live)
@@ -45,7 +45,7 @@ async def deliver_session(
 @post("/sessions/{session:str}/merge", operation_id="sessions.merge", tags=_TAGS, status_code=200, role="operator")
 async def merge_session(session: str, services: Services, project: str) -> Session:
     """Have the forge merge the session's pull request, if it allows that."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await merge(services.runners.workspaces(live.record.runner), live)
     return live_view(live)
 

@@ -109,15 +109,15 @@ async def list_events(
     keep = types_filter(types)
     projection = find_format(form, alone=not (keep or fold or include_raw))
     if stream or wants_stream(request):
-        live = await services.sessions.followed(project, session)
+        live = await services.sessions.registry.followed(project, session)
         start = resume_from(request, offset)
         if projection is not None:
             return await projected_stream(services, live, projection, offset=start)
         return session_stream(services, live, offset=start, raw=include_raw, keep=keep)
-    record = await services.sessions.find(project, session)
+    record = await services.sessions.registry.find(project, session)
     if projection is not None:
         return await projected_page(services, record, projection, offset=offset, limit=limit)
-    found = await services.sessions.events(record.id, offset, limit, raw=include_raw, max_bytes=PAGE_BYTES)
+    found = await services.sessions.reads.events(record.id, offset, limit, raw=include_raw, max_bytes=PAGE_BYTES)
     return _page(found, record.last_sequence, offset=offset, keep=keep, fold=fold)
 
 
@@ -162,7 +162,7 @@ async def stream_events(
     """Every event after the offset, then live ones as they become durable."""
     keep = types_filter(types)
     projection = find_format(form, alone=not (keep or include_raw))
-    live = await services.sessions.followed(project, session)
+    live = await services.sessions.registry.followed(project, session)
     start = resume_from(request, offset)
     if projection is not None:
         return await projected_stream(services, live, projection, offset=start)
@@ -193,9 +193,9 @@ async def project_events(
     """Events of all sessions in the order they became durable; a stream without offset starts now."""
     keep = types_filter(types)
     is_flat = wants_flat(form, alone=keep is None)
-    tail = await services.sessions.project_tail(project)
+    tail = await services.sessions.registry.project_tail(project)
     if not stream and not wants_stream(request):
-        found = await services.sessions.project_events(project, offset or 0, limit, max_bytes=PAGE_BYTES)
+        found = await services.sessions.reads.project_events(project, offset or 0, limit, max_bytes=PAGE_BYTES)
         shown = [line for event in found if (line := flat_line(event.body)) is not None] if is_flat else None
         return _page(found, tail.last, offset=offset or 0, keep=keep, shown=shown)
     start = resume_from(request, await tail.now() if offset is None else offset)
@@ -210,8 +210,10 @@ async def session_logs(
     session: str, services: Services, project: str, tail: Annotated[int, Parameter(ge=1, le=100_000)] = 1000
 ) -> LogList:
     """The newest lines of a session: what its agent said and did, its status, asks, errors and deliveries."""
-    record = await services.sessions.find(project, session)
-    lines = [log_line_of(decode_event(stored.body)) for stored in await services.sessions.lines(record.id, tail)]
+    record = await services.sessions.registry.find(project, session)
+    lines = [
+        log_line_of(decode_event(stored.body)) for stored in await services.sessions.store.logs.lines(record.id, tail)
+    ]
     return LogList(logs=tuple(msgspec.convert(line, LogLine) for line in lines if line is not None))
 
 

@@ -40,13 +40,13 @@ class Found(NamedTuple):
 
 async def _found(services: Services, project: str, session: str, path: str) -> Found:
     """For who reads: a copy will do while the session's runner is away."""
-    reach = await services.stored_files.of(await services.sessions.live(project, session))
+    reach = await services.stored_files.of(await services.sessions.registry.live(project, session))
     return Found(reach.workspaces.files, reach.place, await reach.named(path))
 
 
 async def _own(services: Services, project: str, session: str, path: str) -> Found:
     """Where the session is, which must have a workspace: its files may be changed."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     workspace, workspaces = workspace_of(live), services.runners.workspaces(live.record.runner)
     return Found(workspaces.files, workspace, await named_by(live, workspaces, path))
 
@@ -102,7 +102,7 @@ async def show_image(
     ],
 ) -> Response[bytes]:
     """A picture that the session names, also without a workspace; only what is a picture is given."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     found = await picture_of(live, services.runners.workspaces(live.record.runner), path)
     headers = {**_SANDBOXED, "cache-control": "private, no-cache"}
     return Response(found.content, media_type=found.media_type, headers=headers)
@@ -190,7 +190,7 @@ async def archive_files(
     form: Annotated[ArchiveForm, Parameter(description="The kind of archive.")] = "tar",
 ) -> Stream:
     """The whole workspace without its .git."""
-    workspace_of(await services.sessions.live(project, session))
+    workspace_of(await services.sessions.registry.live(project, session))
     files, workspace, _ = await _found(services, project, session, "")
     archive = await files.archive(workspace, form)
     headers = {**_SAFE, "content-disposition": f'attachment; filename="{workspace}.{form}"'}
@@ -202,7 +202,7 @@ async def archive_files(
 @get("/sessions/{session:str}/artifacts", operation_id="files.artifacts", tags=_TAGS, role="viewer")
 async def list_artifacts(session: str, services: Services, project: str) -> ArtifactList:
     """The files that the agent wrote or edited with its tools."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     workspaces = services.runners.workspaces(live.record.runner)
     return await artifacts_of(services.sessions, workspaces, live.record)
 

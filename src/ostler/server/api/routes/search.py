@@ -37,7 +37,7 @@ async def search(
     wanted = replace(
         asked,
         agent=services.runners.full_name(asked.agent),
-        session=(await services.sessions.find(project, asked.session)).id if asked.session else None,
+        session=(await services.sessions.registry.find(project, asked.session)).id if asked.session else None,
     )
     found, names = await services.search.find(wanted)
     page = found[:limit]

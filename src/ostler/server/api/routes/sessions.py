@@ -52,7 +52,7 @@ async def list_sessions(
         project_id=project_id,
         tenant_id=tenant_id,
     )
-    records, total = await services.sessions.page(wanted)
+    records, total = await services.sessions.store.page_sessions(wanted)
     items = tuple(listed_view(stored_view(services, record)) for record in records)
     following = page + 1 if page * per_page < total else None
     return Page(items=items, page=page, per_page=per_page, total=total, next_page=following)
@@ -88,7 +88,7 @@ def labels_of(given: str | None) -> dict[str, str]:
 )
 async def create_session(services: Services, project: str, data: CreateSession) -> Response[Session]:
     """A new session; 200 with the existing one if the key is known."""
-    live, is_new = await services.sessions.create(project, data)
+    live, is_new = await services.sessions.creation.create(project, data)
     view = stored_view(services, live.record)
     return Response(view, status_code=201 if is_new else 200, headers={"location": view.links["self"]})
 
@@ -96,13 +96,15 @@ async def create_session(services: Services, project: str, data: CreateSession) 
 @get("/sessions/{session:str}", operation_id="sessions.get", tags=_TAGS, role="viewer")
 async def get_session(session: str, services: Services, project: str) -> Session:
     """One session, by id or key."""
-    record = await services.sessions.find(project, session)
+    record = await services.sessions.registry.find(project, session)
     return stored_view(services, record)
 
 
 def stored_view(services: Services, record: SessionRecord) -> Session:
     """A session that may be in memory or not."""
-    view = session_view(record, *services.sessions.state_of(record), services.sessions.process_of(record))
+    view = session_view(
+        record, *services.sessions.registry.state_of(record), services.sessions.registry.process_of(record)
+    )
     is_over = view.status in TERMINAL
     if record.runner is None and not is_over:
         tenant = record.task.tenant_id if record.task is not None else None
@@ -156,7 +158,7 @@ async def stop_session(session: str, services: Services, project: str) -> Sessio
     An agent that takes messages during a turn is told to come to an end; others are just waited for. Either has
     `wrap_up_seconds`, and is interrupted then, or at once if it waits for a human. What is idle is stopped at once.
     """
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await live.lifecycle.stop()
     return live_view(live)
 
@@ -164,7 +166,7 @@ async def stop_session(session: str, services: Services, project: str) -> Sessio
 @post("/sessions/{session:str}/cancel", operation_id="sessions.cancel", tags=_TAGS, status_code=200, role="operator")
 async def cancel_session(session: str, services: Services, project: str) -> Session:
     """End the session at once, by force."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await live.lifecycle.cancel()
     return live_view(live)
 
@@ -172,7 +174,7 @@ async def cancel_session(session: str, services: Services, project: str) -> Sess
 @post("/sessions/{session:str}/pause", operation_id="sessions.pause", tags=_TAGS, status_code=200, role="operator")
 async def pause_session(session: str, services: Services, project: str) -> Session:
     """Freeze the agent where it stands."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await live.lifecycle.pause()
     return live_view(live)
 
@@ -180,7 +182,7 @@ async def pause_session(session: str, services: Services, project: str) -> Sessi
 @post("/sessions/{session:str}/resume", operation_id="sessions.resume", tags=_TAGS, status_code=200, role="operator")
 async def resume_session(session: str, services: Services, project: str) -> Session:
     """Let a paused session go on."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await live.lifecycle.resume()
     return live_view(live)
 
@@ -190,7 +192,7 @@ async def resume_session(session: str, services: Services, project: str) -> Sess
 )
 async def interrupt_session(session: str, services: Services, project: str) -> Interrupted:
     """End the turn under way, or the waiting for a limit; the session goes on."""
-    return await (await services.sessions.live(project, session)).turns.interrupt()
+    return await (await services.sessions.registry.live(project, session)).turns.interrupt()
 
 
 @post(
@@ -209,7 +211,7 @@ async def interrupt_session(session: str, services: Services, project: str) -> I
 )
 async def hand_over_session(session: str, services: Services, project: str, data: HandoffSession) -> Response[Session]:
     """Let another agent take the next turn, with the same files and what was said so far; here or in a fork."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     view = live_view(await hand_over(services.sessions, services.runners, live, data))
     headers = {"location": view.links["self"]} if data.fork else {}
     return Response(view, status_code=201 if data.fork else 200, headers=headers)
@@ -218,7 +220,7 @@ async def hand_over_session(session: str, services: Services, project: str, data
 @post("/sessions/{session:str}/go-on", operation_id="sessions.go-on", tags=_TAGS, status_code=200, role="operator")
 async def go_on_session(session: str, services: Services, project: str) -> Session:
     """Wait no longer for the end of a limit: what the server would do then by itself is done now."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await live.lifecycle.go_on_now()
     return live_view(live)
 
@@ -228,7 +230,7 @@ async def restart_session(
     session: str, services: Services, project: str, data: RestartSession | None = None
 ) -> Session:
     """End the agent's process; the next turn begins a new one, which goes on with the agent's memory."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await live.lifecycle.restart(force=data.force if data is not None else False)
     return live_view(live)
 

@@ -27,15 +27,15 @@ OfTurn = Annotated[
 @get("/sessions/{session:str}/snapshots", operation_id="sessions.snapshots", tags=_TAGS, role="viewer")
 async def list_snapshots(session: str, services: Services, project: str) -> SnapshotList:
     """What was kept of the workspace: its beginning, and its state after every turn."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     workspace_of(live)
-    found = await services.sessions.snapshots(live.id)
+    found = await services.sessions.store.logs.snapshots(live.id)
     return SnapshotList(snapshots=tuple(shown_as(SnapshotView, each) for each in found))
 
 
 async def _states(services: Services, live: LiveSession, turn: int | None, old: str, new: str) -> tuple[str, str]:
-    snapshots = await services.sessions.snapshots(live.id)
-    return between(live.id, snapshots, await services.sessions.turns(live.id), turn, old, new)
+    snapshots = await services.sessions.store.logs.snapshots(live.id)
+    return between(live.id, snapshots, await services.sessions.store.logs.turns(live.id), turn, old, new)
 
 
 @get("/sessions/{session:str}/diff", operation_id="sessions.diff", tags=_TAGS, role="viewer")
@@ -50,7 +50,7 @@ async def show_diff(
     summary: Annotated[bool, Parameter(description="Only names and numbers, no text.")] = False,
 ) -> Difference:
     """The changed files with their unified diffs: since the beginning, between two states, or of one turn."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     workspace_of(live)
     first, last = await _states(services, live, turn, old, new)
     reach = await services.stored_files.of(live)
@@ -66,7 +66,7 @@ async def show_patch(
     session: str, services: Services, project: str, old: Old = BASE, new: New = NOW, turn: OfTurn = None
 ) -> Stream:
     """The changes as a patch that `git apply` takes; never cut, and empty if there are none."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     workspace_of(live)
     first, last = await _states(services, live, turn, old, new)
     reach = await services.stored_files.of(live)
@@ -79,7 +79,7 @@ async def show_patch(
 @post("/sessions/{session:str}/rewind", operation_id="sessions.rewind", tags=_TAGS, status_code=200, role="operator")
 async def rewind_session(session: str, services: Services, project: str, data: RewindSession) -> Session:
     """Go back to the end of a turn: files, conversation and the agent's memory; later turns no longer count."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await RewindAndFork(services.sessions, services.runners).rewind(live, data.turn)
     return live_view(live)
 
@@ -93,7 +93,7 @@ async def rewind_session(session: str, services: Services, project: str, data: R
 )
 async def restore_snapshot(session: str, snapshot: str, services: Services, project: str) -> Session:
     """Put the files back to a snapshot; the conversation and the agent's memory stay as they are."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await RewindAndFork(services.sessions, services.runners).restore(live, snapshot)
     return live_view(live)
 
@@ -103,7 +103,7 @@ async def fork_session(
     session: str, services: Services, project: str, data: ForkSession | None = None
 ) -> Response[Session]:
     """A new session that begins as this one was at the end of a turn; this one stays as it is."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     forked = await RewindAndFork(services.sessions, services.runners).fork(live, data or ForkSession())
     view = live_view(forked)
     return Response(view, status_code=201, headers={"location": view.links["self"]})

@@ -22,7 +22,7 @@ async def create_task(services: Services, project: str, data: CreateTask) -> Res
     """Order work: a session with a workspace of its own is queued, works on the prompt and delivers the result."""
     agent = await agent_anywhere(services.runners, data.agent.type)
     wanted, made = (data, ()) if services.settings.webhook_secret is not None else signed(data)
-    live, _ = await services.sessions.create(project, session_of(wanted, agent), spec_of(wanted))
+    live, _ = await services.sessions.creation.create(project, session_of(wanted, agent), spec_of(wanted))
     view = task_created(live.record, live.state, made)
     return Response(view, status_code=201, headers={"location": view.links.self})
 
@@ -53,7 +53,7 @@ async def list_tasks(
         text=q,
         only_tasks=True,
     )
-    records, total = await services.sessions.page(wanted)
+    records, total = await services.sessions.store.page_sessions(wanted)
     items = tuple(stored_view(services, record) for record in records)
     following = page + 1 if page * per_page < total else None
     return Page(items=items, page=page, per_page=per_page, total=total, next_page=following)
@@ -62,7 +62,7 @@ async def list_tasks(
 @get("/tasks/{session:str}", operation_id="tasks.get", tags=_TAGS, role="viewer")
 async def get_task(session: str, services: Services, project: str) -> Session:
     """The session that works on a task: the same as `GET /sessions/{id}`."""
-    record = await services.sessions.find(project, session)
+    record = await services.sessions.registry.find(project, session)
     return stored_view(services, record)
 
 

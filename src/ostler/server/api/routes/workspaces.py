@@ -13,7 +13,7 @@ _TAGS = ["workspaces"]
 @get("/sessions/{session:str}/workspace", operation_id="sessions.workspace", tags=_TAGS, role="viewer")
 async def show_workspace(session: str, services: Services, project: str) -> WorkspaceInfo:
     """Where the workspace is on the host and in a container, and what made it."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     workspace, workspaces = workspace_of(live), services.runners.workspaces(live.record.runner)
     made = await workspaces.get(workspace)
     container = await workspaces.devcontainer(made.id)
@@ -33,7 +33,7 @@ async def show_workspace(session: str, services: Services, project: str) -> Work
 )
 async def open_ide(session: str, services: Services, project: str, data: OpenIde) -> IdeCommands:
     """The commands that open the workspace in an editor; nothing is started here."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     workspace, workspaces = workspace_of(live), services.runners.workspaces(live.record.runner)
     made = await workspaces.get(workspace)
     entry = await workspaces.entry(workspace)

@@ -24,6 +24,7 @@ from ostler.server.dialects.formats import Format, Subject, subject_of
 from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.folders import own_folders
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.history import pages
 from ostler.server.sessions.log.tail import Follower
 from ostler.server.store.records import SessionRecord, StoredEvent
 from ostler.wire.events import decode_event
@@ -99,8 +100,8 @@ async def _opened(services: Services, record: SessionRecord, found: Format, offs
 
 async def subject_in(services: Services, record: SessionRecord, turns_before: int) -> Subject:
     """A session with what only its server knows: how its turns ended, and what its folder is called."""
-    is_cut_off = functools.partial(services.sessions.is_cut_off, record)
-    state = services.sessions.state_of(record)[0]
+    is_cut_off = functools.partial(services.sessions.registry.is_cut_off, record)
+    state = services.sessions.registry.state_of(record)[0]
     folders: tuple[str, ...] = (state.workspace.path if state.workspace is not None else record.cwd,)
     with suppress(OstlerError):  # its runner is away, or at another server: a container has one more name for it
         folders = await own_folders(services.runners.workspaces(record.runner), record, state)
@@ -118,7 +119,7 @@ async def projected_page(
     log, start = await _opened(services, record, found, offset)
     shown: list[bytes] = []
     last, has_more = offset, False
-    async for page in services.sessions.pages(record.id, start):
+    async for page in pages(services.sessions.store, record.id, start):
         wanted = [stored for stored in page if stored.number <= offset + limit]
         shown += [message for stored in wanted for message in log.encoded(stored)]
         last = max(last, wanted[-1].number) if wanted else last

@@ -155,7 +155,7 @@ class AcpConnection:
 
     async def new_session(self, incoming: Incoming) -> Json | None:
         wanted = create_session(_params(incoming, messages.NewSession), self._services.default_agent)
-        live, _ = await self._services.sessions.create(self._services.project, wanted)
+        live, _ = await self._services.sessions.creation.create(self._services.project, wanted)
         await self._outlet.send(answer(incoming.id, await self._opened(live)))
         await self.attachments.attach_now(live)
         return None
@@ -180,7 +180,7 @@ class AcpConnection:
         wanted = _params(incoming, messages.ListSessions)
         page = _page_of(wanted.cursor)
         chosen = SessionFilter(project=self._services.project, page=page, per_page=_PAGE)
-        records, total = await self._services.sessions.page(chosen)
+        records, total = await self._services.sessions.store.page_sessions(chosen)
         shown = [
             {"sessionId": record.id, "cwd": record.cwd, "title": record.title, "updatedAt": record.updated_at}
             for record in records
@@ -242,7 +242,7 @@ class AcpConnection:
     # Sessions
 
     async def _live(self, session_id: str) -> LiveSession:
-        live = await self._services.sessions.live(self._services.project, session_id)
+        live = await self._services.sessions.registry.live(self._services.project, session_id)
         await self.passages.leave(live.id)  # it may have been elsewhere
         return live
 

@@ -49,7 +49,7 @@ async def begin_run(
     `agent` gives the id of the agent that the request names, or of the one it is given.
     """
     try:
-        live: LiveSession | None = await sessions.live(project, wanted.thread_id)
+        live: LiveSession | None = await sessions.registry.live(project, wanted.thread_id)
     except SessionNotFound:
         live = None
     props = forwarded(wanted.forwarded_props)
@@ -81,7 +81,7 @@ async def begin_run(
 
 
 async def _resume(sessions: Sessions, live: LiveSession, entries: tuple[ResumeEntry, ...]) -> Run:
-    asked = await sessions.known_asks(live.id, [entry.interrupt_id for entry in entries])
+    asked = await sessions.reads.known_asks(live.id, [entry.interrupt_id for entry in entries])
     known = {ask.ask_id: ask for ask in asked}
     answers = [(_known(known, entry), _checked(known, entry)) for entry in entries]
     before, turn = live.last, live.state.turn

@@ -65,7 +65,7 @@ async def whole_turn(sessions: Sessions, followed: FollowedTurn) -> WholeTurn:
     while not turn.is_over and heard.waits_for is None:
         found = await follower.next(timeout=_WAIT_SECONDS)
         if found is None:
-            await sessions.find(followed.live.record.project, followed.live.id)  # raises if it was deleted
+            await sessions.registry.find(followed.live.record.project, followed.live.id)  # raises if it was deleted
             raise Stopping
         for stored in found:
             event = decode_event(stored.body)
@@ -74,7 +74,7 @@ async def whole_turn(sessions: Sessions, followed: FollowedTurn) -> WholeTurn:
                 heard.add(event)
             if turn.is_over or heard.waits_for is not None:
                 break
-    known = await sessions.find_turn(followed.live.id, turn.turn_id) if turn.turn_id is not None else None
+    known = await sessions.store.logs.find_turn(followed.live.id, turn.turn_id) if turn.turn_id is not None else None
     return _summary(followed.live.record.key, turn, heard, known)
 
 

@@ -34,6 +34,7 @@ from ostler.server.dialects.conversation import left_behind
 from ostler.server.dialects.formats import subject_of
 from ostler.server.sessions.creation import BRANCH
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.history import pages
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange, settings_now
 from ostler.server.store.records import SessionRecord, SessionSpec
@@ -100,14 +101,14 @@ class Chat:
         if key is None:
             return None
         try:
-            return await self._sessions.find(self._project, key)
+            return await self._sessions.registry.find(self._project, key)
         except SessionNotFound:
             return None
 
     async def _check_agent(self, record: SessionRecord, choice: AgentChoice) -> None:
         """A conversation stays with its agent; another name of the same agent is fine."""
         if choice.harness is not None and choice.harness != record.agent:
-            await self._sessions.create(self._project, CreateSession(agent=choice.harness, key=record.key))
+            await self._sessions.creation.create(self._project, CreateSession(agent=choice.harness, key=record.key))
 
     async def _begin(self, request: TurnRequest, newest: UserMessage, *, key: str | None) -> FollowedTurn:
         """A new session; a conversation that began elsewhere comes along."""
@@ -149,7 +150,7 @@ class Chat:
     async def _append(
         self, record: SessionRecord, request: TurnRequest, newest: UserMessage, *, has_approvals: bool
     ) -> FollowedTurn:
-        live = await self._sessions.live(self._project, record.id)
+        live = await self._sessions.registry.live(self._project, record.id)
         others = differing(_instructions(request), record.instructions)
         now = Context(instructions=others, inputs=request.inputs, files=newest.files)
         followed = await self._send(live, newest, wrapped(now), wanted_change(request.agent))
@@ -164,7 +165,7 @@ class Chat:
                 await self._decide(live, ask, approved=False, reason="The user did not decide and said something else.")
 
     async def _running(self, record: SessionRecord, request: TurnRequest) -> FollowedTurn | None:
-        live = await self._sessions.live(self._project, record.id)
+        live = await self._sessions.registry.live(self._project, record.id)
         if (running := running_turn(live)) is not None:
             self._sessions.refuse_changes(live, wanted_change(request.agent), NAMES)
         return running
@@ -174,17 +175,19 @@ class Chat:
     async def _branches(self, root: SessionRecord) -> tuple[list[SessionRecord], int]:
         """The newest of the session and those that branched off from it, and how many keys of branches are taken."""
         start = _branch_key(root, "")
-        found, taken = await self._sessions.branches(root, (start, f"{start}:"), _COMPARED_BRANCHES)
+        found, taken = await self._sessions.store.find_branches(
+            root.project, root.id, (start, f"{start}:"), _COMPARED_BRANCHES
+        )
         return [*found, root][:_COMPARED_BRANCHES], taken
 
     async def _verdict(self, record: SessionRecord, request: TurnRequest) -> Verdict:
         """Reads no more of the log than the client sent of it."""
         logged = LoggedExchanges()
-        async for items in self._sessions.message_pages(record.id):
+        async for items in self._sessions.reads.message_pages(record.id):
             logged.add(items)
             if len(logged.exchanges) > len(request.messages) or departs(logged, request.messages):
                 return "differs"
-        state, *_ = self._sessions.state_of(record)
+        state, *_ = self._sessions.registry.state_of(record)
         logged.end_with(state)
         sent = exchanges_of(request.messages)
         return compared(logged, sent) if sent else "differs"
@@ -201,12 +204,12 @@ class Chat:
         self, root: SessionRecord, request: TurnRequest, key: str, prompt: SendMessage, title: str | None
     ) -> FollowedTurn:
         """A session that is set up as the first one: in the same folder, or with its own copy of the workspace."""
-        state, *_ = self._sessions.state_of(root)
+        state, *_ = self._sessions.registry.state_of(root)
         instructions = _instructions(request) or root.instructions
         spec = msgspec.structs.replace(settings_now(root, state), instructions=instructions)
         change = wanted_change(request.agent)
         if root.order is not None:
-            live = await self._sessions.live(self._project, root.id)
+            live = await self._sessions.registry.live(self._project, root.id)
             made = await self._branch(live, key, spec, title, {FORKED_FROM: root.id})
             begun = await begin_with(self._sessions, made, prompt, change, NAMES)
         else:
@@ -231,7 +234,7 @@ class Chat:
         root = await self._find(request.key)
         for record in (await self._branches(root))[0] if root is not None else []:
             if asks := await self._asks(record, decided):
-                live = await self._sessions.live(self._project, record.id)
+                live = await self._sessions.registry.live(self._project, record.id)
                 self._sessions.refuse_changes(live, wanted_change(request.agent), NAMES)
                 for ask in asks:
                     approval = decided[ask.ask_id]
@@ -246,15 +249,17 @@ class Chat:
             await live.asks.reply_permission(ask.ask_id, "once" if approved else "reject", reason)
 
     async def _asks(self, record: SessionRecord, wanted: Iterable[str]) -> list[Ask]:
-        asks = await self._sessions.known_asks(record.id, wanted)
+        asks = await self._sessions.reads.known_asks(record.id, wanted)
         return [ask for ask in asks if ask.turn_id is not None]
 
     async def _continued(self, live: LiveSession, asks: list[Ask]) -> FollowedTurn:
-        turns = [await self._sessions.find_turn(live.id, ask.turn_id) for ask in asks if ask.turn_id is not None]
+        turns = [
+            await self._sessions.store.logs.find_turn(live.id, ask.turn_id) for ask in asks if ask.turn_id is not None
+        ]
         turn = max((turn for turn in turns if turn is not None), key=lambda found: found.number)
         answered = frozenset(ask.ask_id for ask in asks)
         seen = 0
-        async for page in self._sessions.pages(live.id, turn.first_sequence - 1):
+        async for page in pages(self._sessions.store, live.id, turn.first_sequence - 1):
             for event in (decode_event(stored.body) for stored in page):
                 if isinstance(event, PermissionRequested) and event.data.permission_id in answered:
                     seen = event.sequence
@@ -283,7 +288,7 @@ class Chat:
     async def _read(self, record: SessionRecord, conversation: StoredConversation) -> AsyncIterator[None]:
         """Read the log page by page."""
         past = await left_behind(self._sessions, record)
-        async for page in self._sessions.pages(record.id, 0):
+        async for page in pages(self._sessions.store, record.id, 0):
             remaining = [decode_event(event.body) for event in page if event.number not in past]
             await asyncio.to_thread(conversation.add, remaining)  # reads images
             yield

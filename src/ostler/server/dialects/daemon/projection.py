@@ -162,7 +162,7 @@ async def daemon_page(
 ) -> tuple[list[bytes], bool]:
     """A page of events, full if the log has enough of them and they are not large, and whether there are more."""
     found: list[bytes] = []
-    while stored := await sessions.events(record.id, offset, limit + 1 - len(found), raw=raw):
+    while stored := await sessions.reads.events(record.id, offset, limit + 1 - len(found), raw=raw):
         offset = stored[-1].number
         found += [daemon_event(event, key=record.key, names=names) for event in stored]
         if len(found) > limit:

@@ -50,7 +50,9 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     async def list_sessions(self, limit: int) -> list[Json]:
         """The newest sessions."""
         per_page = max(1, min(limit, _MOST_SESSIONS))
-        records, _ = await self.sessions.page(SessionFilter(project=self.project, page=1, per_page=per_page))
+        records, _ = await self.sessions.store.page_sessions(
+            SessionFilter(project=self.project, page=1, per_page=per_page)
+        )
         return [
             {"session_id": record.id, "agent": record.agent, "title": record.title, "status": record.status}
             for record in records
@@ -59,7 +61,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     async def start_session(self, wanted: CreateSession, prompt: str | None) -> Json:
         """A new session, and its first turn if there is a prompt."""
         if prompt is None:
-            live, _ = await self.sessions.create(self.project, wanted)
+            live, _ = await self.sessions.creation.create(self.project, wanted)
             return _started(live)
         _check_text("prompt", prompt)
         begun = await begin(self.sessions, self.project, wanted, SendMessage(message=prompt))
@@ -90,7 +92,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _standing(self, live: LiveSession) -> Json:
         latest = await self._latest(live)
-        messages = await self.sessions.messages_since(live.id, latest.first_sequence - 1) if latest else []
+        messages = await self.sessions.reads.messages_since(live.id, latest.first_sequence - 1) if latest else []
         texts = [_text(found) for found in messages if latest and found.turn_id == latest.turn_id]
         return {
             "session_id": live.id,
@@ -110,9 +112,9 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
 
     async def read_transcript(self, session_id: str, offset: int, limit: int) -> Json:
         """A part of the conversation."""
-        record = await self.sessions.find(self.project, session_id)
+        record = await self.sessions.registry.find(self.project, session_id)
         wanted = max(1, min(limit, _MOST_MESSAGES))
-        messages, has_more = await self.sessions.messages(record.id, max(0, offset), wanted)
+        messages, has_more = await self.sessions.reads.messages(record.id, max(0, offset), wanted)
         return {"messages": [_message_view(found) for found in messages], "has_more": has_more}
 
     async def answer_ask(
@@ -148,7 +150,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         return {"session_id": live.id, "status": live.state.status}
 
     async def _live(self, session_id: str) -> LiveSession:
-        return await self.sessions.live(self.project, session_id)
+        return await self.sessions.registry.live(self.project, session_id)
 
 
 def _refused(field: str, reason: str) -> InvalidRequest:

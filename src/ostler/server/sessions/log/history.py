@@ -1,4 +1,4 @@
-"""Reading a session's log back: page by page, folded, or as a prompt for an agent that does not remember it."""
+"""Reads a session's log back: page by page, folded, or as a prompt for an agent that does not remember it."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 

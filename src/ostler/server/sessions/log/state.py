@@ -395,3 +395,7 @@ def turn_of(state: SessionState, event: Happened) -> Turn | None:
 
 def _without(asks: tuple[Ask, ...], ask_id: str) -> tuple[Ask, ...]:
     return tuple(ask for ask in asks if ask.ask_id != ask_id)
+
+
+state_in = msgspec.json.Decoder(SessionState).decode
+"""What the log of a session adds up to, as its row has it."""

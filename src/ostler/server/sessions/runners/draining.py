@@ -52,7 +52,7 @@ class Draining:
             draining.cancel()
         if until is not None:
             self._draining[about.id] = until, self._sessions.background.spawn(self._drain(about, until))
-        for live in self._sessions.live_on(about.id) if until is None else ():
+        for live in self._sessions.registry.live_on(about.id) if until is None else ():
             live.hold_prompts(holds=False)
             live.background.spawn(live.turns.go_on())
 
@@ -70,7 +70,7 @@ class Draining:
         """`stay` are those that were found to be bound to this runner."""
         numbers = count()
         with Leases() as leases:
-            found = await self._sessions.load_for(
+            found = await self._sessions.registry.load_for(
                 leases, about.id, TERMINAL, lambda id_, _: id_ not in stay and next(numbers) < _AT_ONCE
             )
             stay.update(live.id for live in found if must_stay(live.record))

@@ -22,6 +22,7 @@ from ostler.server.sessions.runners.draining import Draining
 from ostler.server.sessions.runners.lost_runners import LostRunners
 from ostler.server.sessions.runners.making_room import MakingRoom
 from ostler.server.sessions.runners.recovery import Recovery
+from ostler.server.sessions.runners.takeover import Takeover
 from ostler.server.sessions.runners.waiting import WaitingSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.errors import StaleOwner
@@ -46,10 +47,12 @@ class Fleet:
         runners: Runners,
         lost_runners: LostRunners,
         draining: Draining,
+        takeover: Takeover,
         peers: Peers | None = None,
     ) -> None:
         self._lost_runners = lost_runners
         self._draining = draining
+        self._takeover = takeover
         self._sessions = sessions
         self._peers = peers
         self._runners = runners
@@ -68,12 +71,12 @@ class Fleet:
         """Remove what no session of a runner knows; what goes on with its sessions comes back."""
         store = self._sessions.store
         if about.id != self._runners.home:
-            await self._sessions.claim_all_on(about.id)
+            await self._takeover.claim_all_on(about.id)
         else:
-            await self._sessions.claim_home(about.id)
+            await self._takeover.claim_home(about.id)
         needed = await store.session_ids(about.id) | await store.folders_in_use(about.id)
         await workspaces.keep_only(await store.workspaces_in_use(about.id), needed)
-        recovery = Recovery(self._sessions, about.id, runner, was_cut=self._was_cut(about))
+        recovery = Recovery(store, self._sessions.registry, about.id, runner, was_cut=self._was_cut(about))
         await recovery.prepare()
         self._boots[about.id] = about.boot
         self._lost_runners.back(about.id)
@@ -90,7 +93,7 @@ class Fleet:
         known = self._runners.get(about.id)
         is_removed, has_left = (known.is_removed, known.has_left) if known is not None else (False, False)
         line = (_LEFT if has_left else _REMOVED if is_removed else _LOST).format(about.name)
-        await asyncio.gather(*(self._lose_runner(live, line) for live in self._sessions.live_on(about.id)))
+        await asyncio.gather(*(self._lose_runner(live, line) for live in self._sessions.registry.live_on(about.id)))
         if has_left:
             self._lost_runners.gone(about, f"the runner '{about.name}' left for good")
         elif is_removed:
@@ -110,7 +113,7 @@ class Fleet:
 
     def at_work(self, runner_id: str) -> Counter[str]:
         """How many sessions are at work on a runner, by share."""
-        return Counter(live.record.share for live in self._sessions.live_on(runner_id) if live.is_at_work)
+        return Counter(live.record.share for live in self._sessions.registry.live_on(runner_id) if live.is_at_work)
 
     def drain_changed(self, about: RunnerAbout, until: str | None) -> None:
         """Sessions leave a runner that drains."""
@@ -165,7 +168,7 @@ class Fleet:
     async def _place_in_turn(self, at_work: Counter[str]) -> None:
         """Some at a time: most of a placement is to wait for the runner and the disk."""
         group: list[tuple[WaitingSession, RunnerAbout]] = []
-        slots, making_room = Slots(self._runners), MakingRoom(self._sessions, self._runners)
+        slots, making_room = Slots(self._runners), MakingRoom(self._sessions.registry, self._runners)
         for waiting in self._sessions.waiting.in_turn(at_work):
             about = choose(self._runners, waiting.agent, waiting.needs, waiting.tenant, slots=slots)
             if about is None:
@@ -204,7 +207,7 @@ class Fleet:
 
     def _at_work(self) -> Counter[str]:
         """How many sessions are at work by share, at any server."""
-        counted = self._sessions.at_work_by_share()
+        counted = self._sessions.registry.at_work_by_share()
         for known in self._runners.known:
             if known.elsewhere is not None and not known.is_lost_elsewhere:
                 counted.update(known.elsewhere.load.at_work)
@@ -213,11 +216,11 @@ class Fleet:
     async def _place(self, waiting: WaitingSession, about: RunnerAbout, slot: ExitStack) -> bool:
         """Whether it has the runner now; one that cannot be started there is over. The slot was kept for it."""
         with slot, Leases():
-            if waiting.epoch is not None and not await self._sessions.take_waiting(waiting):
+            if waiting.epoch is not None and not await self._takeover.take_waiting(waiting):
                 self._sessions.waiting.remove(waiting.id)
                 return False
             try:
-                live = await self._sessions.live(waiting.project, waiting.id)
+                live = await self._sessions.registry.live(waiting.project, waiting.id)
             except (SessionNotFound, OwnedElsewhere):
                 self._sessions.waiting.remove(waiting.id)
                 return False
@@ -231,7 +234,7 @@ class Fleet:
     async def _place_live(self, live: LiveSession, about: RunnerAbout) -> bool:
         spec = msgspec.structs.replace(live.record.spec, runner_name=about.name)
         try:
-            spec = await self._sessions.startable(about.id, live.id, live.record.agent, spec)
+            spec = await self._sessions.creation.startable(about.id, live.id, live.record.agent, spec)
         except RunnerUnavailable:
             return False
         except OstlerError as error:
@@ -239,7 +242,7 @@ class Fleet:
             await live.note(drafts.failed(error))
             return False
         try:
-            await self._sessions.place(live, about, spec)
+            await self._sessions.creation.place(live, about, spec)
         except StaleOwner:  # another server took it meanwhile
             self._sessions.waiting.remove(live.id)
             return False

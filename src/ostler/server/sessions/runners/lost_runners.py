@@ -5,17 +5,16 @@ from contextlib import suppress
 from itertools import count
 from typing import NamedTuple
 
-import msgspec
-
 from ostler.base.errors import OstlerError
 from ostler.base.logs import Log
 from ostler.server.runners.known import KnownRunner
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.live import Leases
-from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.log.state import SessionState, state_in
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.leaving import leave
 from ostler.server.sessions.runners.recovery import needs_recovery
+from ostler.server.sessions.runners.takeover import Takeover
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.peers import Peers
 from ostler.wire.runners import RunnerAbout
@@ -27,7 +26,6 @@ _LOOK_AT_OTHERS_SECONDS = 2.0
 _BEAT_SECONDS = 3.0
 """So long after a sign of life of a runner it may be that the server which it is linked to says so."""
 _END_SECONDS = 10.0
-_state = msgspec.json.Decoder(SessionState)
 
 
 def patience(after: float, beat: float) -> tuple[float, float]:
@@ -51,10 +49,13 @@ class _Watch(NamedTuple):
 class LostRunners:
     """Every runner but those that are part of servers: these have no one else who could say that they are gone."""
 
-    def __init__(self, sessions: Sessions, runners: Runners, after: float, peers: Peers | None = None) -> None:
+    def __init__(
+        self, sessions: Sessions, runners: Runners, takeover: Takeover, after: float, peers: Peers | None = None
+    ) -> None:
         """`after` so many seconds a runner is lost for good; 0 for never, unless somebody says so."""
         self._sessions = sessions
         self._runners = runners
+        self._takeover = takeover
         self._after = after
         self._peers = peers
         self._watching: dict[str, _Watch] = {}
@@ -95,7 +96,7 @@ class LostRunners:
 
     async def end_agents(self, about: RunnerAbout) -> None:
         """Nothing may work on there when the sessions go on elsewhere; one that does not answer freezes by itself."""
-        ending = [live.agent.disconnect(force=True) for live in self._sessions.live_on(about.id)]
+        ending = [live.agent.disconnect(force=True) for live in self._sessions.registry.live_on(about.id)]
         if ending and about.id != self._runners.home:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_END_SECONDS):
@@ -145,12 +146,12 @@ class LostRunners:
             try:
                 with Leases() as leases:
                     if look % _LOOKS_AT_SERVERS == 0:
-                        must_load |= await self._sessions.take_lost_on(about.id)
+                        must_load |= await self._takeover.take_lost_on(about.id)
                         if not await self._has_sessions(about.id):
                             self._forget_gone(about.id)
                             return
                     if must_load:
-                        await self._sessions.load_for(leases, about.id, TERMINAL, _is_stored_wanted)
+                        await self._sessions.registry.load_for(leases, about.id, TERMINAL, _is_stored_wanted)
                         must_load = False
                     await self._move_live(about, why)
             except OstlerError as error:
@@ -167,7 +168,7 @@ class LostRunners:
         return bool(await self._sessions.store.unfinished_sessions(runner_id, TERMINAL, lambda *_: next(seen) < 1))
 
     async def _move_live(self, about: RunnerAbout, why: str) -> None:
-        for live in self._sessions.live_on(about.id):
+        for live in self._sessions.registry.live_on(about.id):
             if not self._runners.is_linked(about.id) and _is_wanted(live.state):
                 await leave(self._sessions, live, why)
 
@@ -182,4 +183,4 @@ def _is_wanted(state: SessionState) -> bool:
 
 
 def _is_stored_wanted(_: str, state: bytes) -> bool:
-    return _is_wanted(_state.decode(state))
+    return _is_wanted(state_in(state))

@@ -3,15 +3,15 @@
 from ostler.server.runners.placement import full_here
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.runners.by_runner import ByRunner
+from ostler.server.sessions.registry import Registry
 from ostler.server.sessions.runners.waiting import WaitingSession
 
 
 class MakingRoom:
     """One look at the agents of full runners: those that fall asleep just now, and those that could."""
 
-    def __init__(self, sessions: ByRunner, runners: Runners) -> None:
-        self._sessions = sessions
+    def __init__(self, registry: Registry, runners: Runners) -> None:
+        self._registry = registry
         self._runners = runners
         self._falling: dict[str, int] = {}
         """How many slots of each runner are about to be free, and are meant for nobody yet."""
@@ -30,7 +30,7 @@ class MakingRoom:
 
     def _look_at(self, runner: str) -> None:
         if runner not in self._idle:
-            lives = self._sessions.live_on(runner)
+            lives = self._registry.live_on(runner)
             self._falling[runner] = sum(live.agent.falls_asleep for live in lives)
             self._idle[runner] = sorted(filter(_is_idle, lives), key=lambda live: live.updated_at, reverse=True)
 

@@ -2,8 +2,6 @@
 
 import asyncio
 
-import msgspec
-
 from ostler.base.errors import AgentLost
 from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.logs import Log
@@ -13,11 +11,12 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.history import transcript_of
 from ostler.server.sessions.log.limits import is_waited_for
-from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.log.state import SessionState, state_in
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.log.transcript import Transcript
-from ostler.server.sessions.runners.by_runner import ByRunner
+from ostler.server.sessions.registry import Registry
 from ostler.server.sessions.work.chores import is_due
+from ostler.server.store.protocol import Store
 from ostler.wire.events import ErrorData
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart
@@ -25,7 +24,6 @@ from ostler.wire.running import Answer, Connected, Draft, PermissionAnswer, Proc
 from ostler.wire.sessions import Ask, Turn
 
 log = Log(__name__)
-_state = msgspec.json.Decoder(SessionState)
 _REASON = "server_restarted"
 _BACK = "The link to the runner '{}' is back."
 _MESSAGE = "prm"
@@ -34,9 +32,10 @@ _MESSAGE = "prm"
 class Recovery:
     """Goes on with the sessions of one runner, once, when it is linked: the one of this process at its start."""
 
-    def __init__(self, directory: ByRunner, runner_id: str, runner: Runner, *, was_cut: bool) -> None:
+    def __init__(self, store: Store, registry: Registry, runner_id: str, runner: Runner, *, was_cut: bool) -> None:
         """`was_cut` says that its machine stopped while a server had the sessions: its files may be gone."""
-        self._directory = directory
+        self._store = store
+        self._registry = registry
         self._runner_id = runner_id
         self._runner = runner
         self._was_cut = was_cut
@@ -46,20 +45,20 @@ class Recovery:
 
     async def prepare(self) -> None:
         """Look what is there, and have the sessions in memory that are about to be gone on with."""
-        if self._directory.live_on(self._runner_id):  # what an earlier link brought may be on its way to the disk
-            await self._directory.store.settled()
+        if self._registry.live_on(self._runner_id):  # what an earlier link brought may be on its way to the disk
+            await self._store.settled()
         self._surviving = {process.session_id: process for process in await self._runner.surviving()}
 
         def is_wanted(session_id: str, state: bytes) -> bool:
-            return session_id in self._surviving or needs_recovery(_state.decode(state))
+            return session_id in self._surviving or needs_recovery(state_in(state))
 
         with undone_by(self._leases.end):
-            self._lives = await self._directory.load_for(self._leases, self._runner_id, TERMINAL, is_wanted)
+            self._lives = await self._registry.load_for(self._leases, self._runner_id, TERMINAL, is_wanted)
 
     async def run(self) -> None:
         """Take over the agents that are still there, and go on with what was begun."""
         with self._leases:
-            for live in self._directory.live_on(self._runner_id):
+            for live in self._registry.live_on(self._runner_id):
                 if live not in self._lives or live.state.ended:  # nothing was under way, but a prompt may have come
                     live.agent.regain_runner()
                     live.background.spawn(live.turns.go_on())
@@ -95,7 +94,7 @@ class Recovery:
             await live.agent.disconnect(force=True)
             live.agent.regain_runner()
             return
-        transcript = await transcript_of(self._directory.store, live.id, turn.first_sequence - 1 if turn else live.last)
+        transcript = await transcript_of(self._store, live.id, turn.first_sequence - 1 if turn else live.last)
         log.info("session.recovered", session_id=live.id, status=live.state.status, adopted=found is not None)
         if live.agent.was_lost:
             await live.note([drafts.on_runner(_BACK.format(live.record.runner_name), "back")])
@@ -103,7 +102,7 @@ class Recovery:
         await _go_on(live, found, turn, transcript, lost=lost)
 
     async def _adopt(self, live: LiveSession, survivor: ProcessRef) -> Connected | AgentLost:
-        known = await self._directory.store.logs.last_step(live.id, survivor.start)
+        known = await self._store.logs.last_step(live.id, survivor.start)
         try:
             found = await live.agent.adopt(self._runner, survivor, known=known)
         except RunnerUnavailable:
@@ -113,7 +112,7 @@ class Recovery:
             await self._runner.discard(survivor)
             return error if isinstance(error, AgentLost) else AgentLost(reason="it could not be gone on with.")
         for ask_id in _unheard(live, found):
-            ask = await self._directory.store.logs.find_ask(live.id, ask_id)
+            ask = await self._store.logs.find_ask(live.id, ask_id)
             if ask is not None and (answer := _answer_of(ask)) is not None:
                 await live.agent.tell(answer)
         return found

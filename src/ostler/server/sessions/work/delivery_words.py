@@ -37,13 +37,13 @@ async def proposed_body(session: SessionCore) -> str:
     """What the agent said last, which is mostly what it did; else what it was asked for."""
     turn, texts = session.state.last_turn, []
     if turn is not None:
-        texts = _texts(await session.reading.messages_since(session.id, turn.first_sequence - 1), "assistant")
+        texts = _texts(await session.reads.messages_since(session.id, turn.first_sequence - 1), "assistant")
     text = texts[-1] if texts else await _first_prompt(session)
     return "\n\n".join(part for part in (_CONTROL.sub("", text)[:_BODY_LENGTH].strip(), made_by(session)) if part)
 
 
 async def _first_prompt(session: SessionCore) -> str:
-    messages, _ = await session.reading.messages(session.id, 0, _FIRST_MESSAGES)
+    messages, _ = await session.reads.messages(session.id, 0, _FIRST_MESSAGES)
     return next(iter(_texts(messages, "user")), "")
 
 

@@ -17,7 +17,7 @@ from ostler.base.logs import Log
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import acting, deed, marked
 from ostler.server.sessions.log.limits import is_waited_for
-from ostler.server.sessions.log.reading import Reading
+from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.session import SessionCore
 from ostler.wire.events import ErrorData, ItemCompletedData, ItemStartedData, TurnEndedData
 from ostler.wire.items import QueueEntry
@@ -39,10 +39,10 @@ _SLACK_SECONDS = 3.0
 class LimitWait:
     """The waiting of one session."""
 
-    def __init__(self, session: SessionCore, reading: Reading, *, is_wanted: bool) -> None:
+    def __init__(self, session: SessionCore, reads: Reads, *, is_wanted: bool) -> None:
         """`is_wanted` says whether sessions go on by themselves here."""
         self._session = session
-        self._reading = reading
+        self._reads = reads
         self._is_wanted = is_wanted
         self._task: asyncio.Task[None] | None = None
 
@@ -68,7 +68,7 @@ class LimitWait:
     async def _has_acted(self) -> bool:
         turn = self._session.state.turn
         since = turn.first_sequence - 1 if turn is not None else self._session.last
-        found = await self._reading.messages_since(self._session.id, since)
+        found = await self._reads.messages_since(self._session.id, since)
         return any(message.item.role != "user" for message in found)
 
     def dropped(self) -> list[Draft]:
@@ -134,7 +134,7 @@ class LimitWait:
         state = self._session.state
         if state.limit is None or state.limit.acted or state.last_turn is None:
             return (TextPart(text=_GO_ON),)
-        found = await self._reading.messages_since(self._session.id, state.last_turn.first_sequence - 1)
+        found = await self._reads.messages_since(self._session.id, state.last_turn.first_sequence - 1)
         asked = [message.item for message in found if message.item.role == "user"]
         parts = tuple(part for item in asked for part in item.content if isinstance(part, PromptPart))
         return parts or (TextPart(text=_GO_ON),)

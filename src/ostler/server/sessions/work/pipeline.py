@@ -113,7 +113,7 @@ class Pipeline:
 
     async def _forget_folders(self, session: SessionCore) -> None:
         """A folder that branches work in goes with the last of them."""
-        record, store = session.record, session.reading.store
+        record, store = session.record, session.reads.store
         owner, family = record.folder_of, family_of(record.key)
         is_shared = owner is not None and await store.shares_folder(record.project, family, owner)
         await self.forget(record.runner, record.id, keeps_folder=is_shared and owner == record.id)

@@ -166,7 +166,7 @@ async def acp_stream(request: Request[Any, Any, Any], services: Services, projec
     if (wanted := request.headers.get(_SESSION)) is None:
         return EventStream(SessionStream(client, None), None, services)
     try:
-        live = await services.sessions.live(project, wanted)
+        live = await services.sessions.registry.live(project, wanted)
     except OwnedElsewhere as left:
         return EventStream(SessionStream(client, left.fields["session"]), None, services)
     return EventStream(SessionStream(client, live.id), live.tail, services)

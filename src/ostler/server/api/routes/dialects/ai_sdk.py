@@ -172,7 +172,7 @@ async def resume(
 ) -> Response[Any]:
     """The turn under way from its beginning; 204 if there is none."""
     record = await _chat(services, project).current(chat)
-    live = await services.sessions.live(project, record.id) if record is not None else None
+    live = await services.sessions.registry.live(project, record.id) if record is not None else None
     followed = running_turn(live) if live is not None else None
     if followed is None:
         return Response(None, status_code=204)
@@ -185,7 +185,7 @@ async def stop(chat: ChatId, services: Services, project: str) -> Interrupted:
     record = await _chat(services, project).current(chat)
     if record is None:
         raise SessionNotFound(session=chat)
-    return await (await services.sessions.live(project, record.id)).turns.interrupt()
+    return await (await services.sessions.registry.live(project, record.id)).turns.interrupt()
 
 
 def _stream(services: Services, followed: FollowedTurn, version: Version) -> EventStream:

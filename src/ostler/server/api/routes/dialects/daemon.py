@@ -103,8 +103,12 @@ async def list_sessions(services: Services, project: str) -> DaemonSessions:
     views = []
     page, total = 1, 1
     while (page - 1) * _PAGE < total:
-        records, total = await services.sessions.page(SessionFilter(project=project, page=page, per_page=_PAGE))
-        views += [translation.session_view(record, *services.sessions.state_of(record), agents) for record in records]
+        records, total = await services.sessions.store.page_sessions(
+            SessionFilter(project=project, page=page, per_page=_PAGE)
+        )
+        views += [
+            translation.session_view(record, *services.sessions.registry.state_of(record), agents) for record in records
+        ]
         page += 1
     return DaemonSessions(sessions=tuple(views))
 
@@ -140,7 +144,7 @@ async def _created(services: Services, project: str, wanted: CreateSession) -> L
     """A session that was not there before."""
     names = _names(services)
     try:
-        live, is_new = await services.sessions.create(project, wanted)
+        live, is_new = await services.sessions.creation.create(project, wanted)
     except SessionAlreadyExists as taken:
         agent = taken.fields["agent"]
         raise SessionAlreadyExists(key=taken.fields["key"], agent=names.get(agent, agent)) from taken
@@ -193,7 +197,7 @@ async def _installed(services: Services, agent: Agent, version: str | None) -> I
 )
 async def send_message(session: str, services: Services, project: str, data: DaemonMessage) -> None:
     """Send a prompt; while a turn is under way it waits."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await services.sessions.send(live, translation.prompt(data))
 
 
@@ -216,7 +220,7 @@ async def send_and_stream(
 ) -> Response[Any]:
     """Send a prompt and stream the events of its turn until that ends."""
     services.counters.streams.admit(client_of(request.scope))
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     begun = await send(services.sessions, live, translation.prompt(data))
     headers = {RECEIPT_HEADER.decode(): msgspec.json.encode(begun.receipt).decode()}
     turn = PromptTurn(begun.receipt, after=begun.offset)
@@ -256,7 +260,7 @@ async def list_events(
     include_raw: DaemonIncludeRaw = False,
 ) -> Response[bytes]:
     """A page of events."""
-    record = await services.sessions.find(project, session)
+    record = await services.sessions.registry.find(project, session)
     names = _names(services)
     events, has_more = await daemon_page(
         services.sessions, record, offset=offset, limit=limit, raw=include_raw, names=names
@@ -282,7 +286,7 @@ async def stream_events(
     include_raw: DaemonIncludeRaw = False,
 ) -> Response[Any]:
     """Every event after the offset, then live ones."""
-    live = await services.sessions.followed(project, session)
+    live = await services.sessions.registry.followed(project, session)
     return _stream(services, live, offset=resume_from(request, offset), raw=include_raw)
 
 
@@ -296,7 +300,7 @@ async def stream_events(
 )
 async def terminate(session: str, services: Services, project: str) -> None:
     """End the session at once; ending it again does nothing."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     if not live.state.ended:
         await live.lifecycle.cancel()
 
@@ -313,7 +317,7 @@ async def reply_permission(
     session: str, permission_id: str, services: Services, project: str, data: DaemonPermissionReply
 ) -> None:
     """Allow once, allow for the session, or reject."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await live.asks.reply_permission(permission_id, data.reply, None)
 
 
@@ -329,7 +333,7 @@ async def answer_question(
     session: str, question_id: str, services: Services, project: str, data: DaemonQuestionReply
 ) -> None:
     """Answer a question."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await live.asks.answer_question(question_id, data.answers, None)
 
 
@@ -349,7 +353,7 @@ async def reject_question(
     data: DaemonQuestionReject | None = None,
 ) -> None:
     """Decline to answer a question."""
-    live = await services.sessions.live(project, session)
+    live = await services.sessions.registry.live(project, session)
     await live.asks.answer_question(question_id, None, None)
 
 

@@ -99,7 +99,9 @@ async def mcp(request: Request[Any, Any, Any], services: Services, project: str,
     body = await request.body()
     with suppress(msgspec.DecodeError, msgspec.ValidationError, SessionNotFound):  # the library says what is wrong
         if session := msgspec.json.decode(body, type=_Call).params.arguments.session_id:
-            await services.sessions.live(project, session)  # raises if another server has it, while that can be heard
+            await services.sessions.registry.live(
+                project, session
+            )  # raises if another server has it, while that can be heard
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
         await endpoint.answer(scope, cast(Receive, replayed(body, cast(Any, receive))), send)

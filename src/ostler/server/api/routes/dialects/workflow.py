@@ -40,7 +40,7 @@ _TAGS = ["workflows"]
 
 async def _live(services: Services, project: str, org: str, execution: str) -> LiveSession:
     org = translation.checked_org(org)
-    live = await services.sessions.live(project, execution)
+    live = await services.sessions.registry.live(project, execution)
     translation.check_owner(live.state.labels, org, execution)
     return live
 
@@ -81,15 +81,15 @@ async def list_executions(
     labels = {translation.ORG_LABEL: org}
     unlabelled = (translation.ORG_LABEL,) if org == translation.DEFAULT_ORG else ()
     wanted = SessionFilter(project=project, page=page, per_page=per_page, labels=labels, unlabelled=unlabelled)
-    records, total = await services.sessions.page(wanted)
+    records, total = await services.sessions.store.page_sessions(wanted)
     items = tuple(_listed(services, record) for record in records)
     following = page + 1 if page * per_page < total else None
     return ExecutionPage(items=items, page=page, per_page=per_page, total=total, next_page=following)
 
 
 def _listed(services: Services, record: SessionRecord) -> Execution:
-    state, _, updated_at = services.sessions.state_of(record)
-    return translation.execution_view(record, state, updated_at, is_ending=services.sessions.is_ending(record))
+    state, _, updated_at = services.sessions.registry.state_of(record)
+    return translation.execution_view(record, state, updated_at, is_ending=services.sessions.registry.is_ending(record))
 
 
 @get("/{execution:str}", operation_id="workflows.get", tags=_TAGS, role="viewer", alias_of="sessions.get")
@@ -179,7 +179,7 @@ async def execution_state(org: str, execution: str, services: Services, project:
     live = await _live(services, project, org, execution)
     match key:
         case "messages":
-            messages, _ = await services.sessions.messages(live.id, 0, _ALL)
+            messages, _ = await services.sessions.reads.messages(live.id, 0, _ALL)
             return StateValue(key=key, value=translation.history(messages))
         case "status":
             status = translation.status_of(live.state, is_ending=live.is_ending)

@@ -2,7 +2,8 @@
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Self
 
@@ -19,20 +20,19 @@ from ostler.server.runners.steps import NextSteps
 from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.elsewhere import Elsewhere, Following
 from ostler.server.sessions.live import Leases, LiveSession
-from ostler.server.sessions.log.reading import Reading
+from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.session_log import NO_LOG_STEPS, LogSteps, ProjectFeeds, SessionLog
-from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.log.state import SessionState, state_in
 from ostler.server.sessions.log.tail import Tail
+from ostler.server.sessions.ownership import Ownership
 from ostler.server.sessions.secrets import redaction_of
 from ostler.server.sessions.work.pipeline import Pipeline
-from ostler.server.store.peers import Bell, Peers
-from ostler.server.store.protocol import Store
-from ostler.server.store.records import Append, NewSession, SessionFilter, SessionRecord
+from ostler.server.store.peers import Bell
+from ostler.server.store.records import Append, NewSession, SessionRecord
 from ostler.wire.events import TurnEnded
 from ostler.wire.sessions import ProcessInfo
 
 log = Log(__name__)
-_state = msgspec.json.Decoder(SessionState)
 
 
 class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,15 +56,14 @@ class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Directory(Reading):
+class Registry:
     """Finds sessions, and has those that are in use."""
 
     def __init__(
         self,
         *,
-        store: Store,
-        owner: str,
-        epoch: int,
+        reads: Reads,
+        ownership: Ownership,
         runners: Runners,
         steps: NextSteps,
         work: Pipeline,
@@ -72,48 +71,49 @@ class Directory(Reading):
         attachments: Attachments,
         limits: SessionLimits,
         last_position: int,
-        peers: Peers | None = None,
     ) -> None:
-        super().__init__(store)
-        self.attachments = attachments
         self.background = Background(log, "sessions.task_failed")
-        ring = peers.ring if peers is not None else None
+        peers = ownership.peers
         self._project_feeds = ProjectFeeds(
-            steps.when_complete, last=last_position, limit_bytes=limits.buffer_bytes, ring=ring
+            steps.when_complete,
+            last=last_position,
+            limit_bytes=limits.buffer_bytes,
+            ring=peers.ring if peers is not None else None,
         )
-        self._owner = owner
-        self._epoch = epoch
+        self._reads = reads
+        self._store = reads.store
+        self._ownership = ownership
         self._runners = runners
         self._steps = steps
         self._work = work
         self._clock = clock
+        self._attachments = attachments
         self._limits = limits
         self._opening = asyncio.Lock()
         self._live: dict[str, LiveSession] = {}
         self._unused: set[str] = set()
         self._is_leaving = False
-        self._peers = peers
-        self._elsewhere = Elsewhere(self, self._project_feeds, self.background, self._lose_others)
+        self._elsewhere = Elsewhere(reads, self._project_feeds, self.background, self._lose_others)
         if peers is not None:
             self._elsewhere.start()
             peers.listen(self._heard)
 
-    def is_ours(self, record: SessionRecord) -> bool:
-        """Whether this server has a session; one that is alone has all."""
-        return self._peers is None or record.owner == self._owner
-
     def _heard(self, bell: Bell | None) -> None:
-        if bell is not None and (live := self._live.get(bell.session)) is not None and bell.epoch > live.record.epoch:
-            self._lose(bell.session)
-        self._elsewhere.heard(bell)
+        if bell is None or not bell.session:
+            self._steps.when_offered()
+        if bell is None or bell.session:
+            live = self._live.get(bell.session) if bell is not None else None
+            if bell is not None and live is not None and bell.epoch > live.record.epoch:
+                self.lose(bell.session)
+            self._elsewhere.heard(bell)
 
     async def _lose_others(self) -> None:
         """Let go of what another server has, or has deleted, while its bell was not heard here."""
         if self._live:
-            for session_id in await self.store.logs.had_by_others(self._owner, list(self._live)):
-                self._lose(session_id)
+            for session_id in await self._store.logs.had_by_others(self._ownership.owner, list(self._live)):
+                self.lose(session_id)
 
-    def _lose(self, session_id: str) -> None:
+    def lose(self, session_id: str) -> None:
         """Another server has a session since; what is under way here ends, and readers begin anew."""
         if (live := self._live.pop(session_id, None)) is not None:
             log.warning("session.lost", session_id=session_id)
@@ -122,7 +122,7 @@ class Directory(Reading):
 
     async def find(self, project: str, id_or_key: str) -> SessionRecord:
         """The row of a session, by id or key."""
-        record = await self.store.find_session(project, id_or_key)
+        record = await self._store.find_session(project, id_or_key)
         if record is None:
             raise SessionNotFound(session=id_or_key)
         return record
@@ -132,20 +132,12 @@ class Directory(Reading):
         leases = Leases.current()
         if (known := self._live.get(id_or_key)) is not None and known.record.project == project:
             return leases.hold(known)
-        async with self._steady():
+        async with self.steady():
             record = await self.find(project, id_or_key)
-            if not self.is_ours(record) and not await self._take_over_ended(record):
+            if not self._ownership.is_ours(record) and not await self._ownership.take_over_ended(record):
                 raise OwnedElsewhere(session=record.id, what=f"session '{record.id}'", owner=record.owner)
-            record = record if self.is_ours(record) else await self.find(project, id_or_key)
+            record = record if self._ownership.is_ours(record) else await self.find(project, id_or_key)
             return leases.hold(self._live.get(record.id) or self.load(record))
-
-    async def _take_over_ended(self, record: SessionRecord) -> bool:
-        """Have a session of a lost server that was over before it had a runner: nothing of it is on that machine."""
-        if self._peers is None or record.runner is not None or not self._peers.is_lost(record.owner):
-            return False
-        if not _state.decode(record.state).ended:
-            return False
-        return await self.store.owners.take(self._owner, record.id, record.epoch) is not None
 
     async def followed(self, project: str, id_or_key: str) -> "LiveSession | Following":
         """A session whose log is read along, whoever has it; it is there as long as the `Leases` of whoever asks."""
@@ -155,7 +147,7 @@ class Directory(Reading):
             return Leases.current().hold(self._elsewhere.follow(await self.find(project, id_or_key)))
 
     @asynccontextmanager
-    async def _steady(self) -> AsyncIterator[None]:
+    async def steady(self) -> AsyncIterator[None]:
         """One at a time: what is not live stays so, and what is live too, or a row that was read would be old."""
         async with self._opening:
             try:
@@ -176,17 +168,17 @@ class Directory(Reading):
 
     def load(self, record: SessionRecord) -> LiveSession:
         """Begin to use a session that is not live yet."""
-        state = _state.decode(record.state)
+        state = state_in(record.state)
         live = LiveSession(
             record=record,
             open_log=functools.partial(
                 self.log_of, record, record.epoch, state, record.last_sequence, record.updated_at
             ),
-            lost=functools.partial(self._lose, record.id),
+            lost=functools.partial(self.lose, record.id),
             runners=self._runners,
             work=self._work,
-            reading=self,
-            attachments=self.attachments.of(record.id),
+            reads=self._reads,
+            attachments=self._attachments.of(record.id),
             unused=functools.partial(self._is_unused, record.id),
             idle_seconds=self._limits.idle_seconds,
             wrap_up_seconds=self._limits.wrap_up_seconds,
@@ -202,11 +194,11 @@ class Directory(Reading):
 
         Nothing is read for it: whoever found its row meanwhile has it in use, or has changed nothing yet.
         """
-        return Leases.current().hold(self._live.get(new.id) or self.load(new.stored(first, self._owner)))
+        return Leases.current().hold(self._live.get(new.id) or self.load(new.stored(first, self._ownership.owner)))
 
     def new_log(self, new: NewSession) -> SessionLog:
         """The log of a session that is about to be stored, for its first events."""
-        return self.log_of(new, self._epoch, SessionState(), 0, new.created_at)
+        return self.log_of(new, self._ownership.epoch, SessionState(), 0, new.created_at)
 
     def log_of(
         self,
@@ -225,7 +217,7 @@ class Directory(Reading):
             state=state,
             last=last,
             updated_at=updated_at,
-            store=self.store,
+            store=self._store,
             clock=self._clock,
             project_feed=self._project_feeds.of(session.project),
             buffer_bytes=self._limits.buffer_bytes,
@@ -236,16 +228,16 @@ class Directory(Reading):
 
     async def project_tail(self, project: str) -> Tail:
         """The end of the log of all sessions of a project."""
-        if self._peers is not None:
-            self._project_feeds.notice_all(await self.store.logs.last_position())
-        source = functools.partial(self.project_events, project)
-        return Tail(self._project_feeds.of(project).feed, source, self.store.logs.settled_position)
+        if self._ownership.peers is not None:
+            self._project_feeds.notice_all(await self._store.logs.last_position())
+        source = functools.partial(self._reads.project_events, project)
+        return Tail(self._project_feeds.of(project).feed, source, self._store.logs.settled_position)
 
     def state_of(self, record: SessionRecord) -> tuple[SessionState, int, str]:
         """What the log of a session adds up to, its last sequence, and when that was written."""
         if (live := self._live.get(record.id)) is not None:
             return live.shown, live.last, live.updated_at
-        return _state.decode(record.state), record.last_sequence, record.updated_at
+        return state_in(record.state), record.last_sequence, record.updated_at
 
     def process_of(self, record: SessionRecord) -> ProcessInfo | None:
         """The process of the session's agent, while one runs."""
@@ -265,24 +257,48 @@ class Directory(Reading):
         was_last = state.last_turn is not None and state.last_turn.last_sequence == event.sequence
         return self.is_ending(record) or (state.ended and was_last)
 
-    async def page(self, wanted: SessionFilter) -> tuple[list[SessionRecord], int]:
-        """One page of sessions and how many match."""
-        return await self.store.page_sessions(wanted)
-
-    async def forget(self, live: LiveSession) -> None:
+    async def remove(self, live: LiveSession) -> None:
         """Remove a session from the store; from now on it is not there."""
-        async with self._steady():  # or a row that was read before would bring it back
-            await self.store.delete_session(live.id, live.record.epoch, self._clock.now(), live.jobs_of_deletion())
+        async with self.steady():  # or a row that was read before would bring it back
+            await self._store.delete_session(live.id, live.record.epoch, self._clock.now(), live.jobs_of_deletion())
             self._live.pop(live.id, None)
         self._steps.when_complete()
-        if self._peers is not None:
-            self._peers.ring(Bell(live.id, 0, 0, live.record.epoch, live.record.project))
+        self._ownership.tell_deleted(live.record, live.record.epoch)
+
+    async def load_for(
+        self, leases: Leases, runner: str, terminal: Iterable[str], wanted: Callable[[str, bytes], bool]
+    ) -> list[LiveSession]:
+        """Use the sessions of a runner that are wanted, and all of it that are live."""
+        async with self.steady():
+            for record in await self._store.unfinished_sessions(runner, terminal, wanted):
+                if self._ownership.is_ours(record) and record.id not in self._live:
+                    self.load(record)
+            return [leases.hold(live) for live in self.live_on(runner)]
+
+    def live_on(self, runner: str) -> list[LiveSession]:
+        """The sessions of a runner that are in use."""
+        return [live for live in self._live.values() if live.record.runner == runner]
+
+    def at_work_by_share(self) -> Counter[str]:
+        """How many sessions are at work, by share."""
+        return Counter(live.record.share for live in self._live.values() if live.is_at_work)
+
+    def at_work(self) -> dict[str, str]:
+        """What to call each session with a turn under way in this process, by id."""
+        busy = [live for live in self.live_on(self._runners.home) if live.state.turn]
+        return {live.id: f"{live.record.agent} ({live.state.title or live.record.key})" for live in busy}
 
     def leave(self) -> None:
         """The server stops and another goes on: nothing new begins."""
         self._is_leaving = True
         for live in list(self._live.values()):
             live.lifecycle.leave()
+
+    async def close_agents(self) -> None:
+        """End every turn and every agent of this process; the sessions stay, and so does what other runners have."""
+        ours = self.live_on(self._runners.home)
+        self.leave()
+        await asyncio.gather(*(live.lifecycle.shut_down() for live in ours), return_exceptions=True)
 
     def close(self) -> None:
         """Let every event stream end."""
