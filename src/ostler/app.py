@@ -40,6 +40,7 @@ from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
 from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine, Work
+from ostler.server.fleets.followers import read_inventories
 from ostler.server.objects.counting import CountedObjects
 from ostler.server.objects.opening import open_objects
 from ostler.server.objects.snapshots import SnapshotObjects
@@ -234,6 +235,7 @@ async def make_server(settings: Settings, front: "Front | None" = None) -> Serve
         opened.push_async_callback(lambda: bounded(runner.detach(), _STOP_RUNNER_SECONDS, "runner"))
         engine = new_engine(store.jobs, new_id("srv"))
         opened.push_async_callback(engine.close)
+        await store.take_strays(about.id)  # of a database that came here without the rest of its folder
         services, retention = await _services(settings, store, peers, about.id, engine, opened)
         calls = webhooks.Webhooks(store, AddressRules.reading(settings.allowed_addresses), settings.webhook_secret)
         return Server(
@@ -287,7 +289,6 @@ async def _services(
         delivers=looks.watch,
         uploads=snapshots,
     )
-    await store.take_strays(home)  # of a database that came here without the rest of its folder
     sessions = await _sessions(settings, store, peers, runners, steps, work, Attachments(objects, settings.state_dir))
     sessions.background.spawn(snapshots.sweep(store))
     replace_after, freeze_after = patience(settings.replace_after_seconds, settings.runner_beat_seconds)
@@ -304,6 +305,7 @@ async def _services(
         stored_files=StoredFiles(runners, snapshots, sessions.background),
         pull_requests=looks,
         search=search,
+        inventory=await asyncio.to_thread(read_inventories, settings.follower_inventories),
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
         background=Background(log, "request.task_failed"),

@@ -53,6 +53,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.server.objects": (),
     "ostler.server.sessions": ("ostler.server.objects", "ostler.server.runners", "ostler.server.store"),
     "ostler.server.pools": ("ostler.server.runners", "ostler.server.sessions", "ostler.server.store"),
+    "ostler.server.fleets": ("ostler.server.sessions", "ostler.server.store"),
     "ostler.server.dialects": ("ostler.server.sessions", "ostler.server.store"),
     "ostler.server.tasks": (
         "ostler.server.engine",
@@ -64,6 +65,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.server.api": (
         "ostler.server.auth",
         "ostler.server.dialects",
+        "ostler.server.fleets",
         "ostler.server.tasks",
         "ostler.server.sessions",
         "ostler.server.runners",

@@ -32,6 +32,7 @@ _NOUNS = (
     "comments",
     "catalogue",
     "runners",
+    "followers",
     "runner",
     "chat",
     "daemon",

@@ -216,6 +216,10 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
         _about("What agents may run in; `disabled` must be allowed here."),
     ] = ("local", "devcontainer")
     setup_timeout_seconds: Annotated[Seconds, _about("Longest setup command of a workspace.")] = 1800.0
+    follower_inventories: Annotated[
+        tuple[str, ...],
+        _about("JSON files with machines that sessions may have as followers; they are read when the server starts."),
+    ] = ()
     local_slots: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         _about("Sessions that may be at work in this process at a time; absent for no limit, 0 leaves all to runners."),

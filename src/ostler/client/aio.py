@@ -7,8 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
+from ostler.client import fleet_operations, prompt_operations, review_operations, task_operations
 from ostler.client import operations as op
-from ostler.client import prompt_operations, review_operations, task_operations
 from ostler.client.calls import AsyncAnswer, Call
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, AsyncTransport, check_exposure
@@ -194,12 +194,19 @@ class AsyncPrompts(AsyncGroup):
     remove = _verb(prompt_operations.remove_prompt)
 
 
+class AsyncFollowers(AsyncGroup):
+    """Machines that hold copies of the files of sessions."""
+
+    list = _verb(fleet_operations.list_followers)
+
+
 class AsyncEvents(AsyncGroup):
     """Logs of sessions."""
 
     list = _verb(op.list_events)
     logs = _verb(op.list_logs)
     project = _verb(op.project_events)
+    ingest = _verb(fleet_operations.ingest_events)
 
     def stream(
         self, session: str, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
@@ -311,6 +318,7 @@ class AsyncSession:
     read_file = _own(task_operations.read_file)
     write_file = _own(task_operations.write_file)
     logs = _own(op.list_logs)
+    ingest = _own(fleet_operations.ingest_events)
     reply = _own(op.reply_permission)
     answer = _own(op.answer_question)
     reject = _own(op.reject_question)
@@ -374,6 +382,7 @@ class AsyncClient:
         self.catalogue = AsyncCatalogue(self._transport)
         self.runners = AsyncRunners(self._transport)
         self.prompts = AsyncPrompts(self._transport)
+        self.followers = AsyncFollowers(self._transport)
 
     async def close(self) -> None:
         """Give the connections back."""

@@ -4,6 +4,16 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from ostler.wire.fleets import (
+    FenceResultData,
+    FenceStartedData,
+    FleetCatalogData,
+    FleetNoteData,
+    FleetSummaryData,
+    HostExitedData,
+    HostLogData,
+    HostStartedData,
+)
 from ostler.wire.items import Item, PlanUpdatedData, QueueUpdatedData, StderrOutput
 from ostler.wire.parts import ContentPart
 from ostler.wire.struct import Wire
@@ -473,6 +483,54 @@ class CommentUpdated(Event, frozen=True, kw_only=True, tag="comment.updated"):
     data: CommentUpdatedData
 
 
+class FleetCatalog(Event, frozen=True, kw_only=True, tag="fleet.catalog"):
+    """The leader told which followers the session has."""
+
+    data: FleetCatalogData
+
+
+class FenceStarted(Event, frozen=True, kw_only=True, tag="fence.started"):
+    """The leader began to make every follower equal to a snapshot."""
+
+    data: FenceStartedData
+
+
+class FenceResult(Event, frozen=True, kw_only=True, tag="fence.result"):
+    """A fence is over; says for each follower whether it is as the snapshot."""
+
+    data: FenceResultData
+
+
+class HostStarted(Event, frozen=True, kw_only=True, tag="host.started"):
+    """A command began on a follower."""
+
+    data: HostStartedData
+
+
+class HostLog(Event, frozen=True, kw_only=True, tag="host.log"):
+    """A command on a follower printed something."""
+
+    data: HostLogData
+
+
+class HostExited(Event, frozen=True, kw_only=True, tag="host.exited"):
+    """A command on a follower ended."""
+
+    data: HostExitedData
+
+
+class FleetSummary(Event, frozen=True, kw_only=True, tag="fleet.summary"):
+    """A run on all followers is over."""
+
+    data: FleetSummaryData
+
+
+class FleetNote(Event, frozen=True, kw_only=True, tag="fleet.note"):
+    """The leader remarked something."""
+
+    data: FleetNoteData
+
+
 AnyEvent = (
     SessionStarted
     | SessionEnded
@@ -509,6 +567,14 @@ AnyEvent = (
     | SessionHandoff
     | SessionLimit
     | CommentUpdated
+    | FleetCatalog
+    | FenceStarted
+    | FenceResult
+    | HostStarted
+    | HostLog
+    | HostExited
+    | FleetSummary
+    | FleetNote
 )
 
 EVENTS: dict[str, type[Event]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyEvent)}

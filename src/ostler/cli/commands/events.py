@@ -1,8 +1,10 @@
 """`ostler events`: what happened in sessions."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any, BinaryIO
 
 import click
+import msgspec
 
 from ostler.cli.api import Noun, connect, json_option
 from ostler.cli.output import json_line, show, table
@@ -75,6 +77,26 @@ def project(target: Target, offset: int | None, limit: int, follow: bool, as_jso
         found = client.events.project(offset=offset, limit=limit)
     more = f"More with --offset {found.next_offset}." if found.has_more else None
     show(found, as_json, lambda: _lines(found.events, more, with_session=True))
+
+
+@command.command()
+@click.argument("session")
+@click.argument("file", type=click.File("rb"))
+@json_option
+@click.pass_obj
+def ingest(target: Target, session: str, file: BinaryIO, as_json: bool) -> None:
+    """Add events of a leader to a session: FILE has one JSON object on each line; `-` is standard input."""
+    with connect(target) as client:
+        receipt = client.events.ingest(session, _objects(file.read()))
+    gaps = [f"; {gap.first} to {gap.last} of {gap.origin} are missing" for gap in receipt.gaps]
+    show(receipt, as_json, lambda: f"Took {receipt.accepted}, had {receipt.duplicates} already{''.join(gaps)}.")
+
+
+def _objects(lines: bytes) -> list[dict[str, Any]]:
+    try:
+        return msgspec.json.Decoder(dict[str, Any]).decode_lines(lines)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"FILE must have one JSON object on each line: {error}") from error
 
 
 def _follow(events: Iterable[SessionEvent], as_json: bool, *, with_session: bool = False) -> None:

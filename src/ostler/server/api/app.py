@@ -32,6 +32,7 @@ from ostler.server.api.routes import (
     delivery,
     events,
     files,
+    fleets,
     imports,
     logins,
     prompts,
@@ -135,6 +136,7 @@ def _litestar(services: Services | None) -> Litestar:
         tasks,
         catalogue,
         runners,
+        fleets,
         ai_sdk,
     )
     router = _Api(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS])

@@ -1,7 +1,8 @@
 """What a handler says of itself beyond its types, as arguments of its decorator; openapi.py puts it into the document.
 
-`answers`: by status, what Litestar cannot see. `request_headers`, `body`: what the handler reads by itself. `limits`:
-of a parameter that elsewhere means something else. `alias_of`: the operation of ours that another protocol has here.
+`answers`: by status, what Litestar cannot see. `request_headers`, `body`: what the handler reads by itself; bodies by
+media type if there are several. `limits`: of a parameter that elsewhere means something else. `alias_of`: the operation
+of ours that another protocol has here.
 """
 
 from typing import Any

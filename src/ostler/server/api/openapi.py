@@ -16,6 +16,7 @@ from ostler.server.dialects import PROJECTIONS
 from ostler.server.dialects.daemon.projection import EVENT_TYPES
 from ostler.server.dialects.workflow.translation import STATE_KEYS
 from ostler.wire.events import EVENTS, AnyEvent, SessionStatus
+from ostler.wire.fleets import IngestedEvent
 from ostler.wire.problems import Problem
 from ostler.wire.sessions import EventPage, Page, PromptReceipt, Session
 from ostler.wire.struct import Request, Wire
@@ -39,6 +40,7 @@ TAGS = {
     "files": "The files of a session's workspace.",
     "catalogue": "What tasks can be ordered with.",
     "runners": "The machines that run agents, and tokens for more of them.",
+    "fleets": "Machines that hold copies of a session's files, and the ways to them.",
     "chat": "Chats in the words of the AI SDK.",
     "daemon": "The universal daemon API.",
     "workflows": "Sessions as workflow executions of an organisation.",
@@ -64,7 +66,7 @@ _PARAMETERS = {
     "runner_id": "The id or the name of a runner.",
     "permission_id": "The id of the permission ask.",
     "question_id": "The id of the question ask.",
-    "name": "`wire.json`, or `agents/<agent>.json`.",
+    "name": "`wire.json`, `ingest.json`, or `agents/<agent>.json`.",
     "ticket": "The token of an upload.",
     "status": "Only asks that are open, or all.",
     "page": "Which page, from 1.",
@@ -138,8 +140,15 @@ def _schemas(found: Document) -> Document:
     schemas["UiMessageChunk"] = _ui_message_chunk()
     schemas["WorkflowMessage"] = _workflow_message()
     schemas |= _daemon_schemas(event["discriminator"]["mapping"], schemas)
-    schemas |= message_schemas()
+    schemas |= message_schemas() | _ingested()
     return dict(sorted(schemas.items()))
+
+
+def _ingested() -> dict[str, Document]:
+    (array,), schemas = msgspec.json.schema_components((list[IngestedEvent],), ref_template=REF)
+    about = {"title": "IngestedEvent", "description": "One event that a leader reports.", **array["items"]}
+    events = {"title": "IngestedEvents", "description": "Events that a leader reports.", "type": "array"}
+    return {**schemas, "IngestedEvent": about, "IngestedEvents": events | {"items": reference("IngestedEvent")}}
 
 
 def _below(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
@@ -259,7 +268,9 @@ def _add_shared_facts(operation: Document, own: Mapping[str, Any], *, is_post: b
     responses["default"] = {"$ref": "#/components/responses/Problem"}
     headers = [*own.get("request_headers", ()), *([_IDEMPOTENCY_KEY] if is_post else [])]
     if "body" in own:
-        operation["requestBody"] = {"content": {JSON: {"schema": reference(own["body"])}}, "required": True}
+        bodies = {JSON: own["body"]} if isinstance(own["body"], str) else own["body"]
+        content = {media: {"schema": reference(name)} for media, name in bodies.items()}
+        operation["requestBody"] = {"content": content, "required": True}
     if headers:
         operation.setdefault("parameters", []).extend(headers)
     if own["role"] == "anyone":

@@ -6,6 +6,7 @@ from ostler.base.clock import Clock, Histogram, ObjectNumbers
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
+from ostler.server.fleets.ingest import Ingest
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.placement import default_agent, default_agent_hint
 from ostler.server.runners.registry import Runners
@@ -16,6 +17,7 @@ from ostler.server.store.peers import Peers
 from ostler.server.tasks.pull_request_looks import PullRequestLooks
 from ostler.server.tasks.stored_files import StoredFiles
 from ostler.server.tasks.uploads import Uploads
+from ostler.wire.fleets import InventoryHost
 
 _CLASSES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 
@@ -32,6 +34,9 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     stored_files: StoredFiles
     pull_requests: PullRequestLooks
     search: Search
+    ingest: Ingest = msgspec.field(default_factory=Ingest)
+    inventory: tuple[InventoryHost, ...]
+    """The followers that are configured."""
     clock: Clock
     counters: "Counters"
     peers: Peers | None = None

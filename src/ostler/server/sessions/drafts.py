@@ -26,6 +26,7 @@ from ostler.wire.events import (
     TurnOutcome,
     TurnStartedData,
 )
+from ostler.wire.fleets import ReportedData
 from ostler.wire.items import Item, QueueEntry, QueueUpdatedData, StderrOutput
 from ostler.wire.parts import PromptPart
 from ostler.wire.running import Draft
@@ -169,6 +170,13 @@ def limit(data: SessionLimitData) -> Draft:
 def comment(data: Comment, *, removed: bool = False) -> Draft:
     """A comment on the files is new, has changed, was sent or is removed."""
     return _draft("comment.updated", CommentUpdatedData(comment=data, removed=removed))
+
+
+def reported(kind: str, data: ReportedData, time: str | None) -> Draft:
+    """A leader told of its followers."""
+    draft = _draft(kind, data)
+    draft.time = time
+    return draft
 
 
 def completed() -> list[Draft]:

@@ -206,6 +206,12 @@ class SessionCore:
             shown = status if self.state.ended else "stopping"
             raise SessionEndedError(session=self.id, status=shown, what=what)
 
+    async def refuse_if_full(self) -> None:
+        """Raise if its log takes nothing more."""
+        await self.log.measure()
+        if self.log.is_full:
+            raise self.log.full()
+
     def dropped_asks(self, by: str) -> list[Draft]:
         """That nobody needs to answer what is open."""
         return [drafts.ask_dropped(ask, by) for ask in self.state.asks]

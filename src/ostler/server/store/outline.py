@@ -19,6 +19,13 @@ LINES = frozenset(
         "notice",
         "error",
         "log",
+        "fleet.catalog",
+        "fence.started",
+        "fence.result",
+        "host.started",
+        "host.exited",
+        "fleet.summary",
+        "fleet.note",
     }
 )
 """Events beside items that a log tells in one line."""

@@ -13,6 +13,7 @@ from ostler.server.api.described import answer
 from ostler.server.api.services import Services
 from ostler.wire.agents import Agent
 from ostler.wire.events import AnyEvent
+from ostler.wire.fleets import ingest_schema
 from ostler.wire.system import Health, Ready, Version
 from ostler.wire.tasks import TaskSettings
 
@@ -79,14 +80,16 @@ def openapi_document(openapi: dict[str, Any]) -> dict[str, Any]:
 
 @get("/api/v1/schemas/{name:path}", operation_id="system.schema", tags=["system"], role="viewer")
 async def schema(name: str, services: Services) -> dict[str, Any]:
-    """A JSON Schema: `wire.json` for events, `agents/<agent>.json` for an agent's settings."""
+    """A JSON Schema: `wire.json` for events, `ingest.json` for reports, `agents/<agent>.json` for settings."""
     wanted = name.strip("/")
     if wanted == "wire.json":
         return msgspec.json.schema(AnyEvent)
+    if wanted == "ingest.json":
+        return ingest_schema()
     for agent in services.runners.agents():
         if wanted == f"agents/{agent.id}.json":
             return _settings_schema(agent)
-    raise NotFound(what="schema", value=wanted, hint="Try wire.json.")
+    raise NotFound(what="schema", value=wanted, hint="Try wire.json or ingest.json.")
 
 
 def _settings_schema(agent: Agent) -> dict[str, Any]:

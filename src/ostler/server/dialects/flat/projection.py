@@ -3,12 +3,23 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
+from ostler.base.casing import camel
 from ostler.base.context import unwrapped
 from ostler.server.dialects.formats import Subject
 from ostler.wire.events import (
     AnyEvent,
     DeliveryCompleted,
     ErrorRaised,
+    FenceResult,
+    FenceStarted,
+    FleetCatalog,
+    FleetNote,
+    FleetSummary,
+    HostExited,
+    HostLog,
+    HostStarted,
     ItemCompleted,
     Log,
     Notice,
@@ -25,11 +36,12 @@ from ostler.wire.events import (
     TurnStarted,
     UnknownEvent,
 )
+from ostler.wire.fleets import INGESTED_TYPES, LEADER
 from ostler.wire.items import Item
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, StatusPart, TextPart, ToolCallPart, ToolResultPart
 
 Json = dict[str, Any]
-KINDS = frozenset({"status", "log", "moment", "delivery"})
+KINDS = frozenset({"status", "log", "moment", "delivery", *INGESTED_TYPES})
 _LONGEST = 4000
 """Characters of one line; the transcript has all of it."""
 
@@ -136,10 +148,56 @@ def _question(event: QuestionRequested | QuestionResolved) -> Json:
     return _log("warning" if asked else "info", _cut(line))
 
 
+def _reported(kind: str) -> Callable[[Any], Json]:
+    """As the leader sent it."""
+
+    def line(event: Any) -> Json:
+        return {"type": kind, **_respelled(msgspec.to_builtins(event.data))}
+
+    return line
+
+
+def _respelled(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_respelled(each) for each in value]
+    if isinstance(value, dict):
+        return {camel(name): _respelled(each) for name, each in value.items()}
+    return value
+
+
+def _catalog(event: FleetCatalog) -> Json:
+    hosts = [{"name": host.name, "os": host.os, "tags": list(host.tags)} for host in event.data.hosts]
+    return {**_reported("followersCatalog")(event), "hosts": hosts}
+
+
+def _fence_started(event: FenceStarted) -> Json:
+    return {"origin": LEADER, **_reported("fenceStarted")(event)}
+
+
+def _fence_result(event: FenceResult) -> Json:
+    hosts = {name: _respelled(msgspec.to_builtins(host)) for name, host in event.data.hosts.items()}
+    return {**_reported("fenceResult")(event), "hosts": hosts}
+
+
+def _fenced(line: Json) -> str:
+    hosts = ", ".join(f"{name} {host['state']}" for name, host in line["hosts"].items())
+    return _because(f"fence of {line['snapshotId']} is over", hosts)
+
+
 _IN_WORDS: dict[str, Callable[[Json], str]] = {
     "status": lambda line: _because(f"session is {line['status']}", line.get("reason")),
     "moment": lambda line: f"snapshot {line['snapshotId']}: {line['note']}",
     "delivery": _delivered,
+    "followersCatalog": lambda line: _because("followers", ", ".join(host["name"] for host in line["hosts"])),
+    "fenceStarted": lambda line: f"fence of {line['snapshotId']} began",
+    "fenceResult": _fenced,
+    "hostStarted": lambda line: f"{line['host']}: began",
+    "hostLog": lambda line: _cut(f"{line['host']}: {line['message']}"),
+    "hostExited": lambda line: f"{line['host']}: ended with {line['code']}",
+    "summary": lambda line: (
+        f"passed: {', '.join(line['passed']) or 'none'}; failed: {', '.join(line['failed']) or 'none'}"
+    ),
+    "note": lambda line: _cut(line["message"]),
 }
 LINES: dict[type, Callable[[Any], Json]] = {
     SessionStatusChanged: _status,
@@ -155,5 +213,13 @@ LINES: dict[type, Callable[[Any], Json]] = {
     ErrorRaised: lambda event: _log("error", event.data.message),
     TurnStarted: lambda event: _log("info", f"turn {event.data.turn_id} began"),
     TurnEnded: lambda event: _log("info", f"turn {event.data.turn_id} ended: {event.data.outcome}"),
+    FleetCatalog: _catalog,
+    FenceStarted: _fence_started,
+    FenceResult: _fence_result,
+    HostStarted: _reported("hostStarted"),
+    HostLog: _reported("hostLog"),
+    HostExited: _reported("hostExited"),
+    FleetSummary: _reported("summary"),
+    FleetNote: _reported("note"),
     SessionRewound: lambda event: _log("info", f"session is rewound to turn {event.data.turn}"),
 }

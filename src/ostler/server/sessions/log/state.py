@@ -5,7 +5,8 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from ostler.server.sessions.log import comments, limits, totals
+from ostler.server.sessions.log import comments, fleet, limits, totals
+from ostler.server.sessions.log.fleet import FleetState
 from ostler.server.sessions.log.happened import Happened
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.wire.events import (
@@ -115,6 +116,8 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     changes: SessionChanges | None = None
     changed_files: tuple[str, ...] = ()
     comments: tuple[Comment, ...] = ()
+    fleet: FleetState | None = None
+    """What its leader told of its followers."""
 
     @property
     def activity(self) -> Activity:
@@ -353,7 +356,7 @@ CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "session.handoff": _handoff,
     "session.limit": lambda state, _: state,
     "comment.updated": lambda state, event: replace(state, comments=comments.after(state.comments, event.data)),
-}
+} | dict.fromkeys(fleet.CHANGES, lambda state, event: replace(state, fleet=fleet.after(state.fleet, event)))
 
 
 def ask_of(state: SessionState, event: Happened) -> Ask:

@@ -1,0 +1,24 @@
+"""The operations on followers; part of the table."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ostler.client.calls import API, Call, get, segment
+from ostler.wire.fleets import FollowerList, IngestedEvent, IngestReceipt
+
+
+def list_followers() -> Call[FollowerList]:
+    """The machines that hold copies of the files of sessions."""
+    return get("/followers", msgspec.json.Decoder(FollowerList).decode)
+
+
+def ingest_events(session: str, events: Sequence[IngestedEvent | dict[str, Any]]) -> Call[IngestReceipt]:
+    """Add what a leader reports to the log of a session; with a `seq` each is taken once, whatever is sent again."""
+    return Call(
+        method="POST",
+        path=f"{API}/sessions/{segment(session)}/events/ingest",
+        decode=msgspec.json.Decoder(IngestReceipt).decode,
+        body=msgspec.json.encode(events),
+    )

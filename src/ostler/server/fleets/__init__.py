@@ -1,0 +1,1 @@
+"""Fleets: what leaders tell of their followers, and the ways between them."""
