@@ -39,7 +39,7 @@ export async function startServer(folder, { port = 0, args = [], env: more = {} 
     child.kill(signal);
     return ended;
   };
-  return { url, port: Number(new URL(url).port), stop: () => end("SIGTERM"), kill: () => end("SIGKILL") };
+  return { url, port: Number(new URL(url).port), stop: () => end("SIGTERM"), interrupt: () => end("SIGINT"), kill: () => end("SIGKILL") };
 }
 
 /** Runs a command of `ostler runner`, as a shell of the new machine would, with a state folder and a name of its own. */

@@ -79,6 +79,8 @@ test("of two windows that answer the same ask, the first wins and the second is 
   await other.getByLabel("Reason for the agent").fill("no");
   await other.keyboard.press("Enter");
   await other.getByText(/already/).first().waitFor();
+  await other.getByRole("button", { name: "Reject" }).waitFor({ state: "hidden" });
+  await other.getByRole("button", { name: "Mark all as seen" }).click(); // the turn has ended meanwhile
   await other.getByText("Nothing waits for you.").waitFor();
   await one.getByText("allowed once").waitFor();
   for (const page of [one, other]) {
@@ -96,7 +98,7 @@ test("the list follows what happens elsewhere, and groups by what is needed", as
   const link = (id) => page.locator(`a[data-session="${id}"]`);
   await link(waiting).getByText("Waiting for you").waitFor();
   await link(working).getByText("Working").waitFor();
-  await link(idle).getByText("Idle").waitFor();
+  await link(idle).getByText("Done").waitFor();
   await link(idle).getByText("$0.50").waitFor();
   await link(idle).getByText("+1").waitFor();
   const order = await page.locator("a[data-session]").evaluateAll((links) => links.map((node) => node.dataset.session));
@@ -130,6 +132,9 @@ test("a hidden page notifies", async () => {
         window.told.push(`${title}: ${body}`);
       }
     };
+    ServiceWorkerRegistration.prototype.showNotification = async (title, { body }) => {
+      window.told.push(`${title}: ${body}`);
+    };
     Object.defineProperty(document, "hidden", { get: () => window.away === true });
   });
   await page.goto(server.url);
@@ -159,7 +164,7 @@ test("after a restart the list says what the server says", async () => {
   await page.getByText("Not connected").waitFor();
   await page.unroute("**/api/v1/sessions/*");
   server = await startServer(folder, { port: server.port });
-  await row(asking).getByText("Idle").waitFor();
+  await row(asking).getByText("Interrupted").waitFor();
   await row(gone).waitFor({ state: "hidden" });
   assert.deepEqual(page.problems, []);
   await page.context().close();

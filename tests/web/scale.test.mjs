@@ -65,7 +65,7 @@ test("a list of 5,000 sessions is complete, searchable and small, and its rows c
   const asked = [];
   page.on("request", (request) => asked.push(new URL(request.url()).pathname));
   await page.goto(server.url);
-  await page.getByRole("heading", { name: /Idle (5\d{3}|4999)/ }).waitFor();
+  await page.getByRole("heading", { name: /Earlier (5\d{3}|4999)/ }).waitFor();
   assert.ok((await nodes(page)) < 3000, `${await nodes(page)} nodes`);
   await page.getByLabel("Search sessions").fill("paid");
   await page.locator("a[data-session]", { hasText: "$12.50" }).filter({ hasText: "+3" }).waitFor();

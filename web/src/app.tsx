@@ -14,7 +14,7 @@ import { openedPrompts } from "./state/prompts";
 import { recent } from "./state/recent";
 import { overview, startOverview, stopOverview } from "./state/sessions";
 import { useSelected } from "./state/store";
-import { useAttention } from "./state/attention";
+import { nextUnread, useAttention } from "./state/attention";
 
 const SessionPage = lazy(() => import("./pages/session"));
 const ReviewPage = lazy(() => import("./pages/review"));
@@ -148,6 +148,11 @@ function keyOf(
       return () => go("/");
     case "i":
       return () => go("/inbox");
+    case "u":
+      return () => {
+        const next = nextUnread(/^\/sessions\/([^/]+)/.exec(path)?.[1]);
+        go(next ? `/sessions/${next}` : "/inbox");
+      };
     case "?":
       return () => setOverlay("help");
     case "/":

@@ -1,15 +1,24 @@
 // The frame of every page: navigation, the switcher of sessions, and how the connection is.
 import { Bot, Command, Inbox, List, Menu as MenuIcon, Moon, Plus, Server, Sun, X } from "lucide-react";
-import { useState, type ReactNode } from "react";
+import { useMemo, useState, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import type { Session } from "./api/types";
 import { titleOf } from "./pages/sessions";
-import { Dot, needOf, waitsForLimit, wordOf } from "./parts/status";
+import { Dot, needOf, newsOf, waitsForLimit, wordOf } from "./parts/status";
 import { placeOf } from "./state/places";
 import { recent, visited } from "./state/recent";
 import { overview } from "./state/sessions";
 import { useSelected, useStore } from "./state/store";
 import { theme, toggleTheme } from "./state/theme";
+import { isUnread, seen, unreadOf } from "./state/unread";
+
+/** How many things the inbox has. */
+export function useInboxCount(): number {
+  const asks = useSelected(overview, (known) => known.asks.length);
+  const sessions = useSelected(overview, (known) => known.sessions);
+  const known = useStore(seen);
+  return asks + useMemo(() => unreadOf(sessions.values(), known).length, [sessions, known]);
+}
 
 export function Shell({
   children,
@@ -22,6 +31,7 @@ export function Shell({
 }) {
   const [open, setOpen] = useState(false);
   const asks = useSelected(overview, (known) => known.asks.length);
+  const unread = useInboxCount() - asks;
   return (
     <div className="flex h-full">
       <a href="#main" className="skip">
@@ -50,9 +60,12 @@ export function Shell({
             Ostler
           </Link>
           <span className="flex-1" />
-          {asks > 0 && (
-            <Link href="/inbox" className="chip min-h-9 px-3 bg-warn-soft text-warn">
-              {asks} waiting
+          {asks + unread > 0 && (
+            <Link
+              href="/inbox"
+              className={`chip min-h-10 px-3 ${asks ? "bg-warn-soft text-warn" : "bg-ok-soft text-ok"}`}
+            >
+              {asks ? `${asks} waiting` : `${unread} new`}
             </Link>
           )}
         </div>
@@ -77,7 +90,7 @@ function LinkState() {
 }
 
 function Sidebar({ onNavigate, onPalette, onConnect }: { onNavigate(): void; onPalette(): void; onConnect(): void }) {
-  const asks = useSelected(overview, (known) => known.asks.length);
+  const waiting = useInboxCount();
   const shown = useStore(theme);
   const isDark = document.documentElement.dataset.theme === "dark";
   return (
@@ -114,7 +127,7 @@ function Sidebar({ onNavigate, onPalette, onConnect }: { onNavigate(): void; onP
       <nav aria-label="Main" className="space-y-px px-2" onClick={onNavigate}>
         <NavLink href="/new" icon={<Plus size={15} />} text="New session" />
         <NavLink href="/" icon={<List size={15} />} text="Sessions" />
-        <NavLink href="/inbox" icon={<Inbox size={15} />} text="Inbox" count={asks} />
+        <NavLink href="/inbox" icon={<Inbox size={15} />} text="Inbox" count={waiting} />
         <NavLink href="/agents" icon={<Bot size={15} />} text="Agents" />
         <NavLink href="/runners" icon={<Server size={15} />} text="Runners" />
       </nav>
@@ -169,7 +182,11 @@ export function switcherOf(
   const open = opened.flatMap((id) => sessions.get(id) ?? []);
   const others = [...sessions.values()]
     .filter((session) => !opened.includes(session.id))
-    .filter((session) => ["waiting", "working"].includes(needOf(session)) || waitsForLimit(session))
+    .filter((session) => !session.archived)
+    .filter(
+      (session) =>
+        ["waiting", "working"].includes(needOf(session)) || waitsForLimit(session) || isUnread(session, seen.get()),
+    )
     .sort((one, other) => needOf(one).localeCompare(needOf(other)) || other.updatedAt.localeCompare(one.updatedAt));
   return { open, others };
 }
@@ -203,6 +220,7 @@ function SwitcherGroup({
   closable?: boolean;
 }) {
   const [path] = useLocation();
+  const known = useStore(seen);
   if (!sessions.length) return null;
   return (
     <section aria-label={title} className="mb-3">
@@ -210,6 +228,7 @@ function SwitcherGroup({
       <ul>
         {sessions.map((session) => {
           const isHere = path === `/sessions/${session.id}`;
+          const unread = isUnread(session, known);
           return (
             <li
               key={session.id}
@@ -220,16 +239,19 @@ function SwitcherGroup({
                 aria-current={isHere ? "page" : undefined}
                 className="flex min-w-0 flex-1 items-center gap-2 px-2 py-1"
               >
-                <Dot session={session} />
+                <Dot session={session} unread={unread} />
                 <span className="min-w-0 flex-1">
-                  <span className="block truncate">{titleOf(session)}</span>
+                  <span className={`block truncate ${unread ? "font-semibold" : ""}`}>{titleOf(session)}</span>
                   {waitsForLimit(session) ? (
                     <span className="block truncate text-2xs text-dim">{wordOf(session)}</span>
                   ) : (
                     <PlaceName session={session} />
                   )}
                 </span>
-                <span className="sr-only">{needOf(session)}</span>
+                <span className="sr-only">
+                  {unread && "Not seen: "}
+                  {unread ? newsOf(session) : wordOf(session)}
+                </span>
               </Link>
               {closable && !isHere && (
                 <button

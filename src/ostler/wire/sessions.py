@@ -187,6 +187,12 @@ class Session(Answer, frozen=True, kw_only=True):
     provider: str | None = None
     """Type and address of the session's own model provider."""
     turn_id: str | None = None
+    turn_started_at: str | None = None
+    """When the turn under way began."""
+    last_turn_outcome: TurnOutcome | None = None
+    """How the last turn ended that is over."""
+    last_turn_reason: str | None = None
+    """Why it ended so, such as `server_stopping` for one that was cut off."""
     native_session_id: str | None = None
     ended_at: str | None = None
     error: str | None = None

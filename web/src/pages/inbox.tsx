@@ -1,33 +1,46 @@
-// Everything that waits for a person, of all sessions.
-import { Bell } from "lucide-react";
-import { useState } from "react";
+// Everything that waits for a person, of all sessions, and what has ended and was not seen.
+import { Bell, BellRing, Check, Volume2, VolumeX } from "lucide-react";
+import { useMemo, useState } from "react";
 import { Link } from "wouter";
+import type { Session } from "../api/types";
 import { useNow } from "../parts/now";
+import { StatusWord } from "../parts/status";
 import { ago, moment } from "../parts/text";
 import { AskCard } from "../session/asks";
+import { sound, startWorker, toggleSound } from "../state/attention";
+import { placeOf } from "../state/places";
 import { overview } from "../state/sessions";
 import { useStore } from "../state/store";
+import { markRead, seen, unreadOf } from "../state/unread";
 import { titleOf } from "./sessions";
 
 export default function InboxPage() {
   const { asks, sessions, link } = useStore(overview);
+  const known = useStore(seen);
+  const ended = useMemo(() => unreadOf(sessions.values(), known), [sessions, known]);
   const now = useNow(15_000);
+  const count = asks.length + ended.length;
   return (
     <div className="h-full overflow-auto">
-      <header className="flex items-center gap-3 border-b border-line px-3 py-2 sm:px-4">
+      <header className="flex flex-wrap items-center gap-2 border-b border-line px-3 py-2 sm:px-4">
         <h1 className="text-sm font-semibold">
-          Inbox <span className="font-normal text-dim">{asks.length || ""}</span>
+          Inbox <span className="font-normal text-dim">{count || ""}</span>
         </h1>
         <span className="flex-1" />
+        {ended.length > 0 && (
+          <button type="button" className="btn" onClick={() => markRead(...ended)}>
+            <Check size={13} aria-hidden /> Mark all as seen
+          </button>
+        )}
         <Notify />
       </header>
-      {!asks.length && <p className="p-6 text-dim">{link === "connecting" ? "Loading." : "Nothing waits for you."}</p>}
+      {!count && <p className="p-6 text-dim">{link === "connecting" ? "Loading." : "Nothing waits for you."}</p>}
       <ol className="mx-auto max-w-[54rem] space-y-4 p-3 sm:p-5">
         {asks.map((ask, index) => {
           const session = sessions.get(ask.sessionId);
           return (
             <li key={ask.askId}>
-              <p className="mb-1 flex items-center gap-2 text-2xs text-dim">
+              <p className="mb-1 flex items-center gap-2 text-xs text-dim">
                 <Link
                   className="truncate font-medium text-ink underline-offset-2 hover:underline"
                   href={`/sessions/${ask.sessionId}`}
@@ -50,17 +63,68 @@ export default function InboxPage() {
           );
         })}
       </ol>
+      {ended.length > 0 && (
+        <section className="mx-auto max-w-[54rem] px-3 pb-5 sm:px-5" aria-label="Ended, not seen yet">
+          <h2 className="mb-1 text-xs font-medium text-dim">Ended, not seen yet</h2>
+          <ul className="card divide-y divide-line">
+            {ended.map((session) => (
+              <Ended key={session.id} session={session} now={now} />
+            ))}
+          </ul>
+        </section>
+      )}
     </div>
   );
 }
 
-function Notify() {
-  const [state, setState] = useState(() => ("Notification" in window ? Notification.permission : "denied"));
-  if (state === "granted") return <span className="text-2xs text-dim">You are notified when this page is hidden.</span>;
-  if (state === "denied") return null;
+function Ended({ session, now }: { session: Session; now: number }) {
   return (
-    <button type="button" className="btn" onClick={() => void Notification.requestPermission().then(setState)}>
-      <Bell size={13} aria-hidden /> Notify me
-    </button>
+    <li className="flex items-center gap-2 pr-1">
+      <Link href={`/sessions/${session.id}`} className="min-w-0 flex-1 px-3 py-2 hover:bg-hover">
+        <span className="block truncate text-[14px] font-semibold">{titleOf(session)}</span>
+        <span className="flex items-center gap-2 text-xs text-dim">
+          <StatusWord session={session} unread />
+          <span>{session.agent.type}</span>
+          <span className="truncate">{placeOf(session)?.name}</span>
+          {session.error && <span className="truncate text-bad">{session.error}</span>}
+          <time className="ml-auto" dateTime={session.updatedAt} title={moment(session.updatedAt)}>
+            {ago(session.updatedAt, now)}
+          </time>
+        </span>
+      </Link>
+      <button
+        type="button"
+        className="btn btn-bare min-h-10 px-2 text-dim"
+        aria-label={`Mark ${titleOf(session)} as seen`}
+        title="Mark as seen"
+        onClick={() => markRead(session)}
+      >
+        <Check size={15} aria-hidden />
+      </button>
+    </li>
+  );
+}
+
+function Notify() {
+  const rings = useStore(sound);
+  const [state, setState] = useState(() => ("Notification" in window ? Notification.permission : "denied"));
+  const ask = () => void Notification.requestPermission().then((now) => (setState(now), startWorker()));
+  const Volume = rings ? Volume2 : VolumeX;
+  return (
+    <>
+      <button type="button" className="btn" aria-pressed={rings} onClick={toggleSound}>
+        <Volume size={13} aria-hidden /> Sound {rings ? "on" : "off"}
+      </button>
+      {state === "default" && (
+        <button type="button" className="btn" onClick={ask}>
+          <Bell size={13} aria-hidden /> Notify me
+        </button>
+      )}
+      {state === "granted" && (
+        <span className="flex items-center gap-1 text-xs text-dim">
+          <BellRing size={13} aria-hidden /> You are notified when this page is hidden.
+        </span>
+      )}
+    </>
   );
 }

@@ -6,7 +6,7 @@ import { api } from "../api/client";
 import type { Runner, Session } from "../api/types";
 import { Confirm } from "../parts/dialog";
 import { useNow } from "../parts/now";
-import { Dot, needOf, type Need } from "../parts/status";
+import { Dot, needOf, wordOf, type Need } from "../parts/status";
 import { ago, moment } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
 import { followRunners, healthOf, isBuiltIn, loadRunners, originOf, runners } from "../state/runners";
@@ -142,7 +142,7 @@ function Sessions({ runner }: { runner: Runner }) {
             <Link href={`/sessions/${session.id}`} className="flex items-center gap-2 rounded py-0.5 hover:bg-hover">
               <Dot session={session} />
               <span className="truncate">{titleOf(session)}</span>
-              <span className="sr-only">{needOf(session)}</span>
+              <span className="sr-only">{wordOf(session)}</span>
             </Link>
           </li>
         ))}

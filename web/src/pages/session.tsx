@@ -12,6 +12,9 @@ import { Panel, type Tab } from "../session/panel";
 import { Enlarge, LargePicture, type Shown } from "../session/picture";
 import { Timeline } from "../session/timeline";
 import { visited } from "../state/recent";
+import { overview } from "../state/sessions";
+import { useSelected } from "../state/store";
+import { isUnread, markRead, seen } from "../state/unread";
 
 export default function SessionPage({ id }: { id: string }) {
   return (
@@ -30,6 +33,7 @@ function Loaded() {
   useEffect(() => {
     if (isThere) visited(live.id);
   }, [isThere, live.id]);
+  useReading(live.id);
   useEffect(() => {
     if (phase === "gone") visited(live.id, true);
   }, [phase, live.id]);
@@ -40,6 +44,19 @@ function Loaded() {
       <p className="p-6 text-dim">{phase === "reconnecting" ? `${error} Trying again.` : "Loading the session."}</p>
     );
   return <View title={title ?? live.id} />;
+}
+
+/** What is on the screen is read. */
+function useReading(id: string): void {
+  const session = useSelected(overview, (known) => known.sessions.get(id));
+  useEffect(() => {
+    const read = () => {
+      if (session && !document.hidden && isUnread(session, seen.get())) markRead(session);
+    };
+    read();
+    document.addEventListener("visibilitychange", read);
+    return () => document.removeEventListener("visibilitychange", read);
+  }, [session]);
 }
 
 function Missing({ text }: { text: string }) {

@@ -6,28 +6,37 @@ import { Link, useLocation } from "wouter";
 import type { SearchHit, Session } from "../api/types";
 import { Counts } from "../parts/diff";
 import { toneOf, whyUnseen, wordsOf } from "../parts/pull_request";
-import { needOf, StatusWord, type Need } from "../parts/status";
-import { ago, moment, money } from "../parts/text";
+import { hasFailed, needOf, StatusWord, waitsForLimit } from "../parts/status";
+import { ago, duration, moment, money } from "../parts/text";
 import { useNow } from "../parts/now";
 import { SaidRow } from "./said";
 import { useSaid, type Said } from "../state/said";
 import { placeOf, placesOf } from "../state/places";
-import { overview, searchOnServer } from "../state/sessions";
-import { useStore } from "../state/store";
+import { overview, searchOnServer, steps } from "../state/sessions";
+import { useSelected, useStore } from "../state/store";
+import { isUnread, seen, type Seen } from "../state/unread";
 
-const GROUPS: [Need, string][] = [
-  ["waiting", "Waiting for you"],
+type GroupName = "needs" | "working" | "done" | "earlier";
+const GROUPS: [GroupName, string][] = [
+  ["needs", "Needs you"],
   ["working", "Working"],
-  ["idle", "Idle"],
-  ["ended", "Ended"],
+  ["done", "Done, not seen yet"],
+  ["earlier", "Earlier"],
 ];
 /** What the list can be narrowed to. */
-export type Show = Need | "archived" | "";
+export type Show = GroupName | "archived" | "";
+
+function groupOf(session: Session, known: Seen): GroupName {
+  const need = needOf(session);
+  if (need === "waiting" || hasFailed(session)) return "needs";
+  if (need === "working" || waitsForLimit(session)) return "working";
+  return isUnread(session, known) ? "done" : "earlier";
+}
 type By = "state" | "folder";
 const BY = "ostler.by";
 type Line =
   | { kind: "group"; name: string; title: string; count?: number; here?: string }
-  | { kind: "session"; session: Session }
+  | { kind: "session"; session: Session; unread: boolean }
   | { kind: "said"; hit: SearchHit }
   | { kind: "more" };
 
@@ -49,9 +58,10 @@ export default function SessionsPage() {
   const [need, setNeed] = useState<Show>("");
   const [place, setPlace] = useState("");
   const [by, setBy] = useState<By>(() => (localStorage.getItem(BY) === "folder" ? "folder" : "state"));
+  const known = useStore(seen);
   const lines = useMemo(
-    () => linesOf([...sessions.values()], { text, agent, need, place, by }),
-    [sessions, text, agent, need, place, by],
+    () => linesOf([...sessions.values()], { text, agent, need, place, by }, known),
+    [sessions, text, agent, need, place, by, known],
   );
   const places = useMemo(() => placesOf(sessions.values()), [sessions]);
   const agents = useMemo(
@@ -148,6 +158,20 @@ export default function SessionsPage() {
   );
 }
 
+/** What a session at work does now, and since when it works. */
+function Doing({ session, now }: { session: Session; now: number }) {
+  const step = useSelected(steps, (known) => known.get(session.id));
+  if (needOf(session) !== "working" || !session.turnStartedAt) return null;
+  return (
+    <>
+      <time dateTime={session.turnStartedAt} title={`Works since ${moment(session.turnStartedAt)}`}>
+        {duration(session.turnStartedAt, now)}
+      </time>
+      {step && <span className="max-w-64 truncate font-mono">{step}</span>}
+    </>
+  );
+}
+
 function Nothing({ loading, filtered }: { loading: boolean; filtered: boolean }) {
   if (loading) return <p className="p-6 text-dim">Loading sessions.</p>;
   if (filtered) return <p className="p-6 text-dim">No session matches.</p>;
@@ -175,19 +199,19 @@ interface Wanted {
 }
 
 /** Pinned ones come first; archived ones are shown when they are asked for, by name or by a search. */
-export function linesOf(sessions: Session[], { text, agent, need, place, by }: Wanted): Line[] {
+export function linesOf(sessions: Session[], { text, agent, need, place, by }: Wanted, known: Seen): Line[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const shown = sessions.filter((session) => {
     if ((agent && session.agent.type !== agent) || !matches(session, words)) return false;
     if (place && placeOf(session)?.key !== place) return false;
-    if (need) return need === (session.archived ? "archived" : needOf(session));
+    if (need) return need === (session.archived ? "archived" : groupOf(session, known));
     return !session.archived || words.length > 0;
   });
   shown.sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
   const titles = by === "folder" ? foldersOf(shown) : STATES;
   const groups = new Map<string, Session[]>(titles.map(([name]) => [name, []]));
   for (const session of shown) {
-    const own = by === "folder" ? (placeOf(session)?.key ?? ALONE) : needOf(session);
+    const own = by === "folder" ? (placeOf(session)?.key ?? ALONE) : groupOf(session, known);
     groups.get(session.archived ? "archived" : session.pinned ? "pinned" : own)!.push(session);
   }
   return titles.flatMap(([name, title]): Line[] => {
@@ -196,7 +220,7 @@ export function linesOf(sessions: Session[], { text, agent, need, place, by }: W
     const here = by === "folder" && placeOf(inside[0]!)?.key === name ? inside[0]!.id : undefined;
     return [
       { kind: "group", name, title, count: inside.length, here },
-      ...inside.map((session): Line => ({ kind: "session", session })),
+      ...inside.map((session): Line => ({ kind: "session", session, unread: isUnread(session, known) })),
     ];
   });
 }
@@ -264,7 +288,7 @@ function List({ lines, more }: { lines: Line[]; more: () => void }) {
             case "group":
               return <Group key={line.name} line={line} />;
             case "session":
-              return <Row key={line.session.id} session={line.session} now={now} />;
+              return <Row key={line.session.id} session={line.session} unread={line.unread} now={now} />;
             case "said":
               return <SaidRow key={`${line.hit.sessionId} ${line.hit.sequence}`} hit={line.hit} now={now} />;
             case "more":
@@ -297,7 +321,7 @@ function Group({ line }: { line: Extract<Line, { kind: "group" }> }) {
   );
 }
 
-const Row = memo(function Row({ session, now }: { session: Session; now: number }) {
+const Row = memo(function Row({ session, unread, now }: { session: Session; unread: boolean; now: number }) {
   const { changes, usage } = session;
   const place = placeOf(session);
   return (
@@ -308,7 +332,10 @@ const Row = memo(function Row({ session, now }: { session: Session; now: number 
     >
       <span className="min-w-0 flex-1">
         <span className="flex items-center gap-2">
-          <span className="truncate font-medium">{titleOf(session)}</span>
+          <span className={`truncate text-[14px] ${unread ? "font-semibold" : ""}`}>
+            {unread && <span className="sr-only">Not seen: </span>}
+            {titleOf(session)}
+          </span>
           {Object.entries(session.labels)
             .slice(0, 3)
             .map(([name, value]) => (
@@ -318,7 +345,8 @@ const Row = memo(function Row({ session, now }: { session: Session; now: number 
             ))}
         </span>
         <span className="flex items-center gap-x-3 text-2xs text-dim">
-          <StatusWord session={session} />
+          <StatusWord session={session} unread={unread} />
+          <Doing session={session} now={now} />
           {place && (
             <span className="max-w-40 truncate font-medium" title={place.key}>
               {place.name}

@@ -9,6 +9,7 @@ const KEYS: [string, [string, string][]][] = [
       ["n", "New session"],
       ["g", "All sessions"],
       ["i", "Inbox"],
+      ["u", "The next that waits or is not seen"],
       ["/", "Search"],
       ["[  ]", "Previous and next open session"],
       ["?", "This help"],

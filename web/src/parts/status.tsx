@@ -1,8 +1,12 @@
-// How a session is, in one dot and one word.
+// How a session is, in one sign and one word.
+import { CircleAlert, CircleSlash } from "lucide-react";
 import type { Activity, Session, SessionStatus } from "../api/types";
 import { until } from "./text";
 
-type Shown = Pick<Session, "status" | "activity" | "error" | "limitedUntil" | "waitsForLimit">;
+type Shown = Pick<
+  Session,
+  "status" | "activity" | "error" | "limitedUntil" | "waitsForLimit" | "lastTurnOutcome" | "lastTurnReason"
+>;
 
 export type Need = "waiting" | "working" | "idle" | "ended";
 
@@ -21,13 +25,39 @@ export function waitsForLimit(session: Shown): boolean {
 }
 
 /** Whether it waits for a prompt because what it did last went wrong. */
-function hasFailed(session: Shown): boolean {
-  if (waitsForLimit(session)) return false;
-  return session.status === "failed" || (needOf(session) === "idle" && Boolean(session.error));
+export function hasFailed(session: Shown): boolean {
+  if (session.status === "failed") return true;
+  if (waitsForLimit(session) || needOf(session) !== "idle") return false;
+  return Boolean(session.error) || session.lastTurnOutcome === "failed" || isCutOff(session);
+}
+
+/** Whether its last turn was ended by something else than the agent or a person. */
+export function isCutOff(session: Shown): boolean {
+  return (
+    session.status === "running" &&
+    session.activity === "idle" &&
+    session.lastTurnOutcome === "interrupted" &&
+    NOT_WANTED.test(session.lastTurnReason ?? "")
+  );
+}
+
+/** Why a turn was interrupted that nobody wanted to end: the server, a runner or a keeper went away. */
+const NOT_WANTED = /^(server|runner|keeper)_|_(lost|gone)$|^stopped$/;
+
+/** What a person should look at: asks, and what went wrong. */
+export function needsPerson(session: Shown): boolean {
+  return needOf(session) === "waiting" || hasFailed(session);
+}
+
+/** What a person who has not looked since hears first. */
+export function newsOf(session: Shown): string {
+  if (hasFailed(session) || needOf(session) === "ended") return wordOf(session);
+  return session.lastTurnOutcome === "interrupted" ? "Interrupted" : "Done";
 }
 
 export function wordOf(session: Shown): string {
   if (waitsForLimit(session)) return `Waits for its limit until ${until(session.limitedUntil!)}`;
+  if (isCutOff(session)) return "Cut off";
   if (hasFailed(session))
     return session.limitedUntil ? `Failed, limited until ${until(session.limitedUntil)}` : "Failed";
   if (session.status === "running") return WORDS[session.activity];
@@ -37,20 +67,20 @@ export function wordOf(session: Shown): string {
 const DOTS: Record<Need, string> = {
   waiting: "bg-warn",
   working: "bg-accent pulse",
-  idle: "bg-ok/60",
+  idle: "bg-transparent border border-line",
   ended: "bg-transparent border border-dim",
 };
 
-export function Dot({ session }: { session: Shown }) {
-  const look = hasFailed(session)
-    ? "bg-bad"
-    : waitsForLimit(session)
-      ? "bg-transparent border border-warn"
-      : DOTS[needOf(session)];
+export function Dot({ session, unread = false }: { session: Shown; unread?: boolean }) {
+  if (hasFailed(session)) {
+    const Sign = isCutOff(session) ? CircleSlash : CircleAlert;
+    return <Sign size={11} className="-mx-px shrink-0 text-bad" strokeWidth={2.5} aria-hidden />;
+  }
+  const look = unread ? "bg-ok" : waitsForLimit(session) ? "bg-transparent border border-warn" : DOTS[needOf(session)];
   return <span aria-hidden className={`inline-block size-2 shrink-0 rounded-full ${look}`} />;
 }
 
-export function StatusWord({ session }: { session: Shown }) {
+export function StatusWord({ session, unread = false }: { session: Shown; unread?: boolean }) {
   const tone = {
     waiting: "text-warn",
     working: "text-accent",
@@ -59,11 +89,11 @@ export function StatusWord({ session }: { session: Shown }) {
   }[needOf(session)];
   return (
     <span
-      className={`inline-flex items-center gap-1.5 whitespace-nowrap ${hasFailed(session) ? "text-bad" : tone}`}
+      className={`inline-flex items-center gap-1.5 whitespace-nowrap ${hasFailed(session) ? "text-bad" : unread ? "text-ok" : tone}`}
       title={hasFailed(session) ? (session.error ?? undefined) : undefined}
     >
-      <Dot session={session} />
-      {wordOf(session)}
+      <Dot session={session} unread={unread} />
+      {unread ? newsOf(session) : wordOf(session)}
     </span>
   );
 }

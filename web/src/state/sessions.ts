@@ -1,8 +1,9 @@
 // All sessions, the open asks of all of them, and how the connection is: loaded once, then kept right by the stream.
 import { api, ApiError } from "../api/client";
 import { followStream, type SseMessage } from "../api/sse";
-import type { Ask, Event, Session } from "../api/types";
+import type { Ask, Event, EventOf, Session } from "../api/types";
 import { createStore } from "./store";
+import { factsOf } from "./tools";
 
 const PER_PAGE = 500;
 /** More than this is found by searching. */
@@ -14,6 +15,7 @@ const TYPES = [
   "session.info",
   "session.ended",
   "turn.started",
+  "item.started",
   "turn.ended",
   "permission.requested",
   "permission.resolved",
@@ -151,9 +153,29 @@ function take(messages: SseMessage[]): void {
     position = Number(id);
     if (!data) continue;
     const event = JSON.parse(data) as Event;
+    if (event.type === "item.started") {
+      noteStep(event);
+      continue;
+    }
     refresh(event.session_id);
     if (event.type.startsWith("permission.") || event.type.startsWith("question.")) void refreshAsks();
   }
+}
+
+/** The last thing that each session began to do, as far as this page has heard. */
+export const steps = createStore<ReadonlyMap<string, string>>(new Map());
+
+function noteStep(event: EventOf<"item.started">): void {
+  const { item } = event.data;
+  if (!item || item.role === "user") return;
+  const call = item.content.find((part) => part.type === "tool_call");
+  const words = call ? stepOf(call.name, call.arguments) : "Answering";
+  steps.update((known) => new Map(known).set(event.session_id, words));
+}
+
+function stepOf(name: string, args: string): string {
+  const { subject } = factsOf(name, args);
+  return subject ? `${name} ${subject.split("\n")[0]!.split("/").slice(-2).join("/")}` : name;
 }
 
 /** Ask the server how a session is now; many events of a moment become one question. */

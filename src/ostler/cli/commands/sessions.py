@@ -293,6 +293,10 @@ def _session_text(session: Session) -> str:
         ("labels", session.labels),
         ("asks", asks),
         ("error", session.error),
+        (
+            "last turn",
+            cell((session.last_turn_outcome, session.last_turn_reason)) if session.last_turn_outcome else None,
+        ),
         ("limit", _doing(session) if session.limited_until else None),
     ]
     sums = [("holds", counts), ("used", _usage_text(session.usage)), ("changed", _changes_text(session.changes))]

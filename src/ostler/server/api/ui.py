@@ -61,7 +61,13 @@ def wanted_file(scope: Scope) -> str | None:
     first, last = path.split("/")[1], path.rsplit("/", 1)[1]
     if path == "/":
         return _PAGE
-    if path.startswith("/assets/") or path in {"/favicon.svg", "/manifest.webmanifest"}:
+    if path.startswith("/assets/") or path in {
+        "/favicon.svg",
+        "/manifest.webmanifest",
+        "/sw.js",
+        "/icon-192.png",
+        "/icon-512.png",
+    }:
         return path[1:]
     accepts = next((value for name, value in scope["headers"] if name == b"accept"), b"")
     may_be_page = first == "sessions" or ("." not in last and first not in {"api", "v1", "healthz", "readyz"})
