@@ -15,6 +15,7 @@ import { recent } from "./state/recent";
 import { overview, startOverview, stopOverview } from "./state/sessions";
 import { useSelected } from "./state/store";
 import { nextUnread, useAttention } from "./state/attention";
+import { collected, collectTyped } from "./state/typed";
 
 const SessionPage = lazy(() => import("./pages/session"));
 const ReviewPage = lazy(() => import("./pages/review"));
@@ -124,6 +125,7 @@ function useGlobalKeys(setOverlay: (overlay: "palette" | "help") => void): void 
         return;
       }
       if (isTyping(event) || document.querySelector("dialog[open]")) return;
+      if (collected(event)) return event.preventDefault();
       const run = keyOf(event.key, path, go, setOverlay);
       if (run) {
         event.preventDefault();
@@ -143,7 +145,10 @@ function keyOf(
 ): (() => void) | undefined {
   switch (key) {
     case "n":
-      return () => go("/new");
+      return () => {
+        collectTyped();
+        go("/new");
+      };
     case "g":
       return () => go("/");
     case "i":

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "react";
 import { api, messageOf } from "../api/client";
 import type { GitRefs } from "../api/types";
 import { Field, Listed } from "../parts/agent_fields";
-import { PLACES, type Draft, type Place } from "../state/draft";
+import { PLACES, repositoryUrl, type Draft, type Place } from "../state/draft";
 import { placesOf, type WorkPlace } from "../state/places";
 import { overview } from "../state/sessions";
 import { useSelected } from "../state/store";
@@ -114,7 +114,7 @@ function Repository({ draft, change }: { draft: Draft; change: Change }) {
         <input
           required
           className="field font-mono text-xs"
-          placeholder="https://example.org/team/project.git"
+          placeholder="~/project, owner/project or https://example.org/team/project.git"
           value={draft.url}
           onChange={(event) => change({ url: event.target.value })}
         />
@@ -141,12 +141,16 @@ const PAUSE = 500;
 /** The branches of a repository, once its address has stood still for a moment. */
 function useRefs(url: string): { refs?: GitRefs; problem?: string; looking: boolean } {
   const [found, setFound] = useState<{ url: string; refs?: GitRefs; problem?: string }>();
-  const isWhole = /^(\/|~|https?:\/\/[^/]+\/.|ssh:\/\/[^/]+\/.|[^/\s]+:.)/.test(url);
+  const isWhole =
+    /^(\/|~\/|[\w-]+\/[\w.-]+$|[\w-]+\.[\w.-]+\/.+\/|https?:\/\/[^/]+\/.|ssh:\/\/[^/]+\/.|[^/\s]+:.)/.test(url);
   useEffect(() => {
     if (!isWhole) return;
     let gone = false;
     const timer = setTimeout(() => {
-      api.refs(url).then(
+      const asked = url.startsWith("~")
+        ? api.folders(url).then(({ path }) => path)
+        : Promise.resolve(repositoryUrl(url));
+      asked.then(api.refs).then(
         (refs) => !gone && setFound({ url, refs }),
         (error: unknown) => !gone && setFound({ url, problem: messageOf(error) }),
       );

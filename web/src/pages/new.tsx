@@ -7,7 +7,8 @@ import type { Agent } from "../api/types";
 import { AgentFields, Field } from "../parts/agent_fields";
 import { orSay, say } from "../parts/toasts";
 import { catalogue, loadAgents, readiness } from "../state/agents";
-import { bodyOf, here, KEY, like, remembered, type Draft } from "../state/draft";
+import { bodyOf, forgetUnsent, here, keepUnsent, KEY, like, remembered, type Draft } from "../state/draft";
+import { takeTyped } from "../state/typed";
 import { loadLogins, logins } from "../state/logins";
 import { meant, useFirstOffers } from "../session/commands";
 import { LIST_ID, Suggestions, useOffer } from "../session/suggestions";
@@ -20,6 +21,8 @@ export default function NewPage() {
   const [search] = useSearchParams();
   const [, go] = useLocation();
   const [draft, setDraft] = useState(remembered);
+  useEffect(() => keepUnsent(draft), [draft]);
+  useEffect(() => takeTyped((typed) => setDraft((known) => ({ ...known, prompt: known.prompt + typed }))), []);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
   const change = (part: Partial<Draft>) => setDraft((known) => ({ ...known, ...part }));
@@ -42,16 +45,17 @@ export default function NewPage() {
     setBusy(true);
     setProblem(undefined);
     try {
-      const cwd = draft.cwd.trim().startsWith("~") ? (await api.folders(draft.cwd.trim())).path : draft.cwd;
-      const session = await api.create(bodyOf({ ...draft, cwd, agent: chosen.id }, instructions));
+      const [cwd, url] = [await atHome(draft.cwd), await atHome(draft.url)];
+      const session = await api.create(bodyOf({ ...draft, cwd, url, agent: chosen.id }, instructions));
+      forgetUnsent();
       localStorage.setItem(
         KEY,
         JSON.stringify({
           agent: chosen.id,
-          permission: draft.permission,
+          permission: draft.permission === "bypass" ? "default" : draft.permission,
           place: draft.place,
           cwd,
-          url: draft.url,
+          url,
         }),
       );
       refresh(session.id);
@@ -104,6 +108,11 @@ export default function NewPage() {
       </form>
     </div>
   );
+}
+
+/** A folder of the home by its whole name. */
+async function atHome(path: string): Promise<string> {
+  return path.trim().startsWith("~") ? (await api.folders(path.trim())).path : path;
 }
 
 function FirstPrompt({ agent, text, onChange }: { agent?: Agent; text: string; onChange(text: string): void }) {

@@ -1,7 +1,7 @@
 // What a session changed, on the whole screen: files beside the diff, by turn or all, one side or two, with comments.
 import { ArrowLeft, Check, ChevronDown, ChevronRight } from "lucide-react";
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
-import { Link, useSearch } from "wouter";
+import { Link, useLocation, useSearch } from "wouter";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { api, messageOf } from "../api/client";
 import type { Comment, Difference } from "../api/types";
@@ -9,7 +9,7 @@ import { Counts } from "../parts/diff";
 import { orSay } from "../parts/toasts";
 import { useHead, useLive } from "../session/context";
 import { Entered } from "../session/entered";
-import { CommentCard, Editor, SendComments } from "../session/review";
+import { BeginComment, CommentCard, Editor, SendComments } from "../session/review";
 import { Lines } from "../session/review_lines";
 import { isCode, placeOf, placeText, useComments, type Chosen } from "../state/comments";
 import { markOf, readFiles, rowsOf, type FileLines, type Placed, type ReviewRow } from "../state/review";
@@ -153,12 +153,20 @@ function Body({ found, split, comments }: { found: Difference; split: boolean; c
     const path = side === "old" ? (file.oldPath ?? file.path) : file.path;
     if (await orSay(api.comment(live.id, { path, text, side, startLine, endLine, quote, old: found.old }))) close();
   };
-  const begin = (path: string, at: number, isRange: boolean) => {
+  const select = (path: string, at: number, isRange: boolean) => {
     const first = isRange && chosen?.path === path ? Math.min(chosen.first, at) : at;
     const last = isRange && chosen?.path === path ? Math.max(chosen.last, at) : at;
     choose({ path, first, last });
+  };
+  const begin = (path: string, at: number, isRange: boolean) => {
+    select(path, at, isRange);
     write(true);
   };
+  const pick = (path: string, at: number, isRange: boolean) => {
+    if (!writing) select(path, at, isRange);
+  };
+  const [, go] = useLocation();
+  useEffect(() => box.current?.focus({ preventScroll: true }), []);
   const jump = (path: string) => list.current?.scrollToIndex(rows.findIndex((row) => row.id === `file ${path}`));
   const wanted = new URLSearchParams(useSearch()).get("file");
   useEffect(() => {
@@ -175,6 +183,7 @@ function Body({ found, split, comments }: { found: Difference; split: boolean; c
     else if (event.key === "c" && chosen) write(true);
     else if (event.key === "v" && chosen) view(chosen.path);
     else if (event.key === "Escape" && chosen) choose(undefined);
+    else if (event.key === "Escape") go(`/sessions/${live.id}`);
     else return;
     event.preventDefault();
   };
@@ -252,12 +261,15 @@ function Body({ found, split, comments }: { found: Difference; split: boolean; c
               ) : row.kind === "note" ? (
                 <p className="px-3 py-2 font-sans text-dim">{row.text}</p>
               ) : (
-                <Lines row={row} lines={linesOf(row.path).lines} chosen={chosen} onComment={begin} />
+                <Lines row={row} lines={linesOf(row.path).lines} chosen={chosen} onComment={begin} onChoose={pick} />
               )}
             </div>
           ))}
         </Virtualizer>
         {found.truncated && <p className="p-3 font-sans text-dim">Not all is shown; the patch has everything.</p>}
+        {chosen && !writing && (
+          <BeginComment place={placeText(placeOf(linesOf(chosen.path).lines, chosen))} onBegin={() => write(true)} />
+        )}
       </div>
     </div>
   );

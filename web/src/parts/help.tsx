@@ -33,6 +33,15 @@ const KEYS: [string, [string, string][]][] = [
     ],
   ],
   [
+    "In a review",
+    [
+      ["↑  ↓", "Choose a line, with Shift several"],
+      ["c", "Comment on it"],
+      ["v", "The file is viewed"],
+      ["Esc", "Choose nothing, then back to the session"],
+    ],
+  ],
+  [
     "When something waits",
     [
       ["a", "Allow once"],

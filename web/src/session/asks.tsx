@@ -6,7 +6,9 @@ import type { PermissionData, Question, QuestionData } from "../api/types";
 import { Code } from "../parts/code";
 import { Diff } from "../parts/diff";
 import { say } from "../parts/toasts";
-import { refreshAsks } from "../state/sessions";
+import { shortened } from "../state/paths";
+import { overview, refreshAsks } from "../state/sessions";
+import { useSelected } from "../state/store";
 
 export interface AskProps {
   sessionId: string;
@@ -71,6 +73,7 @@ function useKeys(active: boolean, onKey: (event: KeyboardEvent) => void): void {
 function PermissionCard({ sessionId, askId, permission, keys }: AskProps & { permission: PermissionData }) {
   const [busy, send] = useAnswer();
   const [reason, setReason] = useState<string>();
+  const cwd = useSelected(overview, (known) => known.sessions.get(sessionId)?.cwd);
   const reply = (choice: "once" | "always" | "reject", message?: string) =>
     send(() => api.permit(sessionId, askId, choice, message));
   useKeys(keys, (event) => {
@@ -81,11 +84,15 @@ function PermissionCard({ sessionId, askId, permission, keys }: AskProps & { per
     event.preventDefault();
   });
   return (
-    <section className="card border-warn/60 p-3" aria-label={`Permission: ${permission.action}`} data-ask={askId}>
+    <section
+      className="card border-warn/60 p-3"
+      aria-label={`Permission: ${shortened(permission.action, cwd)}`}
+      data-ask={askId}
+    >
       <p className="flex items-start gap-2">
         <ShieldQuestionMark size={16} className="mt-0.5 shrink-0 text-warn" aria-hidden />
         <span className="min-w-0 font-medium break-words">
-          {permission.action}
+          {shortened(permission.action, cwd)}
           {namesTool(permission) || <span className="ml-2 font-normal text-dim">{permission.tool}</span>}
         </span>
       </p>

@@ -9,6 +9,7 @@ import { Menu } from "../parts/menu";
 import { StatusWord, waitsForLimit } from "../parts/status";
 import { money, short } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
+import { PERMISSIONS } from "../state/draft";
 import { placeOf } from "../state/places";
 import { overview, refresh } from "../state/sessions";
 import type { Head } from "../state/live";
@@ -68,7 +69,11 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
             <ChevronRight size={12} className={showsInstructions ? "rotate-90" : ""} aria-hidden /> Instructions
           </button>
         )}
-        {session && session.permissionMode !== "default" && <span className="chip">{session.permissionMode}</span>}
+        {session && session.permissionMode !== "default" && (
+          <span className={`chip ${session.permissionMode === "bypass" ? "bg-warn-soft text-warn" : ""}`}>
+            {PERMISSIONS[session.permissionMode]}
+          </span>
+        )}
         <span>Turn {summary.backAt ?? summary.turnCount}</span>
         <Context />
         {Object.keys(summary.cost).length > 0 && (

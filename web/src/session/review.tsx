@@ -1,5 +1,5 @@
 // Commenting on what changed: choose lines of a diff, say something, and send all of it to the agent as one prompt.
-import { Pencil, Send, Trash2 } from "lucide-react";
+import { MessageSquarePlus, Pencil, Send, Trash2 } from "lucide-react";
 import { useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import { api } from "../api/client";
 import type { Comment, Difference } from "../api/types";
@@ -74,6 +74,9 @@ export function ReviewDiff(props: { file: Difference["files"][number]; base: str
                 placed={{ line, at: index }}
                 isChosen={chosen !== undefined && index >= chosen.first && index <= chosen.last}
                 onComment={(_, at, isRange) => begin(at, isRange)}
+                onChoose={(_, at, isRange) =>
+                  writing || choose(isRange && chosen ? ranged(chosen.first, at) : { first: at, last: at })
+                }
               />
               <Under comments={byLine.get(index)} />
               {writing && chosen?.last === index && (
@@ -84,6 +87,7 @@ export function ReviewDiff(props: { file: Difference["files"][number]; base: str
             </div>
           ))}
         </div>
+        {chosen && !writing && <BeginComment place={placeText(placeOf(lines, chosen))} onBegin={() => write(true)} />}
         {shown.length < lines.length && (
           <button
             type="button"
@@ -95,6 +99,17 @@ export function ReviewDiff(props: { file: Difference["files"][number]; base: str
         )}
       </div>
     </>
+  );
+}
+
+/** For thumbs: a line that was tapped is commented on with this. */
+export function BeginComment({ place, onBegin }: { place: string; onBegin(): void }) {
+  return (
+    <div className="sticky bottom-2 left-0 z-10 hidden w-fit px-2 pt-2 font-sans pointer-coarse:block">
+      <button type="button" className="btn btn-main min-h-11 px-4 shadow-md" onClick={onBegin}>
+        <MessageSquarePlus size={15} aria-hidden /> Comment on {place}
+      </button>
+    </div>
   );
 }
 

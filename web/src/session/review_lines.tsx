@@ -13,8 +13,9 @@ export function Lines(props: {
   lines: readonly DiffLine[];
   chosen?: Chosen & { path: string };
   onComment: Begin;
+  onChoose?: Begin;
 }) {
-  const { row, lines, chosen, onComment } = props;
+  const { row, lines, chosen, onComment, onChoose } = props;
   const isChosen = (at?: number) =>
     at !== undefined && chosen?.path === row.path && at >= chosen.first && at <= chosen.last;
   const side = (placed: Placed | undefined, which?: "old" | "new") => (
@@ -25,6 +26,7 @@ export function Lines(props: {
       which={which}
       isChosen={isChosen(placed?.at)}
       onComment={onComment}
+      onChoose={onChoose}
     />
   );
   if (row.kind === "line") return side(row.placed);
@@ -43,22 +45,26 @@ export function OneLine(props: {
   which?: "old" | "new";
   isChosen: boolean;
   onComment: Begin;
+  onChoose?: Begin;
 }) {
-  const { path, lines, placed, which, isChosen, onComment } = props;
+  const { path, lines, placed, which, isChosen, onComment, onChoose } = props;
   const html = useColours(path, lines, placed?.at);
   if (!placed) return <div className="h-full bg-sunken">&nbsp;</div>;
   const { line, at } = placed;
   const isOther = which === "old" && line.kind === "same";
   return (
-    <div className={`group flex ${isChosen && !isOther ? "bg-hover" : LOOKS[line.kind]}`}>
+    <div
+      className={`group flex ${LOOKS[line.kind]} ${isChosen && !isOther ? "shadow-[inset_3px_0_0_var(--accent)] brightness-95" : ""} pointer-coarse:min-h-8 pointer-coarse:items-center`}
+      onClick={(event) => isCode(line) && !isOther && !hasSelection() && onChoose?.(path, at, event.shiftKey)}
+    >
       <span className="w-5 shrink-0 select-none">
         {isCode(line) && !isOther && (
           <button
             type="button"
             tabIndex={-1}
-            className="px-0.5 text-accent opacity-0 group-hover:opacity-100 focus:opacity-100"
+            className="px-0.5 text-accent opacity-0 group-hover:opacity-100 focus:opacity-100 pointer-coarse:hidden"
             aria-label={`Comment on ${sideOf(line) === "old" ? "removed " : ""}line ${numberOf(line, sideOf(line))} of ${path}`}
-            onClick={(event) => onComment(path, at, event.shiftKey)}
+            onClick={(event) => (event.stopPropagation(), onComment(path, at, event.shiftKey))}
           >
             <MessageSquarePlus size={12} aria-hidden />
           </button>
@@ -75,6 +81,11 @@ export function OneLine(props: {
       )}
     </div>
   );
+}
+
+/** Whether the click ended a selection of text. */
+function hasSelection(): boolean {
+  return Boolean(getSelection()?.toString());
 }
 
 const MOST_COLOURED = 100_000;

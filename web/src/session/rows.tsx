@@ -11,6 +11,7 @@ import { say } from "../parts/toasts";
 import type { PlanEntry, Usage } from "../api/types";
 import { countChanges } from "../state/diff";
 import { openedLogin } from "../state/logins";
+import { shortened, shortPath } from "../state/paths";
 import { openedPrompts } from "../state/prompts";
 import type { AskRow, FileRow, MessageRow, NoteRow, Row, TurnRow } from "../state/rows";
 import { overview } from "../state/sessions";
@@ -127,7 +128,9 @@ function Message({ row }: { row: MessageRow }) {
       <div className="relative my-1 ml-auto w-fit max-w-full rounded-lg bg-accent-soft px-3 py-2 text-[14px] sm:max-w-[85%]">
         <span className="sr-only">You: </span>
         <SaveAsPrompt text={textOf(item)} />
-        <Clamped text={item.content}>{(parts) => <Parts parts={parts} plain rowId={row.id} />}</Clamped>
+        <Clamped text={item.content}>
+          {(parts) => <Parts parts={parts} plain={!isFormatted(textOf(item))} rowId={row.id} />}
+        </Clamped>
       </div>
     );
   }
@@ -140,6 +143,11 @@ function Message({ row }: { row: MessageRow }) {
     );
   }
   return <Parts parts={item.content} rowId={row.id} className="text-dim" />;
+}
+
+/** Whether a prompt has headings, lists or code: what was pasted or written plainly stays as it is. */
+function isFormatted(text: string): boolean {
+  return /^(#{1,6} \S|```|[-*] \S|\d+\. \S)/m.test(text);
 }
 
 function SaveAsPrompt({ text }: { text: string }) {
@@ -212,6 +220,7 @@ export function Plan({ entries }: { entries: readonly PlanEntry[] }) {
 
 function FileCard({ row }: { row: FileRow }) {
   const [open, toggle] = useOpen(row.id, false);
+  const cwd = useHead((head) => head.session?.cwd);
   const { change } = row;
   return (
     <div className="card overflow-hidden">
@@ -222,7 +231,7 @@ function FileCard({ row }: { row: FileRow }) {
         onClick={toggle}
       >
         <span className="font-medium capitalize">{change.action}</span>
-        <span className="min-w-0 flex-1 truncate font-mono text-xs text-dim">{change.path}</span>
+        <span className="min-w-0 flex-1 truncate font-mono text-xs text-dim">{shortPath(change.path, cwd)}</span>
         <Counts {...countChanges(change.diff)} />
       </button>
       {open && change.diff && <Diff text={change.diff} label={`Changes of ${change.path}`} />}
@@ -299,6 +308,7 @@ const DECISIONS: Record<string, string> = {
 };
 
 function AskLine({ row }: { row: AskRow }) {
+  const cwd = useHead((head) => head.session?.cwd);
   const status = row.permission?.status ?? row.question?.status ?? "requested";
   const bad = status === "reject" || status === "rejected";
   const answers = row.question?.answers?.map((chosen) => chosen.join(", ")).join("; ");
@@ -306,7 +316,7 @@ function AskLine({ row }: { row: AskRow }) {
     <div className="flex items-start gap-2 px-1 text-dim">
       <ShieldQuestionMark size={14} className="mt-[3px] shrink-0" aria-hidden />
       <p className="min-w-0 break-words">
-        {row.permission ? row.permission.action : row.question?.prompt}
+        {row.permission ? shortened(row.permission.action, cwd) : row.question?.prompt}
         <span className={`ml-2 ${bad ? "text-bad" : status === "requested" ? "text-warn" : "text-ok"}`}>
           {DECISIONS[status] ?? status}
           {answers && `: ${answers}`}

@@ -1,21 +1,23 @@
-// What happens while nothing has been said yet: files are fetched, an agent starts, a model thinks; with a clock.
+// The last row of a session at work: who works, on what, and since when; before that, what the agent waits for.
 import { LoaderCircle } from "lucide-react";
 import { useEffect } from "react";
 import { useNow } from "../parts/now";
 import { catalogue, loadAgents } from "../state/agents";
 import type { Head } from "../state/live";
 import { useSelected } from "../state/store";
-import { useHead, usePlaced } from "./context";
+import { shortPath } from "../state/paths";
+import { factsOf } from "../state/tools";
+import { useHead, useLive, usePlaced, useRow } from "./context";
 
 type Step = "files" | "start" | "answer";
 
-/** The step that the person waits for, if the agent has said nothing in this turn yet. */
+/** The step that the person waits for. */
 function stepOf(head: Head): Step | undefined {
   const { turn, status, asks, nativeId, ended, quiet } = head.summary;
   if (ended) return undefined;
   if (status === "provisioning" || status === "queued") return "files";
-  if (!turn || asks.length || !quiet) return undefined;
-  return nativeId ? "answer" : "start";
+  if (!turn || asks.length) return undefined;
+  return nativeId || !quiet ? "answer" : "start";
 }
 
 export function Starting() {
@@ -31,7 +33,9 @@ function Waiting({ step }: { step: Step }) {
     ({ agents }) =>
       agents.find((agent) => agent.id === session?.agent.type)?.name ?? session?.agent.type ?? "the agent",
   );
-  const doing = useHead((head) => head.summary.step);
+  const prepares = useHead((head) => head.summary.step);
+  const works = useWork();
+  const doing = prepares ?? works;
   const placed = usePlaced();
   const wait = placed?.placement?.state === "queued" ? placed.placement.reason : undefined;
   const words = { files: "Preparing the files", start: `Starting ${name}`, answer: `${name} is working` }[step];
@@ -47,6 +51,17 @@ function Waiting({ step }: { step: Step }) {
       </p>
     </div>
   );
+}
+
+/** The tool that runs now. */
+function useWork(): string | undefined {
+  const live = useLive();
+  const cwd = useHead((head) => head.session?.cwd);
+  const last = useHead((head) => head.order.findLast((id) => live.row(id)?.kind === "tool"));
+  const row = useRow(last ?? "");
+  if (row?.kind !== "tool" || row.status !== "in_progress") return undefined;
+  const { subject } = factsOf(row.name, row.arguments);
+  return `${row.name} ${shortPath(subject.split("\n")[0]!, cwd)}`.trim();
 }
 
 function clock(passed: number): string {

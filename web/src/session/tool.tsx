@@ -18,7 +18,8 @@ import { duration } from "../parts/text";
 import { countChanges, diffOfEdit } from "../state/diff";
 import type { TerminalChunk, ToolRow } from "../state/rows";
 import { editOf, factsOf, isPicture, type ToolFacts, type ToolKind } from "../state/tools";
-import { useOpen } from "./context";
+import { shortened } from "../state/paths";
+import { useHead, useOpen } from "./context";
 import { Parts } from "./parts";
 import { Picture } from "./picture";
 
@@ -33,6 +34,7 @@ const ICONS: Record<ToolKind, typeof Wrench> = {
 
 export function ToolCard({ row }: { row: ToolRow }) {
   const facts = useMemo(() => factsOf(row.name, row.arguments), [row.name, row.arguments]);
+  const cwd = useHead((head) => head.session?.cwd);
   const isRunning = row.status === "in_progress";
   const [open, toggle] = useOpen(
     row.id,
@@ -50,7 +52,9 @@ export function ToolCard({ row }: { row: ToolRow }) {
         <ChevronRight size={13} className={`shrink-0 text-dim ${open ? "rotate-90" : ""}`} aria-hidden />
         <Icon size={14} className="shrink-0 text-dim" aria-hidden />
         <span className="shrink-0 font-medium">{row.name || "tool"}</span>
-        <span className="min-w-0 flex-1 truncate font-mono text-xs text-dim">{facts.subject.split("\n")[0]}</span>
+        <span className="min-w-0 flex-1 truncate font-mono text-xs text-dim">
+          {shortened(facts.subject.split("\n")[0]!, cwd)}
+        </span>
         <Lines row={row} facts={facts} />
         <State row={row} />
       </button>

@@ -50,13 +50,33 @@ const BLANK: Draft = {
   env: "",
 };
 
-/** What was chosen last time, without what belongs to one session only. */
+const UNSENT = "ostler.new.unsent";
+
+/** What was begun and not started; else what was chosen last time, but never that everything is allowed. */
 export function remembered(): Draft {
   try {
-    return { ...BLANK, ...(JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Draft>) };
+    const chosen = JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Draft>;
+    if (chosen.permission === "bypass") chosen.permission = "default";
+    return { ...BLANK, ...chosen, ...(JSON.parse(sessionStorage.getItem(UNSENT) ?? "{}") as Partial<Draft>) };
   } catch {
     return BLANK;
   }
+}
+
+/** Keeps what was begun while this window is open; without what is secret. */
+export function keepUnsent({ env: _, permission, ...draft }: Draft): void {
+  sessionStorage.setItem(UNSENT, JSON.stringify(permission === "bypass" ? draft : { ...draft, permission }));
+}
+
+export function forgetUnsent(): void {
+  sessionStorage.removeItem(UNSENT);
+}
+
+/** The address of a repository as git takes it: `owner/name` and addresses without https:// are those of a forge. */
+export function repositoryUrl(text: string): string {
+  const url = text.trim();
+  if (/^[\w-]+\/[\w.-]+$/.test(url)) return `https://github.com/${url}`;
+  return /^[\w-]+(\.[\w-]+)+\/[^:]+\/[^:]+$/.test(url) ? `https://${url}` : url;
 }
 
 export function like(session: Session): Partial<Draft> {
@@ -120,6 +140,6 @@ function filesOf({ place, cwd, url, branch }: Draft): Pick<CreateSession, "cwd" 
     case "copy":
       return { repo: { mode: "folder", path: cwd.trim() } };
     case "git":
-      return { repo: { mode: "git", url: url.trim(), branch: branch.trim() || undefined } };
+      return { repo: { mode: "git", url: repositoryUrl(url), branch: branch.trim() || undefined } };
   }
 }

@@ -57,6 +57,11 @@ export function fileHref(session: string, { path, line }: FilePlace): string {
   return `/sessions/${encodeURIComponent(session)}?file=${encodeURIComponent(path)}${line ? `&line=${line}` : ""}`;
 }
 
+/** A text without the folder before the paths in it. */
+export function shortened(text: string, folder: string | null | undefined): string {
+  return folder ? text.replaceAll(`${folder.replace(/\/$/, "")}/`, "") : text;
+}
+
 /** A path as one reads it: within the session's folder without that folder. */
 export function shortPath(path: string, ...folders: (string | null | undefined)[]): string {
   const inside = folders.find((folder) => folder && path.startsWith(`${folder.replace(/\/$/, "")}/`));
