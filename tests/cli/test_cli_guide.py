@@ -11,7 +11,8 @@ from ostler.cli import root
 from ostler.cli.root import Target
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "cli.md"
-_TEXTS = "".join(path.read_text() for path in (GUIDE, GUIDE.with_name("saved-prompts.md")))
+OTHERS = ("saved-prompts.md", "templates.md")
+_TEXTS = "".join(path.read_text() for path in (GUIDE, *map(GUIDE.with_name, OTHERS)))
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", _TEXTS, re.MULTILINE | re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines() if re.match(r"ostler +[^# ]", line)]
 

@@ -29,6 +29,8 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "ImportConversation": {"agent": "mock", "conversationId": "nobody"},
     "SavePrompt": {"name": "tea", "text": "Make tea."},
     "EditPrompt": {"text": "Make tea."},
+    "PushTemplate": {"files": [{"path": "template.toml", "text": 'name = "tea"'}]},
+    "TagTemplate": {"tag": "stable", "revision": "latest"},
     "DrainRunner": {},
     "SendMessage": {"message": "mock: say hello"},
     "ReplyPermission": {"reply": "once"},

@@ -25,6 +25,7 @@ _NOUNS = (
     "agents",
     "sessions",
     "prompts",
+    "templates",
     "events",
     "asks",
     "tasks",

@@ -108,4 +108,13 @@ export const OPERATIONS = {
   "tasks.create": "POST /api/v1/tasks",
   "tasks.get": "GET /api/v1/tasks/{session}",
   "tasks.list": "GET /api/v1/tasks",
+  "templates.diff": "GET /api/v1/templates/{template}/diff",
+  "templates.export": "GET /api/v1/templates/{template}/revisions/{revision}/files",
+  "templates.list": "GET /api/v1/templates",
+  "templates.push": "POST /api/v1/templates",
+  "templates.remove": "DELETE /api/v1/templates/{template}",
+  "templates.revision": "GET /api/v1/templates/{template}/revisions/{revision}",
+  "templates.revisions": "GET /api/v1/templates/{template}/revisions",
+  "templates.show": "GET /api/v1/templates/{template}",
+  "templates.tag": "POST /api/v1/templates/{template}/tags",
 } as const;

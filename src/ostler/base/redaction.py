@@ -24,6 +24,7 @@ _SHAPED = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[a-z]-[\w-]{10,}"
     r"|whsec_[A-Za-z0-9+/=]{16,}|AKIA[A-Z0-9]{12,}|AIza[\w-]{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
 )
+_PRIVATE_KEY = "PRIVATE KEY-----"
 
 
 class Secrets:
@@ -58,6 +59,11 @@ def redacted(text: str, secrets: Secrets, *, whole_paths: bool = False) -> str:
     text = _NAMED.sub(lambda found: f"{found['name']}{found['between']}{found['kind'] or ''}{HIDDEN}", text)
     text = _BEARER.sub(lambda found: f"{found['kind']} {HIDDEN}", text)
     return _SHAPED.sub(HIDDEN, text)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a text has something of the shape of a credential in it."""
+    return bool(_SHAPED.search(text) or _BEARER.search(text) or _PRIVATE_KEY in text)
 
 
 def is_secret_name(name: str) -> bool:

@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "Give an agent one prompt and watch it work.",
     "attach": "Follow a session and talk to its agent.",
     "prompts": "Save prompts and use them again.",
+    "templates": "Keep definitions of agents, and start work with them.",
     "search": "Find what was said in sessions.",
     "import": "Go on with a conversation that an agent's own program has on the server's machine.",
     "task": "Order work on a repository.",

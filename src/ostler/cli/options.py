@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
 import click
+import msgspec
 
 from ostler.cli.api import pairs
+from ostler.client import Client
 from ostler.wire.events import PermissionMode
 from ostler.wire.sessions import TurnLimits
+from ostler.wire.templates import LATEST, TemplateVariable
 from ostler.wire.workspaces import Repo
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -49,6 +52,41 @@ _OPTIONS = (
     click.option("--label", "labels", multiple=True, callback=pairs, metavar="NAME=VALUE", help="Label to find it by."),
     click.option("--turn-timeout", "turn_timeout_seconds", type=float, metavar="SECONDS", help="Longest turn."),
 )
+
+
+_TEMPLATE = (
+    click.option("--template", metavar="NAME[@TAG]", help="A stored definition to begin with."),
+    click.option(
+        "--input", "inputs", multiple=True, callback=pairs, metavar="NAME=VALUE", help="For a variable of the template."
+    ),
+)
+
+
+def template_options(command: Command) -> Command:
+    """Give a command the options that choose a template."""
+    return _with(command, _TEMPLATE)
+
+
+def inputs_of(client: Client, template: str | None, given: dict[str, str]) -> dict[str, Any]:
+    """Inputs as the variables of their template want them; texts that are none are left to the server to refuse."""
+    if not given:
+        return {}
+    if template is None:
+        raise click.UsageError("--input fills a template; name it with --template")
+    name, _, revision = template.partition("@")
+    variables = client.templates.revision(name, revision or LATEST).variables
+    return {each: _input(text, variables.get(each)) for each, text in given.items()}
+
+
+def _input(text: str, variable: TemplateVariable | None) -> Any:
+    if variable is None or variable.type == "string":
+        return text
+    if variable.type == "list":
+        return text.split(",")
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
 
 
 class Arguments(TypedDict):

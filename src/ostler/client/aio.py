@@ -7,7 +7,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from ostler.client import fleet_operations, prompt_operations, review_operations, task_operations
+from ostler.client import (
+    fleet_operations,
+    prompt_operations,
+    review_operations,
+    task_operations,
+    template_operations,
+)
 from ostler.client import operations as op
 from ostler.client.calls import AsyncAnswer, Call
 from ostler.client.events import SessionEvent, project_stream, session_stream
@@ -200,6 +206,20 @@ class AsyncFollowers(AsyncGroup):
     list = _verb(fleet_operations.list_followers)
 
 
+class AsyncTemplates(AsyncGroup):
+    """Stored definitions of agents, and their revisions."""
+
+    list = _verb(template_operations.list_templates)
+    push = _verb(template_operations.push_template)
+    show = _verb(template_operations.show_template)
+    revisions = _verb(template_operations.list_revisions)
+    revision = _verb(template_operations.show_revision)
+    export = _verb(template_operations.export_revision)
+    tag = _verb(template_operations.tag_revision)
+    diff = _verb(template_operations.diff_revisions)
+    remove = _verb(template_operations.remove_template)
+
+
 class AsyncEvents(AsyncGroup):
     """Logs of sessions."""
 
@@ -383,6 +403,7 @@ class AsyncClient:
         self.runners = AsyncRunners(self._transport)
         self.prompts = AsyncPrompts(self._transport)
         self.followers = AsyncFollowers(self._transport)
+        self.templates = AsyncTemplates(self._transport)
 
     async def close(self) -> None:
         """Give the connections back."""

@@ -201,8 +201,10 @@ def bring_conversation(
 
 
 def create_session(
-    agent: str,
+    agent: str = "",
     *,
+    template: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
     key: str | None = None,
     title: str | None = None,
     model: str | None = None,
@@ -225,6 +227,8 @@ def create_session(
     """Create a session; a key that already names one of the same agent gives that one."""
     body = CreateSession(
         agent=agent,
+        template=template,
+        inputs=dict(inputs or {}),
         key=key,
         title=title,
         model=model,

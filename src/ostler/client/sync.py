@@ -7,7 +7,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from ostler.client import fleet_operations, prompt_operations, review_operations, task_operations
+from ostler.client import (
+    fleet_operations,
+    prompt_operations,
+    review_operations,
+    task_operations,
+    template_operations,
+)
 from ostler.client import operations as op
 from ostler.client.calls import Answer, Call
 from ostler.client.events import SessionEvent, project_stream, session_stream
@@ -200,6 +206,20 @@ class SyncFollowers(SyncGroup):
     list = _verb(fleet_operations.list_followers)
 
 
+class SyncTemplates(SyncGroup):
+    """Stored definitions of agents, and their revisions."""
+
+    list = _verb(template_operations.list_templates)
+    push = _verb(template_operations.push_template)
+    show = _verb(template_operations.show_template)
+    revisions = _verb(template_operations.list_revisions)
+    revision = _verb(template_operations.show_revision)
+    export = _verb(template_operations.export_revision)
+    tag = _verb(template_operations.tag_revision)
+    diff = _verb(template_operations.diff_revisions)
+    remove = _verb(template_operations.remove_template)
+
+
 class SyncEvents(SyncGroup):
     """Logs of sessions."""
 
@@ -383,6 +403,7 @@ class Client:
         self.runners = SyncRunners(self._transport)
         self.prompts = SyncPrompts(self._transport)
         self.followers = SyncFollowers(self._transport)
+        self.templates = SyncTemplates(self._transport)
 
     def close(self) -> None:
         """Give the connections back."""

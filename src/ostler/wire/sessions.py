@@ -1,6 +1,6 @@
 """Sessions, prompts, turns and asks as the API shows them."""
 
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -50,10 +50,14 @@ class TurnLimits(Body, frozen=True, kw_only=True):
     """Most tokens in one answer of the model."""
 
 
-class CreateSession(Body, frozen=True, kw_only=True):
-    """What a new session needs; only the agent is required."""
+class CreateSession(Body, frozen=True, kw_only=True, omit_defaults=True):
+    """What a new session needs; only the agent is required, or a template that names one."""
 
-    agent: str
+    agent: str = ""
+    template: str | None = None
+    """A stored definition: `name`, `name@tag` or `name@sha256:...`. What is said here goes before what it says."""
+    inputs: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Values for the template's variables; no place for secrets."""
     key: Key | None = None
     """Your own id for the session, unique in the project. Creating the same key again returns the same session."""
     title: str | None = None

@@ -1,6 +1,6 @@
 """Tasks: the order that starts a session, in the camelCase words of the tasks API."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -31,7 +31,7 @@ class TaskProvider(Body, frozen=True, kw_only=True):
     """Never shown again."""
 
 
-class TaskSettings(Body, frozen=True, kw_only=True):
+class TaskSettings(Body, frozen=True, kw_only=True, omit_defaults=True):
     """How the agent should work; the same as for a session."""
 
     model: Choice | None = None
@@ -114,11 +114,17 @@ class TaskWebhook(Body, frozen=True, kw_only=True):
     `webhook_secret`, or else one that is made and told in the answer. Never shown again."""
 
 
-class CreateTask(Body, frozen=True, kw_only=True):
+class CreateTask(Body, frozen=True, kw_only=True, omit_defaults=True):
     """A task: what to do, on what, where, by whom, and how the result is handed over."""
 
-    prompt: Prompt
-    agent: TaskAgent
+    prompt: Prompt | None = None
+    """Required, unless a template has one."""
+    agent: TaskAgent | None = None
+    """Required, unless a template names one."""
+    template: str | None = None
+    """A stored definition: `name`, `name@tag` or `name@sha256:...`. What is said here goes before what it says."""
+    inputs: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Values for the template's variables; no place for secrets."""
     repo: Repo = Repo(mode="none")
     runtime: TaskRuntime = msgspec.field(default_factory=TaskRuntime)
     workspace: TaskWorkspace = TaskWorkspace()
@@ -130,6 +136,13 @@ class CreateTask(Body, frozen=True, kw_only=True):
     title: str | None = None
     keep_open: bool = False
     """Whether the session goes on after its first turn; otherwise it is completed then."""
+
+    @property
+    def worker(self) -> TaskAgent:
+        """Who works on it, once that is known."""
+        if self.agent is None:
+            raise ValueError("the task names no agent yet")
+        return self.agent
 
 
 class TaskLinks(Answer, frozen=True, kw_only=True):

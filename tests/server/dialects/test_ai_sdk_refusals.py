@@ -71,7 +71,7 @@ def test_a_bad_body_is_refused_by_name_and_creates_nothing(root: httpx.Client, n
 def test_a_version_of_an_agent_is_refused_by_name(root: httpx.Client) -> None:
     body = {**envelope(message("hi")), "references": {"agent": {"slug": "mock", "version": "1"}}}
     assert (
-        "references.agent.version" in assert_status(root.post("/messages", json=body), 422, "unprocessable")["message"]
+        "no template 'mock'" in assert_status(root.post("/messages", json=body), 404, "template_not_found")["message"]
     )
 
 

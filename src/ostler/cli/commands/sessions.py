@@ -8,7 +8,7 @@ import click
 from ostler.cli.api import Noun, connect, json_option, pairs
 from ostler.cli.commands import imports, search
 from ostler.cli.commands.changes import COMMANDS
-from ostler.cli.options import prompt_text, session_arguments, session_options
+from ostler.cli.options import inputs_of, prompt_text, session_arguments, session_options, template_options
 from ostler.cli.output import cell, facts, lines_changed, removed, show, table
 from ostler.cli.root import Target
 from ostler.cli.terminal.text import limit_gist
@@ -58,14 +58,21 @@ command.add_command(imports.bring)
 
 
 @command.command()
-@click.argument("agent")
+@click.argument("agent", default="")
+@template_options
 @session_options
 @json_option
 @click.pass_obj
-def create(target: Target, /, agent: str, as_json: bool, **given: Any) -> None:
-    """Create a session."""
+def create(
+    target: Target, /, agent: str, template: str | None, inputs: dict[str, str], as_json: bool, **given: Any
+) -> None:
+    """Create a session with AGENT, or with the agent of a template."""
+    if not agent and template is None:
+        raise click.UsageError("Say which AGENT, or a --template that names one")
     with connect(target) as client:
-        session = client.sessions.create(agent, **session_arguments(given)).info
+        values = inputs_of(client, template, inputs)
+        made = client.sessions.create(agent, template=template, inputs=values, **session_arguments(given))
+    session = made.info
     show(session, as_json, lambda: session.id)
 
 

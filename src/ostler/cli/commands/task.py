@@ -8,7 +8,7 @@ import click
 
 from ostler.cli.api import ApiCommand, connect, json_option, pairs
 from ostler.cli.commands.delivery import delivery_text
-from ostler.cli.options import instructions_of, instructions_options, prompt_text
+from ostler.cli.options import inputs_of, instructions_of, instructions_options, prompt_text, template_options
 from ostler.cli.output import clean, show
 from ostler.client import Client
 from ostler.wire.events import DeliveryCompleted, ErrorRaised, Log, SessionEnded, SessionStatusChanged
@@ -25,8 +25,9 @@ from ostler.wire.workspaces import Repo, RepoCredential
 
 
 @click.command(cls=ApiCommand)
-@click.argument("prompt")
-@click.option("--agent", required=True, help="Who does it.")
+@click.argument("prompt", default="")
+@click.option("--agent", help="Who does it.")
+@template_options
 @click.option("--repo", metavar="URL", help="The git repository to work on.")
 @click.option("--branch", help="Where to begin: a branch or a tag.")
 @click.option("--commit", help="Where to begin: a commit.")
@@ -53,16 +54,19 @@ from ostler.wire.workspaces import Repo, RepoCredential
 def command(ctx: click.Context, /, prompt: str, wait: bool, as_json: bool, **given: Any) -> None:
     """Order work on a repository.
 
-    PROMPT `-` reads standard input. Prints the id of the session that does it.
+    PROMPT `-` reads standard input; without it, the template says what to do.
+    Prints the id of the session that does it.
     """
     with connect(ctx.obj) as client:
-        made = client.tasks.create(_task(client, prompt_text(prompt), given))
+        if given["template"] is None and (not prompt or given["agent"] is None):
+            raise click.UsageError("Say what to do and --agent, or name a --template that does")
+        made = client.tasks.create(_task(client, prompt_text(prompt) if prompt else None, given))
         show(made, as_json, lambda: made.id)
         if wait:
             ctx.exit(_followed(client, made))
 
 
-def _task(client: Client, prompt: str, given: dict[str, Any]) -> CreateTask:
+def _task(client: Client, prompt: str | None, given: dict[str, Any]) -> CreateTask:
     settings = TaskSettings(
         model=given["model"],
         instructions=instructions_of(given),
@@ -72,7 +76,9 @@ def _task(client: Client, prompt: str, given: dict[str, Any]) -> CreateTask:
     delivery = TaskDelivery(mode=given["deliver"], target_branch=given["target_branch"]) if given["deliver"] else None
     return CreateTask(
         prompt=prompt,
-        agent=TaskAgent(type=given["agent"], settings=settings),
+        agent=TaskAgent(type=given["agent"] or "", settings=settings),
+        template=given["template"],
+        inputs=inputs_of(client, given["template"], given["inputs"]),
         repo=_repo(client, given),
         runtime=TaskRuntime(type=given["runtime"]),
         workspace=TaskWorkspace(setup=given["setup"]),

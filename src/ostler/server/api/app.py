@@ -42,6 +42,7 @@ from ostler.server.api.routes import (
     snapshots,
     system,
     tasks,
+    templates,
     workspaces,
 )
 from ostler.server.api.routes.dialects import acp, agui, ai_sdk, daemon, daemon_acp, mcp, workflow
@@ -127,6 +128,7 @@ def _litestar(services: Services | None) -> Litestar:
         search,
         imports,
         prompts,
+        templates,
         asks,
         snapshots,
         workspaces,

@@ -30,6 +30,7 @@ from ostler.server.store.records import (
     StoredResponse,
 )
 from ostler.server.store.search import CompletedItems, SearchIndex
+from ostler.server.store.templates import Templates
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.workspaces import Snapshot
 
@@ -262,6 +263,7 @@ class Store(Protocol):
     managed_runners: ManagedRunners
     prompts: Prompts
     access: Access
+    templates: Templates
     search: SearchIndex
     schema_version: int
     was_cut: bool

@@ -83,6 +83,12 @@ TABLES = (
             "revoked_at",
         ),
     ),
+    Table(
+        "template_revisions",
+        ("project", "name", "revision"),
+        ("project", "name", "revision", "about", "content", "created_at"),
+    ),
+    Table("template_tags", ("project", "name", "tag"), ("project", "name", "tag", "revision")),
     Table("managed_runners", ("id",), ("id", "pool", "server", "runner", "state", "created_at")),
 )
 

@@ -17,10 +17,10 @@ _LATEST = "latest"
 
 def session_of(task: CreateTask, agent: Agent) -> CreateSession:
     """The session that works on a task."""
-    _check_prompt(task.prompt)
-    _check_version(task.agent.version, agent)
+    _check_prompt(task.prompt or "")
+    _check_version(task.worker.version, agent)
     _check_webhooks(task)
-    settings = task.agent.settings
+    settings = task.worker.settings
     if settings.max_tokens is not None and "maxTokens" not in agent.limits:
         field, reason = "agent.settings.maxTokens", f"has no effect on agent '{agent.id}'"
         hint = "Leave it out, or choose an agent that has it among its limits (`ostler agents get NAME`)."
@@ -51,13 +51,13 @@ def session_of(task: CreateTask, agent: Agent) -> CreateSession:
 def spec_of(task: CreateTask) -> TaskSpec:
     """What is remembered of a task beside its session."""
     return TaskSpec(
-        prompt=task.prompt,
+        prompt=task.prompt or "",
         delivery=_delivery(task),
         keep_open=task.keep_open,
         webhooks=task.webhooks,
         tenant_id=task.tenant_id,
         project_id=task.project_id,
-        agent_version=task.agent.version,
+        agent_version=task.worker.version,
     )
 
 

@@ -1,9 +1,9 @@
 """Sessions: create, find, change, end."""
 
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
-from litestar import Response, delete, get, patch, post
+from litestar import Request, Response, delete, get, patch, post
 from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import InvalidRequest
@@ -18,6 +18,7 @@ from ostler.server.store.peers import Peers
 from ostler.server.store.records import SessionFilter, SessionRecord
 from ostler.server.tasks.handoffs import hand_over
 from ostler.server.tasks.views import session_view
+from ostler.server.templates.applying import given_fields, session_of
 from ostler.wire.agents import RestartSession
 from ostler.wire.events import SessionStatus
 from ostler.wire.runners import Placement
@@ -86,9 +87,13 @@ def labels_of(given: str | None) -> dict[str, str]:
         "201": answer("The new session.", {JSON: "Session"}, ("Location", "Where the session is.")),
     },
 )
-async def create_session(services: Services, project: str, data: CreateSession) -> Response[Session]:
+async def create_session(
+    services: Services, project: str, request: Request[Any, Any, Any], data: CreateSession
+) -> Response[Session]:
     """A new session; 200 with the existing one if the key is known."""
-    live, is_new = await services.sessions.creation.create(project, data)
+    given = given_fields(CreateSession, await request.json())
+    wanted = await session_of(services.sessions.store.templates, project, data, given)
+    live, is_new = await services.sessions.creation.create(project, wanted)
     view = stored_view(services, live.record)
     return Response(view, status_code=201 if is_new else 200, headers={"location": view.links["self"]})
 

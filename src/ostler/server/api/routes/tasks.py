@@ -1,8 +1,8 @@
 """Tasks: order work on a repository, and see what became of it."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from litestar import Response, get, post
+from litestar import Request, Response, get, post
 from litestar.params import Parameter, QueryParameter
 
 from ostler.server.api.routes.sessions import labels_of, statuses_of, stored_view
@@ -11,6 +11,7 @@ from ostler.server.runners.placement import agent_anywhere
 from ostler.server.store.records import SessionFilter
 from ostler.server.tasks.orders import session_of, signed, spec_of
 from ostler.server.tasks.views import task_created
+from ostler.server.templates.applying import given_settings, task_of
 from ostler.wire.sessions import Page, Session
 from ostler.wire.tasks import CreateTask, TaskCreated
 
@@ -18,10 +19,13 @@ _TAGS = ["tasks"]
 
 
 @post("/tasks", operation_id="tasks.create", tags=_TAGS, role="operator")
-async def create_task(services: Services, project: str, data: CreateTask) -> Response[TaskCreated]:
+async def create_task(
+    services: Services, project: str, request: Request[Any, Any, Any], data: CreateTask
+) -> Response[TaskCreated]:
     """Order work: a session with a workspace of its own is queued, works on the prompt and delivers the result."""
-    agent = await agent_anywhere(services.runners, data.agent.type)
-    wanted, made = (data, ()) if services.settings.webhook_secret is not None else signed(data)
+    order = await task_of(services.sessions.store.templates, project, data, given_settings(await request.json()))
+    agent = await agent_anywhere(services.runners, order.worker.type)
+    wanted, made = (order, ()) if services.settings.webhook_secret is not None else signed(order)
     live, _ = await services.sessions.creation.create(project, session_of(wanted, agent), spec_of(wanted))
     view = task_created(live.record, live.state, made)
     return Response(view, status_code=201, headers={"location": view.links.self})

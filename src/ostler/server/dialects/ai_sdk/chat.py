@@ -23,6 +23,7 @@ from ostler.server.dialects.ai_sdk.requests import (
     NAMES,
     TurnRequest,
     check_folder,
+    given_in,
     like_session,
     new_session,
     tell_place,
@@ -38,6 +39,7 @@ from ostler.server.sessions.log.history import pages
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange, settings_now
 from ostler.server.store.records import SessionRecord, SessionSpec
+from ostler.server.templates.applying import chat_of
 from ostler.wire.events import PermissionRequested, decode_event
 from ostler.wire.parts import InputPart, TextInput
 from ostler.wire.sessions import Ask, CreateSession, PromptReceipt, SendMessage, Turn
@@ -112,14 +114,16 @@ class Chat:
 
     async def _begin(self, request: TurnRequest, newest: UserMessage, *, key: str | None) -> FollowedTurn:
         """A new session; a conversation that began elsewhere comes along."""
+        default = self._default_agent if request.template is None else ""
+        instructions = _instructions(request)
+        wanted = new_session(request.agent, default_agent=default, key=key, title=None, instructions=instructions)
+        if request.template is not None:
+            wanted = msgspec.structs.replace(wanted, template=request.template)
+            store = self._sessions.store.templates
+            chosen = await chat_of(store, self._project, wanted, request.inputs, given_in(request.agent))
+            wanted, request = chosen.session, msgspec.structs.replace(request, inputs=chosen.inputs)
         before = _context_before(request, newest)
-        wanted = new_session(
-            request.agent,
-            default_agent=self._default_agent,
-            key=key,
-            title=_title(newest) if before else None,
-            instructions=_instructions(request),
-        )
+        wanted = msgspec.structs.replace(wanted, title=_title(newest) if before else None)
         return await self._create(wanted, newest, before)
 
     async def _create(self, wanted: CreateSession, newest: UserMessage, before: list[InputPart]) -> FollowedTurn:

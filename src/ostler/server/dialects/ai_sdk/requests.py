@@ -34,6 +34,8 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The place of the messages in the body."""
     key: str | None = None
     agent: AgentChoice = AgentChoice()
+    template: str | None = None
+    """The stored definition that a new session begins with."""
     inputs: dict[str, Any] = {}
     is_stock: bool = False
     """Whether the body is the one of `useChat`."""
@@ -77,6 +79,7 @@ def turn_request(body: ChatRequest, sent: Any) -> TurnRequest:
         where=where,
         key=_checked_key(body),
         agent=_referenced((parameters.agent if parameters else None) or agent or AgentChoice(), body.references),
+        template=_template_of(body.references),
         inputs=(body.data.inputs if body.data is not None else None) or {},
         is_stock=body.data is None,
         is_change=body.trigger == "regenerate-message" or body.message_id is not None,
@@ -94,6 +97,7 @@ def invoke_request(body: InvokeRequest, sent: Any) -> TurnRequest:
         where="data.inputs.messages",
         inputs={name: value for name, value in sent["data"]["inputs"].items() if name != "messages"},
         agent=_referenced(agent or AgentChoice(), body.references),
+        template=_template_of(body.references),
     )
 
 
@@ -115,24 +119,44 @@ def _checked_key(body: ChatRequest) -> str | None:
 
 
 def _referenced(agent: AgentChoice, references: dict[str, Any] | None) -> AgentChoice:
-    """There are no stored revisions; a reference can name an agent and nothing else."""
+    """The agent that a reference names, unless the parameters name one."""
+    target = (references or {}).get("agent")
+    if target is None or _version_of(target) is not None or agent.harness is not None:
+        return agent
+    return msgspec.structs.replace(agent, harness=_named(target))
+
+
+def _template_of(references: dict[str, Any] | None) -> str | None:
+    """The template that a reference names: as such, or as an agent with a version."""
+    chosen = None
     for name, target in (references or {}).items():
-        found = target if isinstance(target, str) else _named(target)
-        if name != "agent" or found is None:
-            reason = 'can only be {"agent": {"slug": "<name of an agent>"}}'
+        if name not in {"agent", "template"} or _named(target) is None:
+            reason = (
+                'can only be {"agent": {"slug": "<agent>"}} or {"template": {"slug": "<name>", "version": "<tag>"}}'
+            )
             raise Unprocessable(reason=f"references {reason}.", errors={f"references.{name}": [reason]})
-        if others := sorted(set(target) - {"slug", "id"}) if isinstance(target, dict) else []:
-            field, reason = f"references.{name}.{others[0]}", "cannot be chosen: there are no stored revisions"
-            hint = "Leave it out, and put what the agent needs into data.parameters.agent."
-            raise Unprocessable(reason=f"{field} {reason}. {hint}", errors={field: [reason]})
-        if agent.harness is None:
-            agent = msgspec.structs.replace(agent, harness=found)
-    return agent
+        if others := sorted(set(target) - {"slug", "id", *_VERSIONS}) if isinstance(target, dict) else []:
+            field, reason = f"references.{name}.{others[0]}", "is not known; a reference has slug and version"
+            raise Unprocessable(reason=f"{field} {reason}.", errors={field: [reason]})
+        version = _version_of(target)
+        if name == "template" or version is not None:
+            chosen = _named(target) if version is None else f"{_named(target)}@{version}"
+    return chosen
 
 
 def _named(target: Any) -> str | None:
-    found = (target.get("slug") or target.get("id")) if isinstance(target, dict) else None
+    found = (target.get("slug") or target.get("id")) if isinstance(target, dict) else target
     return found if isinstance(found, str) else None
+
+
+_VERSIONS = ("version", "revision", "tag")
+
+
+def _version_of(target: Any) -> str | None:
+    given = [target[name] for name in _VERSIONS if target.get(name)] if isinstance(target, dict) else []
+    if given and not isinstance(given[0], str):
+        raise _invalid("references", "must name a version by a text")
+    return given[0] if given else None
 
 
 def new_session(
@@ -187,6 +211,13 @@ def tell_place(error: OstlerError, place: str) -> None:
         errors[named] = reasons
     if errors:
         error.errors, error.args = errors, (words,)
+
+
+def given_in(choice: AgentChoice) -> frozenset[str]:
+    """What a choice says of a session itself."""
+    names = {"permissions": "permission_mode"}
+    chosen = {name for name in choice.__struct_fields__ if getattr(choice, name) is not None}
+    return frozenset(names.get(name, name) for name in chosen)
 
 
 def wanted_change(choice: AgentChoice) -> SessionChange:

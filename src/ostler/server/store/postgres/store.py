@@ -32,7 +32,9 @@ from ostler.server.store.search import SearchIndex
 from ostler.server.store.sql.access import SqlAccess
 from ostler.server.store.sql.reading import Query
 from ostler.server.store.sql.schema import SCHEMA_VERSION
+from ostler.server.store.sql.templates import SqlTemplates
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
+from ostler.server.store.templates import Templates
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -132,6 +134,7 @@ class PostgresStore(_Writing, SqlReads):
         self.access: Access = SqlAccess(
             reader, lambda sql, values: writer.submit(lambda transaction: _change(transaction, sql, values))
         )
+        self.templates: Templates = SqlTemplates(reader, self._change)
         self.search: SearchIndex = PostgresSearch(reader.pool)
         self.was_cut = lock.was_cut
         self._lock = lock
@@ -156,6 +159,13 @@ class PostgresStore(_Writing, SqlReads):
     clear_some_events = _writes(statements.clear_some_events)
     remember_response = _writes(statements.remember_response)
     settled = _writes(statements.nothing)
+
+    def _change(self, query: Callable[[], Query[T]]) -> "asyncio.Future[T]":
+        async def work(transaction: Transaction) -> T:
+            result, _ = await run(transaction.connection, query())
+            return result
+
+        return self._writer.submit(work)
 
     def append(self, append: Append) -> "asyncio.Future[AppendResult]":
         """Append a burst and everything that belongs to it."""

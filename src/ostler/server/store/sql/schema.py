@@ -5,6 +5,7 @@ from typing import NamedTuple
 from ostler.server.store.sql.access_schema import ACCESS
 from ostler.server.store.sql.prompts_schema import PROMPTS
 from ostler.server.store.sql.search_schema import SEARCH
+from ostler.server.store.sql.templates_schema import TEMPLATES, TEMPLATES_POSTGRES
 
 _SESSIONS = """
 CREATE TABLE sessions (
@@ -395,6 +396,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(_DRAINS, _DRAINS + _NAMED_SERVERS + SEARCH),
     Migration(PROMPTS, PROMPTS),
     Migration(ACCESS, ACCESS),
+    Migration(TEMPLATES, TEMPLATES_POSTGRES),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

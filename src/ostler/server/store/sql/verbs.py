@@ -1,5 +1,6 @@
 """The verbs that read, each with the query that does it; `store/protocol.py` says what they mean."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -15,6 +16,14 @@ class Reader(Protocol):
 
     async def read(self, query: Callable[[], Query[T]]) -> T:
         """Run a query, begun anew if it has to be tried again; it sees everything that was committed before."""
+        ...
+
+
+class Writes(Protocol):
+    """Runs a query that changes something, in one transaction."""
+
+    def __call__(self, query: Callable[[], Query[T]]) -> "asyncio.Future[T]":
+        """Queue it; it is begun anew if it has to be tried again."""
         ...
 
 

@@ -73,6 +73,10 @@ class Database:
         """Queue a statement; order of calls is order of commits."""
         return self._writer.submit(lambda ledger: work(ledger, *args, **kwargs))
 
+    def change(self, query: Callable[[], Query[T]]) -> "asyncio.Future[T]":
+        """Queue a query that changes something; it sees everything that was queued before."""
+        return self._writer.submit(lambda ledger: run(ledger, query()))
+
     async def read(self, query: Callable[[], Query[T]]) -> T:
         """Run a query on a reading thread; it sees everything that was committed before."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._run, query())

@@ -13,6 +13,7 @@ from ostler.server.store.records import Job
 from ostler.server.store.search import SearchIndex
 from ostler.server.store.sql.access import SqlAccess
 from ostler.server.store.sql.schema import SCHEMA_VERSION
+from ostler.server.store.sql.templates import SqlTemplates
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
 from ostler.server.store.sqlite import jobs, statements
 from ostler.server.store.sqlite.database import Database
@@ -23,6 +24,7 @@ from ostler.server.store.sqlite.owners import SqliteOwners
 from ostler.server.store.sqlite.prompts import SqlitePrompts
 from ostler.server.store.sqlite.runner_keys import SqliteRunnerKeys
 from ostler.server.store.sqlite.search import SqliteSearch
+from ostler.server.store.templates import Templates
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,6 +81,7 @@ class SqliteStore(_Writing, SqlReads):
         self.managed_runners: ManagedRunners = SqliteManagedRunners(database)
         self.prompts: Prompts = SqlitePrompts(database)
         self.access: Access = SqlAccess(database, lambda sql, values: database.write(_change, sql, values))
+        self.templates: Templates = SqlTemplates(database, database.change)
         self.jobs: Jobs = SqliteJobs(database)
         self._search = SqliteSearch(folder)
         self.search: SearchIndex = self._search
