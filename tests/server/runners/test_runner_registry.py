@@ -10,6 +10,7 @@ from ostler.base.clock import SystemClock
 from ostler.base.errors.runners import RunnerNotFound, RunnerUnavailable
 from ostler.runner.identity import this_machine
 from ostler.runner.local import LocalRunner
+from ostler.server.runners.agents import agent_named
 from ostler.server.runners.registry import Runners
 from ostler.wire.runners import RunnerAbout
 from tests.support.runner_parts import local_runner
@@ -32,7 +33,7 @@ def about(runner_id: str, name: str) -> RunnerAbout:
 async def test_a_runner_that_is_linked_brings_its_agents(runner: LocalRunner) -> None:
     runners = Runners(SystemClock())
     await runners.linked(about("run_1", "one"), runner, WORKSPACES)
-    assert runners.find("mock").id == "mock"
+    assert agent_named(runners, "mock").id == "mock"
     assert (runners.runner("run_1"), runners.describe("one").linked) == (runner, True)
     await runners.unlinked("run_1")
     assert not runners.describe("run_1").linked

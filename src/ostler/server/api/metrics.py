@@ -7,6 +7,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from ostler.base.clock import Histogram, ObjectNumbers
 from ostler.server.api.services import Services
+from ostler.server.runners.agents import stats
 
 
 class _Collected:
@@ -22,7 +23,7 @@ class _Collected:
 async def exposition(services: Services) -> str:
     """All numbers in Prometheus' text format."""
     store, counters = services.sessions.store, services.counters
-    runner = await services.runners.stats()
+    runner = await stats(services.runners)
     sessions = GaugeMetricFamily("ostler_sessions", "Sessions, by status.", labels=["status"])
     for status, count in sorted((await store.count_by_status()).items()):
         sessions.add_metric([status], count)

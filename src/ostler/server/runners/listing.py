@@ -16,7 +16,7 @@ _ANSWER_SECONDS = 2.0
 async def listed(runners: Runners, peers: Peers | None) -> tuple[RunnerInfo, ...]:
     """Every runner, of every server."""
     await runners.refresh()
-    return tuple(await asyncio.gather(*(_info(runners, peers, status) for status in runners.list())))
+    return tuple(await asyncio.gather(*(_info(runners, peers, status) for status in runners.statuses())))
 
 
 async def listed_one(runners: Runners, peers: Peers | None, id_or_name: str) -> RunnerInfo:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ostler.base.errors import Unprocessable, UnsupportedAgent
 from ostler.base.errors.runners import RunnerNotFound
 from ostler.base.errors.servers import OwnedElsewhere
+from ostler.server.runners.agents import agent_named
 from ostler.server.runners.known import KnownRunner
 from ostler.server.runners.registry import Runners
 from ostler.server.store.records import DEFAULT_TENANT
@@ -114,7 +115,7 @@ async def server_with_room(runners: Runners, agent: str, needs: Needs, tenant: s
 async def agent_anywhere(runners: Runners, name: str) -> Agent:
     """An agent by its id or another name of it; raises OwnedElsewhere if only runners of another server have it."""
     try:
-        return runners.find(name)
+        return agent_named(runners, name)
     except UnsupportedAgent:
         await runners.refresh()
         links = [known.elsewhere for known in runners.known if not known.is_lost_elsewhere]

@@ -4,30 +4,38 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import TypeVar
 
 from ostler.base.clock import Clock
-from ostler.base.errors.runners import RunnerUnavailable
+from ostler.base.errors.runners import NotPlaced, RunnerNotFound, RunnerRemoved, RunnerUnavailable
 from ostler.base.logs import Log
 from ostler.base.undo import async_undone_by
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
 from ostler.server.runners.known import KnownRunner, Link, RunnerStatus
 from ostler.server.runners.steps import NOTHING_FOLLOWS, NextSteps
-from ostler.server.runners.ways import ANSWER_SECONDS, Ways
 from ostler.wire.runners import RunnerAbout
+from ostler.wire.workspaces import ProviderVerdict
 
 log = Log(__name__)
+T = TypeVar("T")
+ANSWER_SECONDS = 10.0
+"""So long one waits for a runner elsewhere when there are others to ask."""
 _MUTE_SECONDS = 15.0
 
 
-class Runners(Ways):
+class Runners:
     """Every runner of this process: the one that is part of it, and those that dialled in."""
 
     def __init__(
         self, clock: Clock, home: str = "", *, server: str | None = None, steps: NextSteps = NOTHING_FOLLOWS
     ) -> None:
-        """`server` is what other servers call this one, if there are any."""
-        super().__init__(home)
+        """`home` is the id of the runner that is part of this process.
+
+        `server` is what other servers call this one, if there are any.
+        """
+        self.home = home
+        self._known: dict[str, KnownRunner] = {}
         self.server = server
         self.refresh = steps.refresh
         self.at_work = steps.at_work
@@ -36,6 +44,58 @@ class Runners(Ways):
         self._linking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._reserved: Counter[str] = Counter()
         self._steps = steps
+
+    # Finding one
+
+    @property
+    def known(self) -> tuple[KnownRunner, ...]:
+        """Every runner, for whoever chooses one."""
+        return tuple(self._known.values())
+
+    def get(self, runner_id: str) -> KnownRunner | None:
+        """A runner by its id."""
+        return self._known.get(runner_id)
+
+    def find_runner(self, id_or_name: str) -> KnownRunner:
+        """A runner by its id or its name."""
+        if (known := self._known.get(id_or_name)) is not None:
+            return known
+        for each in self._known.values():
+            if each.about.name == id_or_name:
+                return each
+        names = ", ".join(dict.fromkeys(known.about.name for known in self._known.values()))
+        raise RunnerNotFound(runner=id_or_name, known=names)
+
+    def is_linked(self, runner_id: str | None) -> bool:
+        """Whether it can be reached."""
+        known = self._known.get(runner_id) if runner_id is not None else None
+        return known is not None and known.link is not None
+
+    def runner(self, runner_id: str | None) -> Runner:
+        """Where the agents of a session run, by the runner that it is on."""
+        return self._link(runner_id).runner
+
+    def workspaces(self, runner_id: str | None) -> Workspaces:
+        """Where the files of a session are, by the runner that it is on."""
+        return self._link(runner_id).workspaces
+
+    def _link(self, runner_id: str | None) -> Link:
+        if runner_id is None:
+            raise NotPlaced
+        known = self._known.get(runner_id)
+        if known is None or known.is_removed:  # every runner that may dial in is known
+            raise RunnerRemoved(runner=known.about.name if known is not None else runner_id)
+        if known.link is None:
+            raise RunnerUnavailable(runner=known.about.name)
+        return known.link
+
+    def any(self) -> str:
+        """A runner for what every runner can do, such as asking a repository: the first that may have sessions."""
+        linked = [known.about for known in self._known.values() if known.link is not None]
+        chosen = next((about for about in linked if about.slots != 0), linked[0] if linked else None)
+        if chosen is None:
+            raise RunnerUnavailable(runner="any")
+        return chosen.id
 
     # Links
 
@@ -140,7 +200,7 @@ class Runners(Ways):
         if known is not None and known.link is None:
             del self._known[runner_id]
 
-    def list(self) -> tuple[RunnerStatus, ...]:
+    def statuses(self) -> tuple[RunnerStatus, ...]:
         """Every runner, in the order they became known."""
         return tuple(map(self._status, self._known.values()))
 
@@ -172,3 +232,25 @@ class Runners(Ways):
             yield
         finally:
             self._reserved[runner_id] -= 1
+
+    async def look_at_providers(self, runner_id: str) -> tuple[ProviderVerdict, ...]:
+        """How a runner that is linked makes workspaces; that is remembered, also for other servers."""
+        found = await self.workspaces(runner_id).providers()
+        if (known := self._known.get(runner_id)) is not None:
+            known.providers = found
+        return found
+
+    async def ask_all(self, ask: Callable[[Link], Awaitable[T]]) -> list[T]:
+        """The answers of all that are linked; one whose link breaks meanwhile, or that is silent, has none."""
+        linked = [(name, known.link) for name, known in self._known.items() if known.link is not None]
+        asked = (ask(link) if name == self.home else _in_time(ask(link)) for name, link in linked)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, RunnerUnavailable | TimeoutError):
+                raise answer
+        return [answer for answer in answers if not isinstance(answer, BaseException)]
+
+
+async def _in_time(answer: Awaitable[T]) -> T:
+    async with asyncio.timeout(ANSWER_SECONDS):
+        return await answer

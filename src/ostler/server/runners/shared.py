@@ -7,8 +7,7 @@ from ostler.base.clock import Clock
 from ostler.base.errors import OstlerError
 from ostler.base.logs import Log
 from ostler.server.runners.known import KnownRunner
-from ostler.server.runners.registry import Runners
-from ostler.server.runners.ways import ANSWER_SECONDS
+from ostler.server.runners.registry import ANSWER_SECONDS, Runners
 from ostler.server.store.peers import HeldLink, Peers, RunnerLink, RunnerLoad
 from ostler.server.store.protocol import ManagedRunners, RunnerKeys
 from ostler.server.store.records import ManagedRunner, RunnerKey

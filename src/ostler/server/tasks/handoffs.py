@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ostler.server.runners.agents import agent_named
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import handoff
 from ostler.server.sessions.admission import check_choices
@@ -52,4 +53,4 @@ async def _checked(sessions: Sessions, runners: Runners, live: LiveSession, want
     check_choices(SessionChange(model=wanted.model, variant=wanted.variant, mode=wanted.mode))
     if (provider := checked_provider(wanted.provider)) is not None:
         await sessions.admission.check_addresses(msgspec.structs.replace(live.settings, provider=provider))
-    return runners.find(wanted.agent).id
+    return agent_named(runners, wanted.agent).id

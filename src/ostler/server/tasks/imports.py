@@ -4,6 +4,7 @@ import msgspec
 
 from ostler.base.errors import SessionNotFound, UnsupportedAgent
 from ostler.base.ids import new_id
+from ostler.server.runners.agents import agent_named
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
@@ -29,7 +30,7 @@ async def take_over(
     sessions: Sessions, runners: Runners, project: str, wanted: ImportConversation
 ) -> tuple[LiveSession, bool]:
     """A session that goes on with a conversation; the one that does so already, if there is one."""
-    agent = runners.find(wanted.agent).id
+    agent = agent_named(runners, wanted.agent).id
     if (known := await _known(sessions, project, agent, wanted.conversation_id)) is not None:
         return await sessions.registry.live(project, known), False
     runner = runners.runner(runners.home)
@@ -56,7 +57,7 @@ async def take_over(
 
 def _has(runners: Runners, agent: str) -> bool:
     try:
-        runners.find(agent)
+        agent_named(runners, agent)
     except UnsupportedAgent:
         return False
     return True

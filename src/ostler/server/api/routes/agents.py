@@ -3,6 +3,7 @@
 from litestar import get, post
 
 from ostler.server.api.services import Services
+from ostler.server.runners import agents as runner_agents
 from ostler.wire.agents import Agent, AgentList, InstallAgent, Installed, ModeList, ModelList
 
 _TAGS = ["agents"]
@@ -12,7 +13,7 @@ _TAGS = ["agents"]
 async def list_agents(services: Services) -> AgentList:
     """Every agent this server can run, and the defaults of new sessions."""
     return AgentList(
-        items=tuple(await services.runners.catalogue()),
+        items=tuple(await runner_agents.catalogue(services.runners)),
         default_agent=services.default_agent,
         default_agent_hint=services.default_agent_hint,
         default_instructions=services.settings.default_instructions,
@@ -22,26 +23,26 @@ async def list_agents(services: Services) -> AgentList:
 @get("/agents/{agent:str}", operation_id="agents.get", tags=_TAGS, role="viewer")
 async def get_agent(agent: str, services: Services) -> Agent:
     """One agent."""
-    return await services.runners.describe_agent(agent)
+    return await runner_agents.describe_agent(services.runners, agent)
 
 
 @post("/agents/{agent:str}/install", operation_id="agents.install", tags=_TAGS, status_code=200, role="admin")
 async def install_agent(agent: str, services: Services, data: InstallAgent | None = None) -> Installed:
     """Install an agent, or find that it is there already; with `reinstall` it is installed anew."""
     wanted = data or InstallAgent()
-    return await services.runners.install(agent, wanted.version, reinstall=wanted.reinstall)
+    return await runner_agents.install_agent(services.runners, agent, wanted.version, reinstall=wanted.reinstall)
 
 
 @get("/agents/{agent:str}/modes", operation_id="agents.modes", tags=_TAGS, role="viewer")
 async def agent_modes(agent: str, services: Services) -> ModeList:
     """What the agent can be told to do."""
-    return ModeList(modes=services.runners.find(agent).modes)
+    return ModeList(modes=runner_agents.agent_named(services.runners, agent).modes)
 
 
 @get("/agents/{agent:str}/models", operation_id="agents.models", tags=_TAGS, role="viewer")
 async def agent_models(agent: str, services: Services) -> ModelList:
     """Which models the agent offers."""
-    return ModelList(models=services.runners.find(agent).models)
+    return ModelList(models=runner_agents.agent_named(services.runners, agent).models)
 
 
 HANDLERS = (list_agents, get_agent, install_agent, agent_modes, agent_models)

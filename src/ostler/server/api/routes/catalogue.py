@@ -7,6 +7,7 @@ from litestar import Request, get, post, put
 from litestar.params import Parameter
 
 from ostler.server.api.services import Services
+from ostler.server.runners.agents import runtimes
 from ostler.wire.tasks import (
     ProjectInfo,
     ProjectList,
@@ -21,7 +22,7 @@ _TAGS = ["catalogue"]
 @get("/runtimes", operation_id="catalogue.runtimes", tags=_TAGS, role="viewer")
 async def list_runtimes(services: Services) -> RuntimeList:
     """What agents can run in."""
-    return RuntimeList(items=await services.runners.runtimes())
+    return RuntimeList(items=await runtimes(services.runners))
 
 
 @get("/git/refs", operation_id="catalogue.refs", tags=_TAGS, role="viewer")

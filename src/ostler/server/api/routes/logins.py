@@ -7,6 +7,7 @@ from ostler.base.errors import Unprocessable
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.services import Services
 from ostler.server.auth.scope import Scope
+from ostler.server.runners import agents as runner_agents
 from ostler.wire.agents import AgentLogin, AnswerLogin, LoginOrder, StartLogin
 
 _TAGS = ["agents"]
@@ -15,7 +16,7 @@ _TAGS = ["agents"]
 @get("/agents/{agent:str}/login", operation_id="agents.login-state", tags=_TAGS, role="viewer")
 async def login_state(agent: str, services: Services, caller: Scope) -> AgentLogin:
     """Whether an agent is logged in, how that is known, what can be done, and the login under way."""
-    found = await services.runners.login(agent, LoginOrder(verb="look"))
+    found = await runner_agents.log_in(services.runners, agent, LoginOrder(verb="look"))
     return found if "admin" in caller.roles else _without_secrets(found)
 
 
@@ -26,25 +27,25 @@ async def log_in(agent: str, services: Services, data: StartLogin) -> Response[A
         reason = "is needed by the method 'key', and only by it"
         raise Unprocessable(reason=f"key: {reason}.", errors={"key": [reason]})
     order = LoginOrder(verb="start", method=data.method, key=data.key, variable=data.variable, way=data.way)
-    return _unrecorded(await services.runners.login(agent, order))
+    return _unrecorded(await runner_agents.log_in(services.runners, agent, order))
 
 
 @post("/agents/{agent:str}/login/answer", operation_id="agents.login-answer", tags=_TAGS, status_code=200, role="admin")
 async def answer_login(agent: str, services: Services, data: AnswerLogin) -> Response[AgentLogin]:
     """Give the login under way what it asks for, such as the code that a page has shown."""
-    return _unrecorded(await services.runners.login(agent, LoginOrder(verb="answer", code=data.code)))
+    return _unrecorded(await runner_agents.log_in(services.runners, agent, LoginOrder(verb="answer", code=data.code)))
 
 
 @post("/agents/{agent:str}/login/cancel", operation_id="agents.login-cancel", tags=_TAGS, status_code=200, role="admin")
 async def cancel_login(agent: str, services: Services) -> AgentLogin:
     """End the login under way; what the agent was logged in with before stays."""
-    return await services.runners.login(agent, LoginOrder(verb="cancel"))
+    return await runner_agents.log_in(services.runners, agent, LoginOrder(verb="cancel"))
 
 
 @delete("/agents/{agent:str}/login", operation_id="agents.logout", tags=_TAGS, role="admin")
 async def log_out(agent: str, services: Services) -> None:
     """Forget what an agent logs in with here; what is on the runner's machine itself stays there."""
-    await services.runners.login(agent, LoginOrder(verb="log_out"))
+    await runner_agents.log_in(services.runners, agent, LoginOrder(verb="log_out"))
 
 
 def _unrecorded(found: AgentLogin) -> Response[AgentLogin]:

@@ -7,6 +7,7 @@ from litestar.params import Parameter, QueryParameter
 from msgspec.structs import replace
 
 from ostler.server.api.services import Services
+from ostler.server.runners.agents import full_name
 from ostler.server.search.asking import SPEAKERS, wanted_of
 from ostler.server.search.excerpts import excerpt_of
 from ostler.server.store.records import SessionName
@@ -36,7 +37,7 @@ async def search(
     asked = wanted_of(q, project=project, limit=limit + 1, before=before, agent=agent, session=session, speaker=speaker)
     wanted = replace(
         asked,
-        agent=services.runners.full_name(asked.agent),
+        agent=full_name(services.runners, asked.agent),
         session=(await services.sessions.registry.find(project, asked.session)).id if asked.session else None,
     )
     found, names = await services.search.find(wanted)

@@ -11,6 +11,7 @@ from ostler.server.api.accept import JSON
 from ostler.server.api.described import answer
 from ostler.server.api.services import Services
 from ostler.server.api.views import listed_view, live_view
+from ostler.server.runners.agents import full_name
 from ostler.server.runners.placement import waiting_for
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.runners.leaving import must_stay
@@ -47,7 +48,7 @@ async def list_sessions(
         page=page,
         per_page=per_page,
         statuses=statuses_of(status),
-        agent=services.runners.full_name(agent),
+        agent=full_name(services.runners, agent),
         labels=labels_of(label),
         text=q,
         project_id=project_id,

@@ -11,6 +11,7 @@ from ostler.base.errors import NotFound
 from ostler.server.api.accept import JSON
 from ostler.server.api.described import answer
 from ostler.server.api.services import Services
+from ostler.server.runners.agents import all_agents
 from ostler.wire.agents import Agent
 from ostler.wire.events import AnyEvent
 from ostler.wire.fleets import ingest_schema
@@ -86,7 +87,7 @@ async def schema(name: str, services: Services) -> dict[str, Any]:
         return msgspec.json.schema(AnyEvent)
     if wanted == "ingest.json":
         return ingest_schema()
-    for agent in services.runners.agents():
+    for agent in all_agents(services.runners):
         if wanted == f"agents/{agent.id}.json":
             return _settings_schema(agent)
     raise NotFound(what="schema", value=wanted, hint="Try wire.json or ingest.json.")

@@ -7,6 +7,7 @@ from litestar.params import Parameter, QueryParameter
 
 from ostler.server.api.routes.sessions import labels_of, statuses_of, stored_view
 from ostler.server.api.services import Services
+from ostler.server.runners.agents import full_name
 from ostler.server.runners.placement import agent_anywhere
 from ostler.server.store.records import SessionFilter
 from ostler.server.tasks.orders import session_of, signed, spec_of
@@ -50,7 +51,7 @@ async def list_tasks(
         page=page,
         per_page=per_page,
         statuses=statuses_of(status),
-        agent=services.runners.full_name(agent),
+        agent=full_name(services.runners, agent),
         project_id=project_id,
         tenant_id=tenant_id,
         labels=labels_of(label),

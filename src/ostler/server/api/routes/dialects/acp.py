@@ -1,5 +1,6 @@
 """The Agent Client Protocol at /acp: over a WebSocket, or with POST, event streams and DELETE."""
 
+import functools
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -19,6 +20,7 @@ from ostler.server.api.validation import ANY_QUERY
 from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, ConnectionServices, read, server_of
 from ostler.server.dialects.acp.messages import INVALID_REQUEST, Incoming, Refusal, failure
 from ostler.server.dialects.acp.transports import Channel, HttpClient, HttpClients, SessionStream
+from ostler.server.runners.agents import agent_named
 
 _CONNECTION = "acp-connection-id"
 _SESSION = "acp-session-id"
@@ -32,7 +34,7 @@ Agent = Annotated[str | None, Parameter(description="The agent of new sessions."
 def services_for(scope: Scope, services: Services, project: str, agent: str | None) -> ConnectionServices:
     return ConnectionServices(
         sessions=services.sessions,
-        find_agent=services.runners.find,
+        find_agent=functools.partial(agent_named, services.runners),
         project=project,
         default_agent=agent or services.default_agent,
         background=services.background,

@@ -39,6 +39,7 @@ from ostler.server.dialects.daemon.bodies import (
 from ostler.server.dialects.daemon.projection import DaemonStream, daemon_page
 from ostler.server.dialects.following import Rendering
 from ostler.server.dialects.turns import PromptTurn
+from ostler.server.runners import agents as runner_agents
 from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.tail import Follower
@@ -59,7 +60,7 @@ def health() -> DaemonHealth:
 @get("/agents", operation_id="daemon.agents", tags=_TAGS, role="viewer", alias_of="agents.list")
 async def list_agents(services: Services) -> DaemonAgents:
     """Every agent this server can run."""
-    catalogue = await services.runners.catalogue()
+    catalogue = await runner_agents.catalogue(services.runners)
     return DaemonAgents(agents=tuple(map(translation.agent_view, catalogue)))
 
 
@@ -74,13 +75,15 @@ async def list_agents(services: Services) -> DaemonAgents:
 async def install_agent(agent: str, services: Services, data: DaemonInstall | None = None) -> None:
     """Install an agent, or find that it is there already; with `reinstall` it is installed anew."""
     wanted = data or DaemonInstall()
-    await services.runners.install(find_agent(services, agent).id, wanted.version, reinstall=wanted.reinstall or False)
+    await runner_agents.install_agent(
+        services.runners, find_agent(services, agent).id, wanted.version, reinstall=wanted.reinstall or False
+    )
 
 
 @get("/agents/{agent:str}", operation_id="daemon.agent", tags=_TAGS, role="viewer", alias_of="agents.get")
 async def get_agent(agent: str, services: Services) -> DaemonAgent:
     """One agent."""
-    return translation.agent_view(await services.runners.describe_agent(find_agent(services, agent).id))
+    return translation.agent_view(await runner_agents.describe_agent(services.runners, find_agent(services, agent).id))
 
 
 @get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS, role="viewer", alias_of="agents.modes")
@@ -99,7 +102,7 @@ async def agent_models(agent: str, services: Services) -> DaemonModels:
 @get("/sessions", operation_id="daemon.sessions", tags=_TAGS, role="viewer", alias_of="sessions.list")
 async def list_sessions(services: Services, project: str) -> DaemonSessions:
     """All sessions, newest first."""
-    agents = {agent.id: agent for agent in services.runners.agents()}
+    agents = {agent.id: agent for agent in runner_agents.all_agents(services.runners)}
     views = []
     page, total = 1, 1
     while (page - 1) * _PAGE < total:
@@ -125,7 +128,7 @@ async def create_session(
     session: str, services: Services, project: str, data: DaemonCreateSession
 ) -> DaemonSessionCreated:
     """A new session under your own id; its agent is installed first if it is missing."""
-    agent = await services.runners.describe_agent(find_agent(services, data.agent).id)
+    agent = await runner_agents.describe_agent(services.runners, find_agent(services, data.agent).id)
     wanted = translation.create_session(session, data, agent)
     if (error := await _installed(services, agent, data.agent_version)) is not None:
         return translation.unhealthy(session, data.agent, translation.install_error(error), str(error))
@@ -155,13 +158,13 @@ async def _created(services: Services, project: str, wanted: CreateSession) -> L
 
 def _names(services: Services) -> dict[str, str]:
     """Our agents by what this API calls them."""
-    return {agent.id: translation.agent_name(agent) for agent in services.runners.agents()}
+    return {agent.id: translation.agent_name(agent) for agent in runner_agents.all_agents(services.runners)}
 
 
 def find_agent(services: Services, name: str) -> Agent:
     """The agent that a client means; when there is none, it reads the names that this API has."""
     try:
-        return services.runners.find(name)
+        return runner_agents.agent_named(services.runners, name)
     except UnsupportedAgent as unknown:
         known = ", ".join(_names(services).values())
         raise UnsupportedAgent(agent=unknown.fields["agent"], known=known) from unknown
@@ -169,7 +172,7 @@ def find_agent(services: Services, name: str) -> Agent:
 
 async def _token_error(services: Services, agent: Agent, token: str | None) -> str | None:
     """Why nobody can say that the agent would be let in; without a token it is the runner's login."""
-    found = await services.runners.login(agent.id, LoginOrder(verb="check", key=token))
+    found = await runner_agents.log_in(services.runners, agent.id, LoginOrder(verb="check", key=token))
     if found.state == "unknown":
         return f"This could not be checked: {found.reason.rstrip('.')}. Leave validateToken out to begin without."
     return found.reason if found.state != "ready" else None
@@ -181,7 +184,7 @@ async def _installed(services: Services, agent: Agent, version: str | None) -> I
     if not services.settings.auto_install:
         return AgentNotInstalled(agent=agent.id, looked_in="the server's PATH")
     try:
-        await services.runners.install(agent.id, version)
+        await runner_agents.install_agent(services.runners, agent.id, version)
     except InstallFailed as error:
         return error
     return None

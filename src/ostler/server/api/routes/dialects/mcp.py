@@ -17,6 +17,7 @@ from ostler.server.api.described import NO_MESSAGE, answer
 from ostler.server.api.edge.idempotency import replayed
 from ostler.server.api.services import Services
 from ostler.server.dialects.mcp.tools import Tools
+from ostler.server.runners.agents import catalogue
 from ostler.server.tasks.handoffs import hand_over
 
 _STATE = "mcp_endpoint"
@@ -64,7 +65,7 @@ class McpEndpoint:
         settings = self._services.settings
         tools = Tools(
             sessions=self._services.sessions,
-            catalogue=self._services.runners.catalogue,
+            catalogue=functools.partial(catalogue, self._services.runners),
             give_over=functools.partial(hand_over, self._services.sessions, self._services.runners),
             project=self._project,
             default_agent=lambda: self._services.default_agent,
