@@ -1,5 +1,6 @@
 """Imports go down the house, never in circles, and each module can be imported alone."""
 
+import ast
 import graphlib
 import json
 import subprocess
@@ -14,13 +15,18 @@ from tests.architecture.house import (
     HIDDEN,
     LATE_IMPORTS,
     LAYERS,
+    ROOT,
     SOURCE,
     SQL,
     STANDALONE,
+    STOREYS,
+    TESTS_ACROSS,
     foreign_imports,
     imports,
     modules,
     part_of,
+    tracked_files,
+    tree,
 )
 
 _IMPORT_EACH = Path(__file__).with_name("programs") / "import_each.py"
@@ -57,6 +63,42 @@ def test_a_folder_imports_only_the_floors_below_it(folder: str) -> None:
     imported = {found for name in inside for found in imports(name, late=False) | imports(name, late=True)}
     floors = {floor for floor in FLOORS for found in imported if f"{found}.".startswith(f"{floor}.")}
     assert floors - {folder, *FLOORS[folder]} == set()
+
+
+def _storey(module: str) -> int:
+    inside = f"{module.removeprefix('ostler.server.sessions').removeprefix('.')}."
+    named = [
+        (len(name), floor) for floor, names in enumerate(STOREYS) for name in names if inside.startswith(f"{name}.")
+    ]
+    return max(named)[1]
+
+
+def test_a_module_of_sessions_imports_only_its_own_storey_and_those_below() -> None:
+    folder = "ostler.server.sessions"
+    inside = [name for name in modules() if name.startswith(f"{folder}.")]
+    upwards = {
+        (name, found)
+        for name in inside
+        for found in imports(name, late=False) | imports(name, late=True)
+        if found.startswith(f"{folder}.") and _storey(found) > _storey(name)
+    }
+    assert upwards == set()
+
+
+def test_a_module_that_is_imported_by_its_name_is_seen() -> None:
+    assert "ostler.client.async_http" in imports("ostler.client.aio", late=True)
+
+
+def test_tests_use_helpers_and_their_own_folder_only() -> None:
+    tests = [file for file in tracked_files() if file.suffix == ".py" and file.is_relative_to(ROOT / "tests")]
+    crossings = {
+        (file.relative_to(ROOT).as_posix(), node.module)
+        for file in tests
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests.")
+        if (node.module or "").split(".")[1] not in {"support", file.relative_to(ROOT).parts[1]}
+    }
+    assert crossings == set(TESTS_ACROSS)
 
 
 @pytest.mark.parametrize("folder", HIDDEN)

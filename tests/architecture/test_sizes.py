@@ -4,7 +4,16 @@ import ast
 from pathlib import Path
 from statistics import median
 
-from tests.architecture.house import MAX_FUNCTION_LINES, MAX_MEDIAN_FUNCTION_LINES, ROOT, tracked_files, tree
+from tests.architecture.house import (
+    MAX_FUNCTION_LINES,
+    MAX_MEDIAN_FUNCTION_LINES,
+    MAX_METHODS,
+    ROOT,
+    methods,
+    modules,
+    tracked_files,
+    tree,
+)
 
 _FILES = [file for file in tracked_files() if file.suffix == ".py"]
 _SOURCE = [file for file in _FILES if file.is_relative_to(ROOT / "src")]
@@ -26,3 +35,18 @@ def test_no_function_is_longer_than_the_limit() -> None:
 
 def test_the_usual_function_is_short() -> None:
     assert median(_function_sizes(_SOURCE).values()) <= MAX_MEDIAN_FUNCTION_LINES
+
+
+def test_no_class_has_more_methods_than_the_limit_with_those_of_its_bases() -> None:
+    sizes = {
+        f"{module} {node.name}": len(methods(module, node.name))
+        for module, file in modules().items()
+        for node in tree(file).body
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {name: size for name, size in sizes.items() if size > MAX_METHODS} == {}
+
+
+def test_methods_of_bases_in_other_files_are_counted() -> None:
+    session = methods("ostler.server.sessions.session", "SessionCore")
+    assert methods("ostler.server.sessions.live", "LiveSession") > session > set()
