@@ -9,8 +9,10 @@ _RENAMED = {
     "AsyncAnswer": "Answer",
     "AsyncClient": "Client",
     "AsyncDecide": "Decide",
+    "AsyncReply": "Reply",
     "aclose": "close",
     "async_decided": "decided",
+    "async_answered": "answered",
     "ostler.client.async_http": "ostler.client.sync_http",
 }
 _FIRST_LINE = '"""The synchronous client; `make schema` writes it from aio.py, so change that."""'

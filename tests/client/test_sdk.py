@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ostler.client import AsyncClient, Client, OstlerApiError
-from ostler.wire.events import ItemDelta, PermissionData
+from ostler.wire.events import ItemDelta, PermissionData, QuestionResolved
 from ostler.wire.parts import TextInput, TextPart
 from ostler.wire.sessions import PermissionReply
 from tests.client.cutting_proxy import cutting_proxy
@@ -83,6 +83,17 @@ async def test_run_takes_a_decision_that_has_to_be_waited_for(server: RunningSer
         assert "Rejected" in (await s.run("mock: permission dig", on_permission=decide)).text
         failed = await s.run("mock: error Lame horse")
         assert (failed.outcome, "Lame horse" in (failed.error or "")) == ("failed", True)
+
+
+def test_run_answers_questions_or_declines_them(server: RunningServer) -> None:
+    script = "mock: question Tea or coffee? | tea | coffee\nmock: say Over."
+    with Client(server.url) as ostler:
+        s = ostler.sessions.create(agent="mock")
+        s.run(script, on_question=lambda ask: [["coffee" if "Tea" in ask.prompt else "tea"]])
+        s.run(script, on_question=lambda _ask: None)
+        s.stop()
+        asked = [event.data for event in s.events() if isinstance(event, QuestionResolved)]
+        assert [(each.status, each.answers) for each in asked] == [("answered", (("coffee",),)), ("rejected", None)]
 
 
 def test_a_turn_tells_which_files_it_changed(server: RunningServer) -> None:

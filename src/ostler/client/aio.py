@@ -18,8 +18,8 @@ from ostler.client import operations as op
 from ostler.client.calls import AsyncAnswer, Call
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, AsyncTransport, check_exposure
-from ostler.client.turns import AsyncDecide, OwnTurn, async_decided
-from ostler.wire.events import PermissionRequested
+from ostler.client.turns import AsyncDecide, AsyncReply, OwnTurn, async_answered, async_decided
+from ostler.wire.events import PermissionRequested, QuestionRequested
 from ostler.wire.parts import InputPart
 from ostler.wire.sessions import PromptReceipt, Session, WhenBusy
 
@@ -270,12 +270,18 @@ class AsyncTurn(OwnTurn):
             for each in own:
                 yield each
 
-    async def wait(self, on_permission: AsyncDecide | None = None) -> Self:
-        """Read to the end; permissions are decided by `on_permission`, or by whoever else looks at the session."""
+    async def wait(self, on_permission: AsyncDecide | None = None, on_question: AsyncReply | None = None) -> Self:
+        """Read to the end; asks are answered by these functions, or by another client of the session."""
         async for event in self.events():
             if on_permission is not None and isinstance(event, PermissionRequested):
                 reply = await async_decided(on_permission, event.data)
                 await self._session.reply(event.data.permission_id, reply)
+            elif on_question is not None and isinstance(event, QuestionRequested):
+                answers = await async_answered(on_question, event.data)
+                if answers is None:
+                    await self._session.reject(event.data.question_id)
+                else:
+                    await self._session.answer(event.data.question_id, answers)
         return self
 
 
@@ -364,10 +370,11 @@ class AsyncSession:
         *,
         when_busy: WhenBusy = "queue",
         on_permission: AsyncDecide | None = None,
+        on_question: AsyncReply | None = None,
     ) -> AsyncTurn:
         """Send a prompt and wait until its turn is over; `text` of the turn is what the agent said."""
         turn = await self.start(message, when_busy=when_busy)
-        return await turn.wait(on_permission)
+        return await turn.wait(on_permission, on_question)
 
 
 class AsyncClient:

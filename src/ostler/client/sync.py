@@ -18,8 +18,8 @@ from ostler.client import operations as op
 from ostler.client.calls import Answer, Call
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, SyncTransport, check_exposure
-from ostler.client.turns import Decide, OwnTurn, decided
-from ostler.wire.events import PermissionRequested
+from ostler.client.turns import Decide, Reply, OwnTurn, answered, decided
+from ostler.wire.events import PermissionRequested, QuestionRequested
 from ostler.wire.parts import InputPart
 from ostler.wire.sessions import PromptReceipt, Session, WhenBusy
 
@@ -270,12 +270,18 @@ class SyncTurn(OwnTurn):
             for each in own:
                 yield each
 
-    def wait(self, on_permission: Decide | None = None) -> Self:
-        """Read to the end; permissions are decided by `on_permission`, or by whoever else looks at the session."""
+    def wait(self, on_permission: Decide | None = None, on_question: Reply | None = None) -> Self:
+        """Read to the end; asks are answered by these functions, or by another client of the session."""
         for event in self.events():
             if on_permission is not None and isinstance(event, PermissionRequested):
                 reply = decided(on_permission, event.data)
                 self._session.reply(event.data.permission_id, reply)
+            elif on_question is not None and isinstance(event, QuestionRequested):
+                answers = answered(on_question, event.data)
+                if answers is None:
+                    self._session.reject(event.data.question_id)
+                else:
+                    self._session.answer(event.data.question_id, answers)
         return self
 
 
@@ -364,10 +370,11 @@ class SyncSession:
         *,
         when_busy: WhenBusy = "queue",
         on_permission: Decide | None = None,
+        on_question: Reply | None = None,
     ) -> SyncTurn:
         """Send a prompt and wait until its turn is over; `text` of the turn is what the agent said."""
         turn = self.start(message, when_busy=when_busy)
-        return turn.wait(on_permission)
+        return turn.wait(on_permission, on_question)
 
 
 class Client:

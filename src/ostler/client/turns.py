@@ -1,6 +1,6 @@
 """What one prompt brings: the events of its own turn, and the turn as a whole."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from ostler.client.events import SessionEvent
 from ostler.wire.events import (
@@ -9,6 +9,7 @@ from ostler.wire.events import (
     ItemCompleted,
     ItemStarted,
     PermissionData,
+    QuestionData,
     QueueUpdated,
     TurnEnded,
     TurnOutcome,
@@ -22,6 +23,10 @@ from ostler.wire.sessions import PermissionReply, PromptReceipt
 
 Decide = Callable[[PermissionData], PermissionReply]
 AsyncDecide = Callable[[PermissionData], PermissionReply | Awaitable[PermissionReply]]
+Answers = Sequence[Sequence[str] | str] | None
+"""One answer for each question, several where several may be chosen; None declines."""
+Reply = Callable[[QuestionData], Answers]
+AsyncReply = Callable[[QuestionData], Answers | Awaitable[Answers]]
 _TAKEN_BACK = "The prompt was taken back from the queue before its turn began."
 
 
@@ -120,3 +125,14 @@ async def async_decided(decide: AsyncDecide, asked: PermissionData) -> Permissio
     """What was decided, now or later."""
     reply = decide(asked)
     return reply if isinstance(reply, str) else await reply
+
+
+def answered(reply: Reply, asked: QuestionData) -> Answers:
+    """What was answered."""
+    return reply(asked)
+
+
+async def async_answered(reply: AsyncReply, asked: QuestionData) -> Answers:
+    """What was answered, now or later."""
+    answers = reply(asked)
+    return await answers if isinstance(answers, Awaitable) else answers
