@@ -250,7 +250,7 @@ function SwitcherGroup({
                 </span>
                 <span className="sr-only">
                   {unread && "Not seen: "}
-                  {unread ? newsOf(session) : wordOf(session)}
+                  {waitsForLimit(session) ? "" : unread ? newsOf(session) : wordOf(session)}
                 </span>
               </Link>
               {closable && !isHere && (
