@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder } from "./browser.mjs";
 
-const ECHO = join(dirname(fileURLToPath(import.meta.url)), "..", "server", "programs", "forgetful_agent.py");
+const ECHO = join(dirname(fileURLToPath(import.meta.url)), "..", "support", "programs", "forgetful_agent.py");
 let folder, server, browser, api;
 before(async () => {
   folder = temporaryFolder();

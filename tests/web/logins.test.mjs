@@ -9,7 +9,7 @@ import { apiOf, endServer, openBrowser, openPage, startServer, temporaryFolder }
 const require = createRequire(new URL("../../web/package.json", import.meta.url));
 const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const PYTHON = process.env.OSTLER_TEST_PYTHON ?? fileURLToPath(new URL("../../.venv/bin/python", import.meta.url));
-const PROGRAM = fileURLToPath(new URL("../logins/programs/agent.py", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../support/programs/login_agent.py", import.meta.url));
 const GUEST = {
   command: [PYTHON, PROGRAM],
   key: "GUEST_KEY",

@@ -175,7 +175,7 @@ async function takeConnect(browser, take) {
 mkdirSync(OUT, { recursive: true });
 const folder = temporaryFolder();
 const PYTHON = process.env.OSTLER_TEST_PYTHON ?? fileURLToPath(new URL("../../.venv/bin/python", import.meta.url));
-const PROGRAM = fileURLToPath(new URL("../logins/programs/agent.py", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../support/programs/login_agent.py", import.meta.url));
 const HELPER = { command: [PYTHON, PROGRAM], key: "HELPER_KEY", login: [PROGRAM, "login"], login_files: [".guest/auth.json"] };
 const server = await startServer(folder, { env: { OSTLER_AGENTS: JSON.stringify({ helper: HELPER }) } });
 const browser = await openBrowser();
