@@ -90,6 +90,7 @@ _STOP_LINKS_SECONDS = 3.0
 def serve(settings: Settings) -> int:
     """Run a server until it is told to stop; returns the exit code."""
     configure_logs(level=settings.log_level, form=settings.log_format)
+    never_log(settings.netbird_token, settings.tailscale_token)
     never_log(settings.token, settings.webhook_secret, settings.engine_api_key)
     give_large_blocks_back()
     try:
@@ -194,6 +195,14 @@ class Server:
             clock=services.clock,
         )
         await self._opened.enter_async_context(pools)
+        if (port := services.settings.socks_port) is not None:
+            await services.rendezvous.start(
+                services.settings.host,
+                port,
+                idle_seconds=services.settings.socks_idle_seconds,
+                most_bytes=services.settings.socks_max_bytes,
+            )
+            self._opened.callback(services.rendezvous.close)
         if self.front is not None:
             self.front.start(services)
 

@@ -16,13 +16,15 @@ DOORS = {
     "acp.*": "the door of ACP editors, which bring their own client; its sessions are those of `sessions`",
     "agui.*": "the door of AG-UI clients, which bring their own; the same sessions",
     "chat.*": "the door of AI SDK clients, which bring their own; the same sessions",
+    "connect.*": "what leaders and followers say by themselves",
+    "relay.*": "what leaders and followers say by themselves",
     "mcp.*": "the door of MCP clients, which bring their own; the same sessions",
     "runner.*": "what runners say by themselves",
 }
 """Operations without command and method of the Python SDK, and why; the TypeScript SDK has them too."""
 LOCAL = {"agents.conform", "agents.record"}
 """Commands that work on this machine and ask no server."""
-CONVENIENCES = {"sessions.open", "events.stream-project"}
+CONVENIENCES = {"followers.order", "sessions.open", "events.stream-project"}
 """Methods of the SDK that are another way to call an operation: a handle by id, and a page as a stream."""
 
 

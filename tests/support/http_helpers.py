@@ -32,6 +32,11 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "PushTemplate": {"files": [{"path": "template.toml", "text": 'name = "tea"'}]},
     "TagTemplate": {"tag": "stable", "revision": "latest"},
     "DrainRunner": {},
+    "AskKeys": {"providers": ["none"]},
+    "Handshake": {"sessionId": "nobody", "hosts": ["lin-01"], "timeoutSec": 0},
+    "HandshakeAck": {"sessionId": "nobody", "host": "lin-01"},
+    "ControlOrder": {"type": "close"},
+    "RunStatus": {"state": "started"},
     "SendMessage": {"message": "mock: say hello"},
     "ReplyPermission": {"reply": "once"},
     "ReplyQuestion": {"answers": [["yes"]]},
@@ -71,7 +76,7 @@ class Operation:
     @property
     def body(self) -> dict[str, Any]:
         """A body that is fine, if the operation takes one."""
-        return VALID_BODIES[self.body_type] if self.body_type else {}
+        return VALID_BODIES.get(self.body_type, {}) if self.body_type else {}
 
     @property
     def body_schema(self) -> dict[str, Any]:

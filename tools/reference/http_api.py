@@ -34,6 +34,8 @@ _NOUNS = (
     "catalogue",
     "runners",
     "followers",
+    "connect",
+    "relay",
     "runner",
     "chat",
     "daemon",

@@ -220,6 +220,23 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
         tuple[str, ...],
         _about("JSON files with machines that sessions may have as followers; they are read when the server starts."),
     ] = ()
+    socks_port: Annotated[
+        Annotated[int, Meta(ge=0, le=65535)] | None,
+        _about(
+            "Port of the SOCKS5 proxy by which leaders reach what followers registered; 0 picks a free one, absent for "
+            "no proxy. It listens on `host`, without TLS."
+        ),
+    ] = None
+    socks_idle_seconds: Annotated[
+        Seconds, _about("A connection of the proxy on which nothing is said for so long is ended; 0 for no limit.")
+    ] = 900.0
+    socks_max_bytes: Annotated[
+        int, Meta(ge=0, description="Bytes that one connection of the proxy may carry; 0 for no limit.")
+    ] = 64 * 2**30
+    netbird_url: Annotated[str, _about("Address of NetBird's API.")] = "https://api.netbird.io"
+    netbird_token: Annotated[str | None, _about("Token of a NetBird account that makes keys for followers.")] = None
+    tailscale_url: Annotated[str, _about("Address of Tailscale's API.")] = "https://api.tailscale.com"
+    tailscale_token: Annotated[str | None, _about("Token of a Tailscale account that makes keys for followers.")] = None
     local_slots: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         _about("Sessions that may be at work in this process at a time; absent for no limit, 0 leaves all to runners."),

@@ -26,6 +26,7 @@ COMMANDS = {
     "agents": "See, install and examine agents.",
     "credentials": "Find what agents can log in with.",
     "events": "Read what happened in sessions.",
+    "follower": "Follow a session on this machine: run what its leader orders.",
     "followers": "See the machines that hold copies of a session's files.",
     "asks": "Answer what agents ask.",
     "comments": "Comment on what an agent changed, and send it all as one prompt.",

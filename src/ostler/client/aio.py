@@ -204,6 +204,7 @@ class AsyncFollowers(AsyncGroup):
     """Machines that hold copies of the files of sessions."""
 
     list = _verb(fleet_operations.list_followers)
+    order = _verb(fleet_operations.send_order)
 
 
 class AsyncTemplates(AsyncGroup):

@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from ostler.client.calls import API, Call, get, segment
+from ostler.client.calls import API, Call, get, post, segment
+from ostler.wire.connecting import ControlOrder, OrderTaken
 from ostler.wire.fleets import FollowerList, IngestedEvent, IngestReceipt
 
 
@@ -22,3 +23,8 @@ def ingest_events(session: str, events: Sequence[IngestedEvent | dict[str, Any]]
         decode=msgspec.json.Decoder(IngestReceipt).decode,
         body=msgspec.json.encode(events),
     )
+
+
+def send_order(session: str, host: str, order: ControlOrder) -> Call[OrderTaken]:
+    """Hand an order to a follower; raises if it does not listen."""
+    return post(f"/relay/{segment(session)}/{segment(host)}/control", msgspec.json.Decoder(OrderTaken).decode, order)

@@ -82,6 +82,8 @@ class ReportHostStarted(_Report, frozen=True, kw_only=True, tag="hostStarted"):
     """A command begins on a follower."""
 
     host: HostName
+    run: Word | None = None
+    """Which one, of the leader's own choice."""
 
 
 class ReportHostLog(_Report, frozen=True, kw_only=True, tag="hostLog"):
@@ -90,6 +92,7 @@ class ReportHostLog(_Report, frozen=True, kw_only=True, tag="hostLog"):
     host: HostName
     stream: Stream
     message: Message
+    run: Word | None = None
 
 
 class ReportHostExited(_Report, frozen=True, kw_only=True, tag="hostExited"):
@@ -97,6 +100,7 @@ class ReportHostExited(_Report, frozen=True, kw_only=True, tag="hostExited"):
 
     host: HostName
     code: ExitCode
+    run: Word | None = None
 
 
 class ReportSummary(_Report, frozen=True, kw_only=True, tag="summary"):
@@ -195,6 +199,8 @@ class HostStartedData(ReportedData, frozen=True, kw_only=True):
     """A command begins on a follower."""
 
     host: str
+    run: str | None = None
+    """Which one, of the leader's own choice."""
 
 
 class HostLogData(ReportedData, frozen=True, kw_only=True):
@@ -203,6 +209,7 @@ class HostLogData(ReportedData, frozen=True, kw_only=True):
     host: str
     stream: Stream
     message: str
+    run: str | None = None
 
 
 class HostExitedData(ReportedData, frozen=True, kw_only=True):
@@ -210,6 +217,7 @@ class HostExitedData(ReportedData, frozen=True, kw_only=True):
 
     host: str
     code: int
+    run: str | None = None
 
 
 class FleetSummaryData(ReportedData, frozen=True, kw_only=True):

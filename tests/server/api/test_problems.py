@@ -15,7 +15,7 @@ from tests.support.http_helpers import Operation, assert_problem, operations, wa
 from tests.support.serving import RunningServer, running_server
 
 ALL = operations()
-WITH_BODY = [operation for operation in ALL if operation.body_type]
+WITH_BODY = [operation for operation in ALL if operation.body_type and "properties" in operation.body_schema]
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SLOW_CLIENT_SECONDS = 60.0
 UNKNOWN = {

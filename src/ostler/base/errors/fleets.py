@@ -8,3 +8,24 @@ class EventsRefused(OstlerError):
 
     code, status, title = "events_refused", 422, "Events refused"
     template = "{reason}"
+
+
+class FollowerAway(OstlerError):
+    """The follower does not listen at the relay."""
+
+    code, status, title = "follower_away", 503, "Follower away"
+    template = "'{host}' does not listen in session '{session}'. Start `ostler follower` there, then try again."
+
+
+class SocksOff(OstlerError):
+    """The server has no SOCKS proxy."""
+
+    code, status, title = "socks_off", 409, "No SOCKS proxy"
+    template = "This server has no SOCKS proxy. Start it with --socks-port, or use the relay."
+
+
+class OverlayFailed(OstlerError):
+    """An overlay network gave no key."""
+
+    code, status, title = "overlay_failed", 502, "No overlay key"
+    template = "{provider} gave no key: {reason}. Look at its address and token in the settings of the server."

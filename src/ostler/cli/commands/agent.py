@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from ostler import __version__
+from ostler.cli.fleet.commands import followers, run_everywhere
 from ostler.cli.root import INTERRUPTED
 from ostler.cli.trajectory import Trajectory
 from ostler.wire.own_agent import (
@@ -43,7 +44,21 @@ _decoder: msgspec.json.Decoder[AnyFromAgent] = msgspec.json.Decoder(AnyFromAgent
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command()
+class TaskOrLeader(click.Group):
+    """The words of a task, unless the first word is a command of a leader."""
+
+    allow_interspersed_args = True
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the words as one or the other."""
+        if args and args[0] in self.commands:
+            return click.Group(self.name, commands=self.commands).make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.group(cls=TaskOrLeader, invoke_without_command=True)
 @click.argument("task", required=False)
 @click.option("--task-file", type=click.File(encoding="utf-8"), metavar="FILE", help="The task, from a file or `-`.")
 @click.option("--model", metavar="PROVIDER/MODEL", help="Model; the usual one of the first provider with a key.")
@@ -196,3 +211,7 @@ def _forget(session: str) -> None:
     home = os.environ.get("HOME")
     if home and session.isalnum():
         shutil.rmtree(Path(home) / ".ostler-agent" / session, ignore_errors=True)
+
+
+command.add_command(followers, "followers")
+command.add_command(run_everywhere)

@@ -28,6 +28,7 @@ from ostler.server.api.routes import (
     asks,
     catalogue,
     comments,
+    connect,
     conversation,
     delivery,
     events,
@@ -139,6 +140,7 @@ def _litestar(services: Services | None) -> Litestar:
         catalogue,
         runners,
         fleets,
+        connect,
         ai_sdk,
     )
     router = _Api(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS])

@@ -15,6 +15,7 @@ from ostler.server.api.streams.projected import UNIVERSAL
 from ostler.server.dialects import PROJECTIONS
 from ostler.server.dialects.daemon.projection import EVENT_TYPES
 from ostler.server.dialects.workflow.translation import STATE_KEYS
+from ostler.wire.connecting import ControlOrder
 from ostler.wire.events import EVENTS, AnyEvent, SessionStatus
 from ostler.wire.fleets import IngestedEvent
 from ostler.wire.problems import Problem
@@ -71,6 +72,8 @@ _PARAMETERS = {
     "question_id": "The id of the question ask.",
     "name": "`wire.json`, `ingest.json`, or `agents/<agent>.json`.",
     "ticket": "The token of an upload.",
+    "stream": "`stdout` or `stderr`; of events: stream instead of a page.",
+    "run": "Which run printed it.",
     "status": "Only asks that are open, or all.",
     "page": "Which page, from 1.",
     "perPage": "How many on a page.",
@@ -143,7 +146,7 @@ def _schemas(found: Document) -> Document:
     schemas["UiMessageChunk"] = _ui_message_chunk()
     schemas["WorkflowMessage"] = _workflow_message()
     schemas |= _daemon_schemas(event["discriminator"]["mapping"], schemas)
-    schemas |= message_schemas() | _ingested()
+    schemas |= message_schemas() | _ingested() | _orders()
     return dict(sorted(schemas.items()))
 
 
@@ -152,6 +155,12 @@ def _ingested() -> dict[str, Document]:
     about = {"title": "IngestedEvent", "description": "One event that a leader reports.", **array["items"]}
     events = {"title": "IngestedEvents", "description": "Events that a leader reports.", "type": "array"}
     return {**schemas, "IngestedEvent": about, "IngestedEvents": events | {"items": reference("IngestedEvent")}}
+
+
+def _orders() -> dict[str, Document]:
+    (orders,), schemas = msgspec.json.schema_components((ControlOrder,), ref_template=REF)
+    about = {"title": "ControlOrder", "description": "What a leader sends to a follower by the relay."}
+    return {**schemas, "ControlOrder": {**about, **orders}}
 
 
 def _below(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:

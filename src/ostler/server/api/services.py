@@ -7,6 +7,8 @@ from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.fleets.ingest import Ingest
+from ostler.server.fleets.relay import Relay
+from ostler.server.fleets.rendezvous import Rendezvous
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.placement import default_agent, default_agent_hint
 from ostler.server.runners.registry import Runners
@@ -35,6 +37,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     pull_requests: PullRequestLooks
     search: Search
     ingest: Ingest = msgspec.field(default_factory=Ingest)
+    relay: Relay = msgspec.field(default_factory=Relay)
+    rendezvous: Rendezvous = msgspec.field(default_factory=Rendezvous)
     inventory: tuple[InventoryHost, ...]
     """The followers that are configured."""
     clock: Clock

@@ -29,16 +29,20 @@ class Ingest:
     def __init__(self) -> None:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def take(self, live: LiveSession, events: Sequence[IngestedEvent]) -> IngestReceipt:
-        """Write those that were not taken before, in one append; it is done also if the caller leaves."""
+    async def take(self, live: LiveSession, events: Callable[[], Sequence[IngestedEvent]]) -> IngestReceipt:
+        """Write those that were not taken before, in one append; it is done also if the caller leaves.
+
+        `events` is called when all earlier requests are done.
+        """
         live.refuse_if_over("events")
         await live.refuse_if_full()
         turn = self._turns.setdefault(live.id, asyncio.Lock())
         return await asyncio.shield(live.background.spawn(_take(turn, live, events)))
 
 
-async def _take(turn: asyncio.Lock, live: LiveSession, events: Sequence[IngestedEvent]) -> IngestReceipt:
+async def _take(turn: asyncio.Lock, live: LiveSession, made: Callable[[], Sequence[IngestedEvent]]) -> IngestReceipt:
     async with turn:  # what an earlier request wrote is durable or undone
+        events = made()
         taken = dict((live.state.fleet or FleetState()).taken)
         new = []
         for event in _in_order(events):

@@ -50,13 +50,14 @@ async def ingest_events(
     body, path = await _body(request)
     events = read_events(
         [respelled(each, IngestedEvent) for each in body] if isinstance(body, list) else body,
-        _first_seq(request),
+        first_seq(request),
         path,
     )
-    return await services.ingest.take(live, events)
+    return await services.ingest.take(live, lambda: events)
 
 
-def _first_seq(request: Request[Any, Any, Any]) -> int | None:
+def first_seq(request: Request[Any, Any, Any]) -> int | None:
+    """What the header Event-Sequence says."""
     given = request.headers.get("event-sequence", "").strip()
     if not given:
         return None

@@ -1,0 +1,60 @@
+"""`ostler follower`: this machine follows a session; its leader runs commands here."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from pathlib import Path
+
+import click
+
+from ostler.cli.api import ApiCommand, address_of
+from ostler.cli.fleet.follower import Follower
+from ostler.cli.fleet.peer import register
+from ostler.cli.root import Target
+
+
+@click.command(cls=ApiCommand)
+@click.argument("session")
+@click.option("--name", required=True, metavar="HOST", help="What this machine is called in the session.")
+@click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".", show_default=True)
+@click.option("--target", "targets", multiple=True, metavar="NAME=HOST:PORT", help="An address to reach by the proxy.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag to be chosen by.")
+@click.pass_obj
+def command(
+    target: Target, session: str, name: str, folder: Path, targets: tuple[str, ...], tags: tuple[str, ...]
+) -> None:
+    """Follow SESSION: run what its leader orders in this folder, and report what it prints.
+
+    It dials the server and is never dialled. It goes on when the server starts anew, and ends with all that it started
+    when its leader closes it, when the session is over, or with Ctrl-C.
+    """
+    named = _targets(targets)
+    address = address_of(target)
+    follower = Follower(address, target.token, session, name, folder, tags=tags, reaches_ssh="ssh" in named)
+    asyncio.run(_follow(follower, register(address, target.token, session, name, named) if named else None))
+
+
+def _targets(given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for each in given:
+        label, _, address = each.partition("=")
+        if not label or not address.rpartition(":")[2].isdecimal():
+            raise click.UsageError(f"'{each}' is not NAME=HOST:PORT, such as ssh=127.0.0.1:22")
+        found[label] = address
+    return found
+
+
+async def _follow(follower: Follower, reachable: Coroutine[None, None, None] | None) -> None:
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, lambda: task.cancel() if task is not None else None)
+    registering = asyncio.create_task(reachable) if reachable is not None else None
+    try:
+        await follower.run()
+    except asyncio.CancelledError:
+        click.echo("Ended.", err=True)
+    finally:
+        if registering is not None:
+            registering.cancel()
+            await asyncio.gather(registering, return_exceptions=True)

@@ -1,0 +1,1 @@
+"""What leaders and followers do by themselves."""

@@ -1,0 +1,234 @@
+"""A follower: hears orders at the relay, runs them, and says what they print until the server has it."""
+
+import asyncio
+import base64
+import codecs
+import os
+import platform
+import signal
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+import httpx
+import msgspec
+
+from ostler.base.retry import delays
+from ostler.client.calls import headers
+
+_PIECE = 128 * 1024
+_SILENCE = 90.0
+_GRACE_SECONDS = 3.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_WAITING = 32
+_OVER = frozenset({404, 409, 410})
+"""Answers after which a session takes nothing any more."""
+
+
+class SessionOver(Exception):
+    """The session takes nothing any more."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Something to say, which the server takes once."""
+
+    what: str
+    body: bytes
+    seq: int
+    run: str = ""
+
+
+class Follower:
+    """One machine in one session; runs one command at a time."""
+
+    def __init__(
+        self,
+        address: str,
+        token: str | None,
+        session: str,
+        name: str,
+        folder: Path,
+        *,
+        tags: tuple[str, ...],
+        reaches_ssh: bool,
+    ) -> None:
+        self._relay = f"/api/v1/relay/{quote(session)}/{quote(name)}"
+        self._session = session
+        self._name = name
+        self._folder = folder
+        self._tags = tags
+        self._reaches_ssh = reaches_ssh
+        self._http = httpx.AsyncClient(base_url=address, headers=headers(token), timeout=60.0, trust_env=False)
+        self._seq: int | None = None
+        self._reports: asyncio.Queue[Report] = asyncio.Queue(_WAITING)
+        self._orders: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._runs: dict[str, asyncio.subprocess.Process | None] = {}
+        """Every run that was heard of, with its process while it has one."""
+        self._closed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow until the leader closes it or the session is over."""
+        parts = [asyncio.create_task(part) for part in (self._listen(), self._feed(), self._work(), self._speak())]
+        closed: asyncio.Task[Any] = asyncio.create_task(self._closed.wait())
+        try:
+            await asyncio.wait([*parts, closed], return_when=asyncio.FIRST_COMPLETED)
+            for part in parts:
+                if part.done() and not isinstance(part.exception(), SessionOver | None):
+                    part.result()
+        finally:
+            for part in (*parts, closed):
+                part.cancel()
+            await asyncio.gather(*parts, closed, return_exceptions=True)
+            await self._http.aclose()
+
+    # What it hears
+
+    async def _listen(self) -> None:
+        async for order in self._stream("control"):
+            match order.get("type"):
+                case "hello" if self._seq is None:
+                    self._seq = int(order["lastSeq"])
+                    joined = {"state": "joined", "os": platform.system().lower(), "tags": self._tags}
+                    await self._say("status", msgspec.json.encode(joined))
+                    await self._reports.join()
+                    click.echo(f"Following {self._session} as {self._name}.", err=True)
+                case "handshake":
+                    ack = {"sessionId": self._session, "host": self._name, "relayReady": True}
+                    await self._post(
+                        "/api/v1/connect/handshake/ack",
+                        msgspec.json.encode({**ack, "sshOk": self._reaches_ssh}),
+                        {},
+                        {},
+                    )
+                case "run" if order["run"] not in self._runs:
+                    self._runs[order["run"]] = None
+                    await self._orders.put(order)
+                case "signal":
+                    if (process := self._runs.get(order["run"])) is not None:
+                        _kill(process, getattr(signal, f"SIG{order['signal']}"))
+                case "close":
+                    self._closed.set()
+                case _:
+                    pass  # a run that is known, or an order of a newer server
+
+    async def _feed(self) -> None:
+        async for words in self._stream("stdin"):
+            process = next((each for each in self._runs.values() if each is not None), None)
+            if process is None or process.stdin is None:
+                continue
+            with suppress(OSError):
+                if data := base64.b64decode(words["data"]):
+                    process.stdin.write(data)
+                    await process.stdin.drain()
+                if words["end"]:
+                    process.stdin.close()
+
+    async def _stream(self, what: str) -> AsyncIterator[dict[str, Any]]:
+        """Messages for it, from whichever server is there."""
+        pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE)
+        while True:
+            with suppress(httpx.TransportError):
+                timeout = httpx.Timeout(30.0, read=_SILENCE)
+                async with self._http.stream("GET", f"{self._relay}/{what}", timeout=timeout) as answer:
+                    await self._refused(answer)
+                    if answer.is_success:
+                        pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE)
+                        async for line in answer.aiter_lines():
+                            if line.startswith("data: "):
+                                yield msgspec.json.decode(line[6:])
+            await asyncio.sleep(next(pauses))
+
+    async def _refused(self, answer: httpx.Response) -> None:
+        """Raise for an answer that will be the same next time."""
+        if answer.status_code in _OVER:
+            raise SessionOver
+        if 400 <= answer.status_code < 500 and answer.status_code != 429:
+            await answer.aread()
+            raise click.ClickException(f"The server refused with {answer.status_code}: {answer.text[:300]}")
+
+    # What it does
+
+    async def _work(self) -> None:
+        while True:
+            order = await self._orders.get()
+            try:
+                code = await self._execute(order)
+            finally:
+                self._runs[order["run"]] = None
+            await self._say("status", msgspec.json.encode({"state": "exited", "code": code, "run": order["run"]}))
+
+    async def _execute(self, order: dict[str, Any]) -> int:
+        run = order["run"]
+        await self._say("status", msgspec.json.encode({"state": "started", "run": run}))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *order["command"],
+                cwd=self._folder,
+                env={**os.environ, **order.get("env", {})},
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            await self._say("stderr", f"{order['command'][0]}: {error.strerror}\n".encode(), run)
+            return 127
+        self._runs[run] = process
+        try:
+            await asyncio.gather(self._pass(process.stdout, "stdout", run), self._pass(process.stderr, "stderr", run))
+            return await process.wait()
+        finally:
+            await _end(process)
+
+    async def _pass(self, source: asyncio.StreamReader | None, what: str, run: str) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        while source is not None and (data := await source.read(_PIECE)):
+            await self._say(what, decoder.decode(data).encode(), run)
+        if rest := decoder.decode(b"", final=True):
+            await self._say(what, rest.encode(), run)
+
+    async def _say(self, what: str, body: bytes, run: str = "") -> None:
+        """Put something in the line; while it is long, what runs has to wait."""
+        self._seq = (self._seq or 0) + 1
+        await self._reports.put(Report(what, body, self._seq, run))
+
+    async def _speak(self) -> None:
+        """One report after the other, each again until the server has it."""
+        while True:
+            report = await self._reports.get()
+            params = {"run": report.run} if report.run else {}
+            kind = "application/json" if report.what == "status" else "text/plain"
+            sent = {"event-sequence": str(report.seq), "content-type": kind}
+            await self._post(f"{self._relay}/{report.what}", report.body, sent, params)
+            self._reports.task_done()
+
+    async def _post(self, path: str, body: bytes, sent: dict[str, str], params: dict[str, str]) -> None:
+        for pause in delays(_FIRST_PAUSE, _LONGEST_PAUSE):
+            with suppress(httpx.TransportError):
+                answer = await self._http.post(
+                    path, content=body, params=params, headers={"content-type": "application/json", **sent}
+                )
+                await self._refused(answer)
+                if answer.is_success:
+                    return
+            await asyncio.sleep(pause)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End all that a command started: TERM, then KILL."""
+    if _kill(process, signal.SIGTERM):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await process.wait()
+    _kill(process, signal.SIGKILL)
+
+
+def _kill(process: asyncio.subprocess.Process, number: signal.Signals) -> bool:
+    """Signal its whole group; False if nothing of it is there."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+        return True
+    return False

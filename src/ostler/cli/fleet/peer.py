@@ -1,0 +1,86 @@
+"""A peer of a session's SOCKS proxy: registers addresses, and brings each connection by a socket of its own."""
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus, WebSocketException
+
+from ostler.base.retry import delays
+
+_PIECE = 256 * 1024
+_OPTIONS: dict[str, Any] = {"compression": None, "max_size": 2**20, "ping_interval": 20}
+
+
+async def register(
+    address: str, token: str | None, session: str, peer: str, targets: dict[str, str], role: str = "follower"
+) -> None:
+    """Let others of the session reach these addresses, for as long as this runs."""
+    place = f"ws{address.removeprefix('http').rstrip('/')}/api/v1/connect/socks/register"
+    url = f"{place}?{urlencode({'sessionId': session, 'peerId': peer, 'role': role})}"
+    sent = {"Authorization": f"Bearer {token}"} if token else {}
+    pauses = delays(0.2, 5.0)
+    while True:
+        try:
+            async with connect(url, additional_headers=sent, **_OPTIONS) as control:
+                await control.send(json.dumps({"targets": targets}))
+                pauses = delays(0.2, 5.0)
+                await _serve(control, url, sent, targets)
+        except InvalidStatus as error:
+            if 400 <= error.response.status_code < 500:
+                raise click.ClickException(f"The server refused with {error.response.status_code}.") from error
+        except (OSError, WebSocketException):
+            pass  # the server is away
+        await asyncio.sleep(next(pauses))
+
+
+async def _serve(control: ClientConnection, url: str, sent: dict[str, str], targets: dict[str, str]) -> None:
+    async with asyncio.TaskGroup() as group:
+        async for message in control:
+            words = json.loads(message)
+            if words.get("type") == "open":
+                group.create_task(_bring(control, url, sent, words["stream"], targets[words["target"]]))
+
+
+async def _bring(control: ClientConnection, url: str, sent: dict[str, str], stream: str, target: str) -> None:
+    """Connect to an address here, and to the server, and pass on what they say."""
+    host, _, port = target.rpartition(":")
+    try:
+        reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except OSError:
+        with suppress(WebSocketException):
+            await control.send(json.dumps({"type": "failed", "stream": stream}))
+        return
+    try:
+        async with connect(f"{url}&{urlencode({'stream': stream})}", additional_headers=sent, **_OPTIONS) as data:
+            ways = [asyncio.create_task(_out(reader, data)), asyncio.create_task(_in(writer, data))]
+            try:
+                await asyncio.gather(*ways)
+            finally:
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)
+    except (OSError, WebSocketException):
+        pass  # one side is gone, and the other hears it
+    finally:
+        writer.close()
+
+
+async def _out(reader: asyncio.StreamReader, data: ClientConnection) -> None:
+    while piece := await reader.read(_PIECE):
+        await data.send(piece)
+    await data.send("end")
+
+
+async def _in(writer: asyncio.StreamWriter, data: ClientConnection) -> None:
+    async for message in data:
+        if isinstance(message, str):
+            writer.write_eof()
+            return
+        writer.write(message)
+        await writer.drain()
+    raise ConnectionAbortedError

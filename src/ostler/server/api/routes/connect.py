@@ -1,0 +1,251 @@
+"""The ways between leaders and followers: keys, handshakes, the relay and the SOCKS proxy."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from litestar import Request, Response, WebSocket, get, post, websocket
+from litestar.params import Parameter, QueryParameter
+
+from ostler.base.errors import InvalidRequest
+from ostler.server.api.accept import SSE
+from ostler.server.api.described import answer
+from ostler.server.api.routes.fleets import first_seq
+from ostler.server.api.services import Services
+from ostler.server.api.streams.sse import EventStream
+from ostler.server.fleets.overlays import overlay_keys
+from ostler.server.fleets.relay import MailStream, frame
+from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.log.fleet import FleetState, Taken
+from ostler.wire import fleets
+from ostler.wire.connecting import (
+    AskKeys,
+    ControlOrder,
+    Handshake,
+    HandshakeAck,
+    HandshakeStatus,
+    OrderTaken,
+    OverlayKeys,
+    Register,
+    RunStatus,
+    SocksAccess,
+)
+from ostler.wire.fleets import LONGEST_MESSAGE, IngestReceipt
+
+_TAGS = ["fleets"]
+_BAD = 4400
+"""What a socket is closed with whose first words are wrong."""
+_NOBODY = 4404
+Host = Annotated[str, Parameter(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", description="The follower's name.")]
+Run = Annotated[str, Parameter(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Which run.")]
+SessionId = Annotated[str, QueryParameter(name="sessionId", description="The session's id or key.")]
+_SEQUENCE = {
+    "name": "Event-Sequence",
+    "in": "header",
+    "description": "Number among what this follower says; what was taken already is left out.",
+    "schema": {"type": "integer", "minimum": 1},
+}
+
+
+@post("/connect/keys", operation_id="connect.keys", tags=_TAGS, status_code=200, role="operator")
+async def keys(services: Services, data: AskKeys) -> OverlayKeys:
+    """A key to join an overlay network with, of the first of these that the server has an account of."""
+    return await overlay_keys(services.settings, data)
+
+
+@post("/connect/handshake", operation_id="connect.handshake", tags=_TAGS, status_code=200, role="operator")
+async def handshake(services: Services, project: str, data: Handshake) -> HandshakeStatus:
+    """Ask followers how they can be reached, and wait for their answers."""
+    live = await services.sessions.registry.live(project, data.session_id)
+    return await services.relay.handshake(live.id, data.hosts, data.timeout_sec)
+
+
+@post("/connect/handshake/ack", operation_id="connect.ack", tags=_TAGS, status_code=200, role="operator")
+async def handshake_ack(services: Services, project: str, data: HandshakeAck) -> OrderTaken:
+    """What a follower says of how it can be reached."""
+    live = await services.sessions.registry.live(project, data.session_id)
+    await services.relay.ack(msgspec.structs.replace(data, session_id=live.id))
+    return OrderTaken(delivered=True)
+
+
+@get("/connect/socks", operation_id="connect.socks", tags=_TAGS, role="operator")
+async def socks(services: Services, project: str, session_id: SessionId) -> SocksAccess:
+    """Where the SOCKS5 proxy is and a password that reaches the peers of this session, for an hour."""
+    live = await services.sessions.registry.live(project, session_id)
+    return services.rendezvous.access(live.id, services.clock.now())
+
+
+@websocket("/connect/socks/register", role="operator")
+async def register(
+    socket: WebSocket[Any, Any, Any],
+    services: Services,
+    project: str,
+    session_id: SessionId,
+    peer: Annotated[str, QueryParameter(name="peerId", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")],
+    role: Annotated[str, Parameter(pattern="^(leader|follower)$")] = "follower",
+    stream: str | None = None,
+) -> None:
+    """A peer registers its targets; with `stream` it brings one connection that it was asked for."""
+    live = await services.sessions.registry.live(project, session_id)
+    await socket.accept()
+    mine = _Socket(socket)
+    if stream is not None:
+        is_wanted = await services.rendezvous.attach(live.id, peer, stream, mine)
+        await socket.close(1000 if is_wanted else _NOBODY)
+        return
+    try:
+        wanted = msgspec.json.decode(await mine.receive() or b"", type=Register)
+    except msgspec.MsgspecError as error:
+        await socket.close(_BAD, str(error)[:100])
+        return
+    await services.rendezvous.register(live.id, peer, mine, wanted)
+
+
+class _Socket:
+    """Implements rendezvous.PeerSocket."""
+
+    def __init__(self, socket: WebSocket[Any, Any, Any]) -> None:
+        self._socket = socket
+
+    async def send_text(self, text: str) -> None:
+        """Send words."""
+        await self._socket.send({"type": "websocket.send", "bytes": None, "text": text})
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send bytes."""
+        await self._socket.send({"type": "websocket.send", "bytes": data, "text": None})
+
+    async def receive(self) -> bytes | str | None:
+        """The next message."""
+        event: Any = await self._socket.receive()
+        if event["type"] != "websocket.receive":
+            return None
+        text = event.get("text")
+        return str(text) if text is not None else bytes(event.get("bytes") or b"")
+
+
+@get(
+    "/relay/{session:str}/{host:str}/control",
+    operation_id="relay.control",
+    tags=_TAGS,
+    role="operator",
+    answers={"200": answer("Orders for the follower.", {SSE: "ControlOrder"})},
+)
+async def control(session: str, host: Host, services: Services, project: str) -> Response[Any]:
+    """The orders for a follower as they come: `run`, `signal`, `close`, `handshake`; first `hello` with `lastSeq`."""
+    live = await services.sessions.registry.live(project, session)
+    taken = (live.shown.fleet or FleetState()).taken.get(host, Taken())
+    hello = frame(msgspec.json.encode({"type": "hello", "lastSeq": taken.last}))
+    stream = MailStream(services.relay.control(live.id, host), hello, services.settings.heartbeat_seconds)
+    return EventStream(stream, None, services)
+
+
+@get(
+    "/relay/{session:str}/{host:str}/stdin",
+    operation_id="relay.stdin",
+    tags=_TAGS,
+    role="operator",
+    answers={"200": answer("Input: `data` in base64, and `end` after the last.", {SSE: "OrderTaken"})},
+)
+async def stdin(session: str, host: Host, services: Services, project: str) -> Response[Any]:
+    """The input for what runs on a follower."""
+    live = await services.sessions.registry.live(project, session)
+    mailbox = services.relay.stdin(live.id, host)
+    return EventStream(MailStream(mailbox, b": input\n\n", services.settings.heartbeat_seconds), None, services)
+
+
+@post(
+    "/relay/{session:str}/{host:str}/control", operation_id="relay.order", tags=_TAGS, status_code=200, role="operator"
+)
+async def order(session: str, host: Host, services: Services, project: str, data: ControlOrder) -> OrderTaken:
+    """Hand an order to a follower; the answer comes when it has it."""
+    live = await services.sessions.registry.live(project, session)
+    live.refuse_if_over("orders")
+    await services.relay.order(live.id, host, data)
+    return OrderTaken(delivered=True)
+
+
+@post("/relay/{session:str}/{host:str}/stdin", operation_id="relay.write", tags=_TAGS, status_code=200, role="operator")
+async def write(
+    session: str, host: Host, services: Services, project: str, request: Request[Any, Any, Any]
+) -> OrderTaken:
+    """Hand input, the body as it is, to what runs on a follower; an empty body is the end of it."""
+    live = await services.sessions.registry.live(project, session)
+    live.refuse_if_over("input")
+    await services.relay.write(live.id, host, await request.body())
+    return OrderTaken(delivered=True)
+
+
+@post(
+    "/relay/{session:str}/{host:str}/{stream:str}",
+    operation_id="relay.output",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    request_headers=[_SEQUENCE],
+    limits={"stream": {"enum": ["stdout", "stderr"]}},
+)
+async def output(
+    session: str,
+    host: Host,
+    stream: Literal["stdout", "stderr"],
+    services: Services,
+    project: str,
+    request: Request[Any, Any, Any],
+    run: Run | None = None,
+) -> IngestReceipt:
+    """What a follower's command printed, the body as it is: it becomes `host.log` events of the session."""
+    live = await services.sessions.registry.live(project, session)
+    text = (await request.body()).decode("utf-8", "replace")
+    if len(text) > LONGEST_MESSAGE:
+        raise InvalidRequest(
+            reason=f"Send at most {LONGEST_MESSAGE} characters at once.", errors={"body": ["too long"]}
+        )
+    printed = fleets.ReportHostLog(host=host, stream=stream, message=text, run=run, seq=first_seq(request), origin=host)
+    return await services.ingest.take(live, lambda: (printed,))
+
+
+@post(
+    "/relay/{session:str}/{host:str}/status",
+    operation_id="relay.status",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    request_headers=[_SEQUENCE],
+)
+async def status(
+    session: str, host: Host, services: Services, project: str, request: Request[Any, Any, Any], data: RunStatus
+) -> IngestReceipt:
+    """How a run on a follower stands: an event of the session. One that `joined` is a follower since."""
+    live = await services.sessions.registry.live(project, session)
+    seq = first_seq(request)
+    return await services.ingest.take(live, lambda: (_reported(live, host, data, seq),))
+
+
+def _reported(live: LiveSession, host: str, data: RunStatus, seq: int | None) -> fleets.IngestedEvent:
+    if data.state == "joined":
+        known = (live.state.fleet or FleetState()).hosts
+        others = [
+            fleets.ReportedHost(name=each.name, os=each.os, tags=each.tags) for each in known if each.name != host
+        ]
+        mine = fleets.ReportedHost(name=host, os=data.os or "unknown", tags=data.tags)
+        return fleets.ReportFollowers(hosts=(*others, mine)[-fleets.MOST_HOSTS :], seq=seq, origin=host)
+    if data.state == "started":
+        return fleets.ReportHostStarted(host=host, run=data.run, seq=seq, origin=host)
+    return fleets.ReportHostExited(
+        host=host, code=-1 if data.code is None else data.code, run=data.run, seq=seq, origin=host
+    )
+
+
+HANDLERS = (
+    keys,
+    handshake,
+    handshake_ack,
+    socks,
+    register,
+    control,
+    stdin,
+    order,
+    write,
+    output,
+    status,
+)

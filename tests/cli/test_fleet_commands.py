@@ -1,0 +1,75 @@
+"""A leader runs a command on its followers, which dial in, and the session has all that they say."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.cli.conftest import Ostler
+from tests.support.forking import OSTLER
+from tests.support.patience import wait_until
+from tests.support.serving import RunningServer
+from tests.support.talk import Talk
+
+
+@contextmanager
+def follower(
+    env: dict[str, str], session: str, name: str, folder: Path, log: Path
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A machine that follows a session."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [*OSTLER, "follower", session, "--name", name, "--folder", str(folder)],
+            env=env,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+        )
+        try:
+            wait_until(lambda: b"Following" in log.read_bytes(), f"{name} follows")
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.fixture
+def two(server: RunningServer, env: dict[str, str], tmp_path: Path) -> Iterator[Talk]:
+    """A session with two followers."""
+    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api, ExitStack() as stack:
+        talk = Talk(api)
+        for name in ("lin-01", "lin-02"):
+            stack.enter_context(follower(env, talk.id, name, tmp_path / name, tmp_path / f"{name}.log"))
+        yield talk
+
+
+def test_a_command_runs_on_every_follower_and_the_summary_is_honest(two: Talk, ostler: Ostler, tmp_path: Path) -> None:
+    (tmp_path / "lin-01" / "good").touch()
+    listed = ostler("agent", "followers", "list")
+    assert [name in listed.stdout for name in ("lin-01", "lin-02")] == [True, True]
+    ran = ostler("agent", "run-everywhere", two.id, "--", "sh", "-c", "echo here; echo there >&2; test -e good")
+    assert ran.returncode == 1
+    assert "[lin-01] here" in ran.stdout
+    assert "[lin-02] there" in ran.stderr
+    events = two.get("/events")["events"]
+    (summary,) = [event["data"] for event in events if event["type"] == "fleet.summary"]
+    assert summary == {"passed": ["lin-01"], "failed": ["lin-02"]}
+    exits = {event["data"]["host"]: event["data"]["code"] for event in events if event["type"] == "host.exited"}
+    assert exits == {"lin-01": 0, "lin-02": 1}
+
+
+def test_what_is_over_time_or_not_there_fails_with_its_reason(two: Talk, ostler: Ostler) -> None:
+    ran = ostler("agent", "run-everywhere", two.id, "--host", "lin-01", "--timeout", "3", "--", "sh", "-c", "sleep 600")
+    assert (ran.returncode, "killed" in ran.stdout) == (1, True)
+    again = ostler("agent", "run-everywhere", two.id, "--host", "lin-01", "--", "true")
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+def test_all_of_a_large_output_is_in_the_log_once(two: Talk, ostler: Ostler) -> None:
+    ran = ostler("agent", "run-everywhere", two.id, "--host", "lin-02", "--", "seq", "1", "200000")
+    assert ran.returncode == 0
+    printed = [line.removeprefix("[lin-02] ") for line in ran.stdout.splitlines() if line.startswith("[lin-02]")]
+    assert printed == [str(number) for number in range(1, 200_001)]
