@@ -82,7 +82,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 STOREYS: tuple[tuple[str, ...], ...] = (
     ("log", "acting", "answers", "attachments", "secrets", "work.restoring", "runners.waiting"),
     ("settings", "folders", "ownership", "admission", "drafts", "elsewhere", "creation", "policy", "session"),
-    ("agent", "asks", "handoff", "work", "turns", "lifecycle"),
+    ("agent", "asks", "continuing", "handoff", "work", "turns", "lifecycle"),
     ("live", "registry"),
     ("new_sessions", "service"),
     ("runners",),

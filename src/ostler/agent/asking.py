@@ -1,4 +1,4 @@
-"""Asks of people: permissions, questions and plans."""
+"""Asks of people: permissions, questions and plans; a call asks once at most, so an ask has the id of its call."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,6 @@ from ostler.agent.channel import Inbox, write
 from ostler.agent.entries import Call
 from ostler.agent.tools.tool import CallContext, Input, Tool
 from ostler.agent.workspace import ToolFailed
-from ostler.base.ids import ulid
 from ostler.wire.own_agent import Answered, ModeChanged, PermissionAsk, PlanAsk, QuestionAsk, Reply, Start
 
 _IN_PLAN_MODE = "Nothing may be changed in plan mode. Show your plan with `exit_plan_mode` when it is ready."
@@ -40,15 +39,14 @@ class Gate:
             return None
         diff = await asyncio.to_thread(tool.preview, given, context)
         ask = PermissionAsk(
-            id=ulid(),
+            id=call.id,
             tool=call.id,
             name=tool.name,
             action=_action(tool, given),
             input=msgspec.Raw(msgspec.json.encode(given)),
             diff=diff,
         )
-        write(ask)
-        match await self._inbox.decided(ask.id):
+        match await self._inbox.decided(ask):
             case Reply(allow=True):
                 return None
             case Reply(message=message) | Answered(message=message):
@@ -71,9 +69,10 @@ class Asked:
 
     async def answer(self, question: str, options: tuple[str, ...], *, multi_select: bool) -> tuple[str, ...] | str:
         """What they chose, or why they did not."""
-        ask = QuestionAsk(id=ulid(), tool=self._call.id, question=question, options=options, multi_select=multi_select)
-        write(ask)
-        match await self._inbox.decided(ask.id):
+        ask = QuestionAsk(
+            id=self._call.id, tool=self._call.id, question=question, options=options, multi_select=multi_select
+        )
+        match await self._inbox.decided(ask):
             case Answered(answers=answers) if answers:
                 return answers
             case Answered(message=message) | Reply(message=message):
@@ -83,9 +82,8 @@ class Asked:
         """None if they want the plan to be carried out."""
         if not self._gate.plans:
             raise ToolFailed("You are not in plan mode; just do it.")
-        ask = PlanAsk(id=ulid(), tool=self._call.id, plan=plan)
-        write(ask)
-        match await self._inbox.decided(ask.id):
+        ask = PlanAsk(id=self._call.id, tool=self._call.id, plan=plan)
+        match await self._inbox.decided(ask):
             case Reply(allow=True):
                 self._gate.leave_plan_mode()
                 return None

@@ -9,12 +9,13 @@ from typing import Any, Literal
 
 from ostler.agent.asking import Asked, Gate
 from ostler.agent.channel import Inbox, write
+from ostler.agent.continuing import say_result
 from ostler.agent.entries import Call, How, Result
 from ostler.agent.journal import Journal
 from ostler.agent.tools.table import runs_beside_others
 from ostler.agent.tools.tool import CallContext, Output, Tool
 from ostler.agent.workspace import ToolFailed, Workspace
-from ostler.wire.own_agent import FileChange, Planned, ToolBegun, ToolEnded, ToolPrinted
+from ostler.wire.own_agent import ToolBegun, ToolPrinted
 
 _MOST_AT_ONCE = 8
 SKIPPED = "Skipped: a message from the user came first. It follows these results."
@@ -47,7 +48,7 @@ class Calls:
     async def run(self, calls: Sequence[Call], *, was_cut: bool) -> None:
         """Run all, unless people say something meanwhile; `was_cut` says that the last may not be whole."""
         for group in self._groups(calls):
-            if self._inbox.steered:
+            if self._inbox.steered and not any(self._journal.claim(call.id).is_begun for call in group):
                 self.refuse(group, SKIPPED, "skipped")
             else:
                 await asyncio.gather(*(self._one(call, was_cut=was_cut) for call in group))
@@ -100,10 +101,12 @@ class Calls:
             raise ToolFailed(f"{failed}{why}") from failed
         self.bad_inputs = 0
         context = self._context(call)
-        objection = await self._gate.objection(tool, call, given, context)
+        is_allowed = context.claim.is_begun  # by whoever was asked by an earlier process
+        objection = None if is_allowed else await self._gate.objection(tool, call, given, context)
         if objection is not None:
             return Output(text=objection, failed=True), "denied"
-        return await tool.run(given, context), "ran"
+        output = await tool.run(given, context)
+        return output, output.how
 
     def _context(self, call: Call) -> CallContext:
         return CallContext(
@@ -113,25 +116,22 @@ class Calls:
             keep=self._journal.put,
             show=partial(_show, call.id),
             people=Asked(self._gate, self._inbox, call),
+            claim=self._journal.claim(call.id),
         )
 
     def _answer(self, call: Call, output: Output, how: How) -> None:
-        self._journal.add(
-            Result, call=call.id, output=output.text, how=how, failed=output.failed, pictures=output.pictures
+        result = self._journal.add(
+            Result,
+            call=call.id,
+            output=output.text,
+            how=how,
+            failed=output.failed,
+            pictures=output.pictures,
+            change=output.change,
+            plan=output.plan,
         )
-        if (change := output.change) is not None:
-            write(
-                FileChange(
-                    tool=call.id,
-                    path=change.path,
-                    action=change.action,
-                    operation=change.operation,
-                    diff=change.diff,
-                )
-            )
-        if output.plan is not None:
-            write(Planned(entries=output.plan))
-        write(ToolEnded(id=call.id, output=output.text, failed=output.failed))
+        say_result(result)
+        self._journal.claim(call.id).forget()
 
 
 def _begun(call: Call) -> ToolBegun:

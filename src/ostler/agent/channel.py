@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections import deque
+from collections.abc import Collection
 
 import msgspec
 
@@ -13,7 +14,10 @@ from ostler.wire.own_agent import (
     AnyToAgent,
     Interrupted,
     Noted,
+    PermissionAsk,
+    PlanAsk,
     Prompted,
+    QuestionAsk,
     Reply,
     Steered,
 )
@@ -38,6 +42,8 @@ class Inbox:
         """None at the end of the input."""
         self.steered: deque[Steered] = deque()
         self._asks: dict[str, asyncio.Future[Reply | Answered]] = {}
+        self._decided: dict[str, Reply | Answered] = {}
+        """Answers to what an earlier process asked."""
         self._turn: asyncio.Task[None] | None = None
 
     async def read(self, first: bytes) -> None:
@@ -57,6 +63,10 @@ class Inbox:
             words = self.steered.popleft().text[:_MOST_SHOWN]
             message = f'The turn was interrupted before the agent read "{words}". Send it again if you still want it.'
             write(Noted(message=message, code="unheard", severity="info"))
+
+    def forget(self, known: Collection[str]) -> None:
+        """An earlier process heard these, by their ids."""
+        self.steered = deque(message for message in self.steered if message.id not in known)
 
     def close(self) -> None:
         """Nothing more will come; the turn under way is ended."""
@@ -79,7 +89,9 @@ class Inbox:
                 self.end_turn()
             case Reply() | Answered():
                 ask = self._asks.pop(frame.id, None)
-                if ask is not None and not ask.done():
+                if ask is None:
+                    self._decided[frame.id] = frame
+                elif not ask.done():
                     ask.set_result(frame)
 
     def begin_turn(self, turn: asyncio.Task[None]) -> None:
@@ -92,11 +104,14 @@ class Inbox:
             self._turn.cancel()
             self._turn = None  # a second interrupt would only disturb how the first one tidies up
 
-    async def decided(self, ask_id: str) -> Reply | Answered:
-        """Wait for the answer to an ask."""
-        ask: asyncio.Future[Reply | Answered] = asyncio.get_running_loop().create_future()
-        self._asks[ask_id] = ask
+    async def decided(self, ask: PermissionAsk | QuestionAsk | PlanAsk) -> Reply | Answered:
+        """Ask, and wait for the answer; what an earlier process asked may be answered already."""
+        if (known := self._decided.pop(ask.id, None)) is not None:
+            return known
+        answer: asyncio.Future[Reply | Answered] = asyncio.get_running_loop().create_future()
+        self._asks[ask.id] = answer
+        write(ask)
         try:
-            return await ask
+            return await answer
         finally:
-            self._asks.pop(ask_id, None)
+            self._asks.pop(ask.id, None)

@@ -5,8 +5,10 @@ from typing import Literal
 
 import msgspec
 
+from ostler.wire.own_agent import Outcome, Todo
+
 Stop = Literal["end_turn", "tool_use", "max_tokens", "refusal", "interrupted"]
-How = Literal["ran", "skipped", "denied", "interrupted"]
+How = Literal["ran", "picked_up", "cut_off", "skipped", "denied", "interrupted"]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
@@ -53,12 +55,30 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cached: int = 0
     reasoning: int = 0
 
+    def plus(self, more: "Tokens") -> "Tokens":
+        """Both together."""
+        return Tokens(
+            input=self.input + more.input,
+            output=self.output + more.output,
+            cached=self.cached + more.cached,
+            reasoning=self.reasoning + more.reasoning,
+        )
+
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
     """An image, by the name of its file among the blobs."""
 
     mime: str
     blob: str
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool did to a file."""
+
+    path: str
+    action: Literal["created", "modified"]
+    operation: Literal["write", "edit"]
+    diff: str | None
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
@@ -85,6 +105,8 @@ class User(Entry, frozen=True, kw_only=True, tag="user"):
     """What the agent tells the model beside it."""
     steered: bool = False
     """Whether it came while a turn was under way."""
+    prompt: str = ""
+    """Its id."""
 
     @property
     def words(self) -> str:
@@ -111,12 +133,14 @@ class Result(Entry, frozen=True, kw_only=True, tag="result"):
     how: How = "ran"
     failed: bool = False
     pictures: tuple[Picture, ...] = ()
+    change: Change | None = None
+    plan: tuple[Todo, ...] | None = None
 
 
 class Ended(Entry, frozen=True, kw_only=True, tag="end"):
     """The turn is over."""
 
-    outcome: str
+    outcome: Outcome
     reason: str
 
 

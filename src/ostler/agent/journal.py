@@ -2,19 +2,25 @@
 
     .ostler-agent/<conversation>/turns/0007.jsonl    the entries of a turn
     .ostler-agent/<conversation>/blobs/<name>        images
+    .ostler-agent/<conversation>/calls/<call>/       what a call does, while it has no result (claims.py)
+    .ostler-agent/<conversation>/calls/<entry>.<api> what the model answers after an entry, as it comes
 
 A line is written at once and whole, so that it survives the end of the process; a last line without its end is none.
 """
 
 import os
 import re
+import shutil
 import time
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from ostler.agent.entries import AnyEntry, Begun, Entry, Picture
+from ostler.agent.claims import Claim
+from ostler.agent.entries import AnyEntry, Begun, Entry, Picture, User
+from ostler.agent.models.asking import Answer, Reader
+from ostler.agent.models.recording import Recorded, answer_in
 from ostler.base.ids import ulid
 
 FOLDER = ".ostler-agent"
@@ -91,6 +97,53 @@ class Journal:
         """An image that was kept; nothing if its file is gone."""
         path = self._folder / "blobs" / picture.blob
         return path.read_bytes() if path.is_file() else b""
+
+    # The turn under way
+
+    def turn_of(self, prompt: str) -> list[AnyEntry] | None:
+        """The entries of the turn that a prompt began; None if it was never heard."""
+        for index in reversed(range(len(self.entries))):
+            entry = self.entries[index]
+            if isinstance(entry, User) and not entry.steered:
+                return self.entries[index:] if prompt and entry.prompt == prompt else None
+        return None
+
+    def go_on(self) -> None:
+        """What follows belongs to the last turn; a line that was cut off in it is none."""
+        path = self._folder / "turns" / f"{self._turns:04}.jsonl"
+        whole = path.read_bytes().rfind(b"\n") + 1
+        os.truncate(path, whole)
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def claim(self, call: str) -> Claim:
+        """What is on disk of a call."""
+        return Claim(self._folder / "calls" / call)
+
+    def recorded(self, reader: Reader, api: str) -> Reader:
+        """The reader of an answer to what has been said so far; the answer is kept as it comes."""
+        path = self._answer(api)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        return Recorded(reader, path)
+
+    def answered(self, reader: Reader, api: str) -> Answer | None:
+        """The whole answer that an earlier process got to what has been said so far."""
+        path = self._answer(api)
+        return answer_in(path, reader) if path.exists() else None
+
+    def has_answer(self, api: str) -> bool:
+        """Whether an earlier process got some of an answer."""
+        return self._answer(api).exists()
+
+    def forget_answer(self, entry_id: str, api: str) -> None:
+        """The answer to what had been said up to an entry is an entry itself."""
+        (self._folder / "calls" / f"{entry_id}.{api}").unlink(missing_ok=True)
+
+    def _answer(self, api: str) -> Path:
+        return self._folder / "calls" / f"{self.entries[-1].id}.{api}"
+
+    def end_turn(self) -> None:
+        """What was kept for the next process is in entries."""
+        shutil.rmtree(self._folder / "calls", ignore_errors=True)
 
     def close(self) -> None:
         """Nothing more is written."""

@@ -3,11 +3,26 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ostler.agent.asking import Gate
 from ostler.agent.calling import Calls
 from ostler.agent.channel import Inbox, write
 from ostler.agent.compaction import first_remaining, is_full, order, summary_of
-from ostler.agent.entries import Assistant, Block, Call, Compaction, Ended, Step, Tokens, User, calls_of, conversation
+from ostler.agent.continuing import Left, left_of, message_parts, say_again
+from ostler.agent.entries import (
+    AnyEntry,
+    Assistant,
+    Block,
+    Call,
+    Compaction,
+    Ended,
+    Step,
+    Tokens,
+    User,
+    calls_of,
+    conversation,
+)
 from ostler.agent.journal import Journal
 from ostler.agent.models.asking import Answer, ModelFailed, Question
 from ostler.agent.models.client import Model
@@ -15,10 +30,11 @@ from ostler.agent.models.endpoint import Endpoint, endpoint, without_keys
 from ostler.agent.models.known import Fitted, fitted, known
 from ostler.agent.prompts import PLANNING, system_prompt
 from ostler.agent.skills import skills
-from ostler.agent.speaking import ask_quietly, speak
+from ostler.agent.speaking import Spoken, ask_quietly, speak
 from ostler.agent.tools.table import chosen
 from ostler.agent.workspace import Workspace
-from ostler.wire.own_agent import Done, Message, ModelChosen, Noted, Outcome, Prompted, Start, Used
+from ostler.base.ids import ulid
+from ostler.wire.own_agent import Done, Message, MessageEnded, ModelChosen, Noted, Outcome, Prompted, Start, Used
 
 _MOST_BAD_INPUTS = 3
 _MOST_REPETITIONS = 5
@@ -55,22 +71,49 @@ class Loop:
         self._last: list[tuple[str, str]] = []
 
     async def turn(self, prompt: Prompted) -> None:
-        """One turn, up to its end. Raises ModelFailed."""
-        self._journal.begin_turn()
-        self._used, self._last, self._calls.bad_inputs = Tokens(), [], 0
-        self._hear_steered()  # what came when the turn before was just over
-        self._hear(prompt, note=PLANNING if self._gate.plans else "")
+        """One turn, up to its end, or the rest of one whose process died. Raises ModelFailed."""
+        begun = self._journal.turn_of(prompt.id)
+        if begun is None:
+            left = self._begin(prompt)
+        elif isinstance(ended := begun[-1], Ended):
+            say_again(begun, self._start)
+            self._tell_end(ended)
+            return
+        else:
+            left = self._go_on(begun)
         try:
-            reason = await self._work()
+            reason = await self._work(left)
         except Ending as ending:
             write(Noted(message=str(ending), code=ending.reason))
             reason = ending.reason
         self.end("completed", reason)
 
+    def _begin(self, prompt: Prompted) -> Left:
+        if self._start.heard or self._start.begun:
+            raise ModelFailed("What the agent did in this turn is not in its memory any more.", code="memory")
+        self._journal.begin_turn()
+        self._used, self._last, self._calls.bad_inputs = Tokens(), [], 0
+        self._hear_steered()  # what came when the turn before was just over
+        self._hear(prompt, note=PLANNING if self._gate.plans else "")
+        return Left()
+
+    def _go_on(self, begun: list[AnyEntry]) -> Left:
+        known = {entry.prompt for entry in begun if isinstance(entry, User)}
+        self._inbox.forget(known)
+        self._journal.go_on()
+        say_again(begun, self._start)
+        left = left_of(begun)
+        self._used, self._last = left.used, list(left.made[: len(left.made) - len(left.calls)])
+        return left
+
     def end(self, outcome: Outcome, reason: str) -> None:
         """The turn is over."""
-        self._journal.add(Ended, outcome=outcome, reason=reason)
-        write(Done(outcome=outcome, reason=reason))
+        self._tell_end(self._journal.add(Ended, outcome=outcome, reason=reason))
+
+    def _tell_end(self, ended: Ended) -> None:
+        write(Done(outcome=ended.outcome, reason=ended.reason))
+        self._journal.end_turn()
+        self._start = replace(self._start, heard=(), begun=())
 
     async def close(self) -> None:
         """Close what is open."""
@@ -80,13 +123,14 @@ class Loop:
 
     # The turn
 
-    async def _work(self) -> str:
-        asked = 0
+    async def _work(self, left: Left) -> str:
+        answer: Answer | Assistant | None = left.answer
+        asked, calls = left.asked, list(left.calls)
         while True:
-            self._hear_steered()
-            answer = await self._ask()
-            asked += 1
-            calls = calls_of(answer.blocks)
+            if answer is None:
+                answer = await self._ask()
+                calls = calls_of(answer.blocks)
+                asked += 1
             if calls and asked == self._start.max_turns:
                 self._calls.refuse(calls, "Not run: this turn may not call the model again.", "skipped")
                 raise Ending("max_turn_requests", f"Stopped after {asked} model calls, which is this session's limit.")
@@ -94,21 +138,41 @@ class Loop:
                 await self._run(calls, answer)
             elif not self._inbox.steered:
                 return _concluded(answer)
+            answer = None
 
-    async def _ask(self) -> Answer:
-        place, model, fit = self._opened()
+    async def _ask(self) -> Answer | Assistant:
+        place, _, fit = self._opened()
+        if self._journal.has_answer(place.api) and (stored := self._stored_answer()) is not None:
+            return stored
+        self._hear_steered()
         if is_full(self._journal.entries, self._window(place), fit.max_tokens):
             await self._compact()
         try:
-            spoken = await speak(model, self._question(conversation(self._journal.entries)), self._keep_cut)
+            spoken = await self._speak()
         except ModelFailed as failed:
             if failed.code != "context_overflow":
                 raise
             await self._compact(shortened=True)
-            spoken = await speak(model, self._question(conversation(self._journal.entries)), self._keep_cut)
+            spoken = await self._speak()
         answer = spoken.answer
         self._keep(spoken.id, answer)
         self._count(answer.tokens, place)
+        return answer
+
+    async def _speak(self) -> Spoken:
+        place, model, _ = self._opened()
+        question = self._question(conversation(self._journal.entries))
+        return await speak(model, question, self._keep_cut, lambda reader: self._journal.recorded(reader, place.api))
+
+    def _stored_answer(self) -> Answer | None:
+        """What the model had answered in whole when the process before this one died."""
+        place, model, _ = self._opened()
+        answer = self._journal.answered(model.reader(), place.api)
+        if answer is not None:
+            entry = self._keep(ulid(), answer)
+            if content := message_parts(entry.blocks):
+                write(MessageEnded(id=entry.id, content=content))
+            self._count(answer.tokens, place)
         return answer
 
     def _question(self, steps: list[Step]) -> Question:
@@ -151,9 +215,9 @@ class Loop:
         given = self._environ.get("OSTLER_AGENT_WINDOW", "")
         return int(given) if given.isdecimal() and int(given) else known(place.model).window
 
-    def _keep(self, entry_id: str, answer: Answer) -> None:
-        place = self._opened()[0]
-        self._journal.add(
+    def _keep(self, entry_id: str, answer: Answer) -> Assistant:
+        place, answered = self._opened()[0], self._journal.entries[-1]
+        entry = self._journal.add(
             Assistant,
             entry_id=entry_id,
             api=place.api,
@@ -162,12 +226,14 @@ class Loop:
             stop=answer.stop,
             tokens=answer.tokens,
         )
+        self._journal.forget_answer(answered.id, place.api)
+        return entry
 
     def _keep_cut(self, entry_id: str, blocks: tuple[Block, ...]) -> None:
         """The model was interrupted: its words stay, what it was about to do does not."""
         self._keep(entry_id, Answer(blocks=blocks, stop="interrupted", tokens=Tokens()))
 
-    async def _run(self, calls: Sequence[Call], answer: Answer) -> None:
+    async def _run(self, calls: Sequence[Call], answer: Answer | Assistant) -> None:
         await self._calls.run(calls, was_cut=answer.stop == "max_tokens")
         if self._calls.bad_inputs >= _MOST_BAD_INPUTS:
             raise Ending(
@@ -204,16 +270,18 @@ class Loop:
     def _hear(self, message: Message, *, note: str = "", steered: bool = False) -> None:
         pictures = tuple(self._journal.put(image.mime, image.data) for image in message.images)
         self._calls.granted |= set(message.files)
-        self._journal.add(User, text=message.text, pictures=pictures, files=message.files, note=note, steered=steered)
+        self._journal.add(
+            User,
+            text=message.text,
+            pictures=pictures,
+            files=message.files,
+            note=note,
+            steered=steered,
+            prompt=message.id,
+        )
 
     def _count(self, tokens: Tokens, place: Endpoint) -> None:
-        before = self._used
-        self._used = Tokens(
-            input=before.input + tokens.input,
-            output=before.output + tokens.output,
-            cached=before.cached + tokens.cached,
-            reasoning=before.reasoning + tokens.reasoning,
-        )
+        self._used = self._used.plus(tokens)
         write(
             Used(
                 input=self._used.input,
@@ -226,7 +294,7 @@ class Loop:
         )
 
 
-def _concluded(answer: Answer) -> str:
+def _concluded(answer: Answer | Assistant) -> str:
     """How a turn ends whose last answer wants no tool."""
     match answer.stop:
         case "refusal":

@@ -9,7 +9,7 @@ import msgspec
 
 from ostler.agent.channel import write
 from ostler.agent.entries import Block
-from ostler.agent.models.asking import Answer, Delta, ModelFailed, Question
+from ostler.agent.models.asking import Answer, Delta, ModelFailed, Question, Reader
 from ostler.agent.models.client import TRIES, Model, pause
 from ostler.base.ids import ulid
 from ostler.wire.own_agent import Grown, MessageBegun, MessageEnded, Noted
@@ -40,13 +40,18 @@ class _Shown:
             write(MessageEnded(id=self.id, broken=broken))
 
 
-async def speak(model: Model, question: Question, cut: Callable[[str, tuple[Block, ...]], None]) -> Spoken:
-    """Ask until there is an answer; `cut` gets what was said until an interrupt.
+async def speak(
+    model: Model,
+    question: Question,
+    cut: Callable[[str, tuple[Block, ...]], None],
+    recorded: Callable[[Reader], Reader],
+) -> Spoken:
+    """Ask until there is an answer; `cut` gets what was said until an interrupt, `recorded` keeps what comes.
 
     Raises ModelFailed when it is not worth another try.
     """
     for attempt in count(1):
-        shown, reader = _Shown(), model.reader()
+        shown, reader = _Shown(), recorded(model.reader())
         try:
             answer = await model.answer(question, reader, shown.grow)
         except ModelFailed as failed:

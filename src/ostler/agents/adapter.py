@@ -133,6 +133,8 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     remote_memory: bool = False
     """Whether its conversations are kept by a service elsewhere, so that a copy of its home is no copy of them."""
+    continues_turns: bool = False
+    """Whether a new process goes on with the turn in which the one before it died, and repeats nothing of it."""
     unconverted: dict[str, str] = msgspec.field(default_factory=dict)
     """Capabilities that the agent has by itself but Ostler does not convert -> why."""
     settings_schema: dict[str, Any] = msgspec.field(default_factory=dict)

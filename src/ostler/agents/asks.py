@@ -25,7 +25,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def requested(self) -> Draft:
         """It is asked."""
-        if isinstance(self.data, QuestionData) and (self.data.metadata or {}).get("kind") == _PLAN:
+        if isinstance(self.data, QuestionData) and is_plan(self.data):
             return plan_requested(self.data)
         return Draft(f"{self._noun}.requested", self.data)
 
@@ -82,6 +82,11 @@ def plan_asked(ask_id: str, plan: str | None, item_id: str | None = None, *, own
 def plan_requested(data: QuestionData) -> Draft:
     """The plan is shown; the question is ours, since the agent called a tool or asked for a permission."""
     return Draft("question.requested", data, source="daemon", synthetic=True)
+
+
+def is_plan(data: QuestionData) -> bool:
+    """Whether a question is about a plan."""
+    return (data.metadata or {}).get("kind") == _PLAN
 
 
 def approves(answer: Answer) -> bool:

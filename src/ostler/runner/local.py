@@ -223,6 +223,7 @@ class LocalRunner(OwnConversations):
             hint=login_hint(adapter.credentials, record.spec),
             on_offer=partial(self._catalogue.take_commands, adapter),
             can_log_in=can_log_in(adapter.credentials, record.spec),
+            continues_turns=adapter.info.continues_turns,
         )
         self._connections.add(connection)
         connection.over.add_done_callback(lambda _: self._connections.discard(connection))

@@ -44,6 +44,10 @@ class Start(ToAgent, frozen=True, kw_only=True, tag="start"):
     temperature: float | None = None
     tools: tuple[str, ...] | None = None
     """All tools that the model may have; None for every one."""
+    heard: tuple[str, ...] = ()
+    """Of a turn that an earlier process did not end: ids of messages and calls of which people know everything."""
+    begun: tuple[str, ...] = ()
+    """Those of which they know only the beginning."""
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,13 +61,15 @@ class Message(ToAgent, frozen=True, kw_only=True):
     """What a person says."""
 
     text: str
+    id: str = ""
+    """The same whenever it is sent again, to the next process; what was heard before is not heard twice."""
     images: tuple[Image, ...] = ()
     files: tuple[str, ...] = ()
     """Paths that the agent may read, wherever they are."""
 
 
 class Prompted(Message, frozen=True, kw_only=True, tag="prompt"):
-    """Begin a turn."""
+    """Begin a turn, or go on with it if it was begun with the same id."""
 
 
 class Steered(Message, frozen=True, kw_only=True, tag="steer"):
@@ -120,11 +126,20 @@ class Grown(FromAgent, frozen=True, kw_only=True, tag="delta"):
     text: str
 
 
+class MessagePart(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a message."""
+
+    kind: Literal["text", "thinking"]
+    text: str
+
+
 class MessageEnded(FromAgent, frozen=True, kw_only=True, tag="message_end"):
     """The message is whole, or was broken off."""
 
     id: str
     broken: bool = False
+    content: tuple[MessagePart, ...] = ()
+    """All of it, where it may not have been told before."""
 
 
 class ToolBegun(FromAgent, frozen=True, kw_only=True, tag="tool"):

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ostler.wire.events import EVENTS, EventSource, PermissionMode
+from ostler.wire.events import EVENTS, EventSource, PermissionData, PermissionMode, QuestionData
 from ostler.wire.grants import Grant
-from ostler.wire.items import StderrOutput
+from ostler.wire.items import Item, StderrOutput
 from ostler.wire.parts import PromptPart
 from ostler.wire.providers import McpServer, Provider
 from ostler.wire.sessions import ProcessInfo, TurnLimits
@@ -39,6 +39,41 @@ class Draft(msgspec.Struct):
             if self.type not in _DATA:
                 raise ValueError(f"'{self.type}' is no type of an event")
             self.data = msgspec.convert(self.data, _DATA[self.type])
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sent to the agent."""
+
+    prompt_id: str
+    turn_id: str
+    parts: tuple[PromptPart, ...]
+    claim: str | None = None
+    """Names the request that brought it, so that a repetition of the request is recognised."""
+    actor: str | None = None
+    """Who sent it, for a message within a turn, which is written down when the agent has heard it."""
+    images: dict[str, bytes] = {}
+    """What its images show, by the paths in its parts; the others lie on the runner's own disk."""
+
+
+class Continued(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn whose process died, as the log has it; the next process goes on with it."""
+
+    turn_id: str
+    heard: tuple[str, ...] = ()
+    """Native ids of the items that are finished."""
+    items: tuple[Item, ...] = ()
+    """Those that are not, with what they hold so far."""
+    permissions: tuple[PermissionData, ...] = ()
+    """All that was asked in it, open or decided."""
+    questions: tuple[QuestionData, ...] = ()
+    steered: tuple[Prompt, ...] = ()
+    """What was said within it; the agent may have heard it or not."""
+
+    @property
+    def open_asks(self) -> list[str]:
+        """The ids of what nobody has decided."""
+        asked = [ask.permission_id for ask in self.permissions if ask.status == "requested"]
+        return [*asked, *(ask.question_id for ask in self.questions if ask.status == "requested")]
 
 
 class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +110,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A private folder for the agent's HOME and temporary files; the runner has one for each session."""
     shared_login: Literal["file", "variable"] | None = None
     """What the runner lets it log in with, if it brings nothing of its own: a file in its home, or a variable."""
+    continues: Continued | None = None
+    """The turn that it goes on with."""
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,20 +121,6 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """The agent's own id; the spec may use an alias."""
     folder: str
     """The session's own folder; it is there if the spec named no other."""
-
-
-class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent to the agent."""
-
-    prompt_id: str
-    turn_id: str
-    parts: tuple[PromptPart, ...]
-    claim: str | None = None
-    """Names the request that brought it, so that a repetition of the request is recognised."""
-    actor: str | None = None
-    """Who sent it, for a message within a turn, which is written down when the agent has heard it."""
-    images: dict[str, bytes] = {}
-    """What its images show, by the paths in its parts; the others lie on the runner's own disk."""
 
 
 class PermissionAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="permission"):
@@ -131,6 +154,8 @@ class AgentExit(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     signal: int | None = None
     stderr: StderrOutput | None = None
+    continues: str | None = None
+    """The turn that it left open, for the next process to go on with."""
 
 
 class Connected(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,10 @@ from difflib import get_close_matches, unified_diff
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from ostler.agent.tools.tool import CallContext, Change, Input, Output, Tool
+from ostler.agent.entries import Change
+from ostler.agent.tools.tool import CallContext, Input, Output, Tool
 from ostler.agent.workspace import Missing, ToolFailed
 
 MOST_LINES = 2000
@@ -102,14 +104,43 @@ def _image(path: str, mime: str, content: bytes, context: CallContext) -> Output
 
 
 def _write(given: WriteInput, context: CallContext) -> Output:
+    if (done := _done(given.path, context)) is not None:
+        return done
     before = _before(given.path, context)
-    existed = context.workspace.write(given.path, given.content.encode(errors="surrogatepass"))
     path = context.workspace.relative(given.path)
     diff = diff_of(path, before, given.content)
-    action: Literal["created", "modified"] = "modified" if existed else "created"
+    action: Literal["created", "modified"] = "modified" if _is_there(given.path, context) else "created"
     change = Change(path=path, action=action, operation="write", diff=diff)
     lines = len(given.content.splitlines())
-    return Output(text=f"{action.capitalize()} {path} ({lines} lines).", change=change)
+    output = Output(text=f"{action.capitalize()} {path} ({lines} lines).", change=change)
+    return _put(given.path, given.content.encode(errors="surrogatepass"), output, context)
+
+
+def _put(path: str, content: bytes, output: Output, context: CallContext) -> Output:
+    """Write a file; a process that comes after us finds out whether that was done."""
+    context.claim.intend(content, msgspec.json.encode(output))
+    context.workspace.write(path, content)
+    return output
+
+
+def _done(path: str, context: CallContext) -> Output | None:
+    """What is to be answered, if an earlier process did this before it ended."""
+    if not context.claim.is_begun:
+        return None
+    try:
+        content = context.workspace.read(path, _MOST_BYTES)
+    except ToolFailed:
+        return None
+    answer = context.claim.done(content)
+    return replace(msgspec.json.decode(answer, type=Output), how="picked_up") if answer is not None else None
+
+
+def _is_there(path: str, context: CallContext) -> bool:
+    try:
+        context.workspace.place(path)
+    except Missing:
+        return False
+    return True
 
 
 def _before(path: str, context: CallContext) -> str | None:
@@ -127,11 +158,13 @@ def _write_preview(given: WriteInput, context: CallContext) -> str | None:
 
 
 def _edit(given: EditInput, context: CallContext) -> Output:
+    if (done := _done(given.path, context)) is not None:
+        return done
     before, after, count = _edited(given, context)
-    context.workspace.write(given.path, after.encode())
     path = context.workspace.relative(given.path)
     change = Change(path=path, action="modified", operation="edit", diff=diff_of(path, before, after))
-    return Output(text=f"Edited {path}: {count} {'place' if count == 1 else 'places'} replaced.", change=change)
+    text = f"Edited {path}: {count} {'place' if count == 1 else 'places'} replaced."
+    return _put(given.path, after.encode(), Output(text=text, change=change), context)
 
 
 def _edited(given: EditInput, context: CallContext) -> tuple[str, str, int]:

@@ -7,12 +7,16 @@ from typing import Annotated
 
 import msgspec
 
+from ostler.agent.claims import Claim, Left
+from ostler.agent.entries import How
 from ostler.agent.processes import started
 from ostler.agent.tools.tool import CallContext, Input, Output, Tool
 
 _HEAD, _TAIL = 10_000, 40_000
 _DRAIN_SECONDS = 2.0
 _DEFAULT_SECONDS, _MOST_SECONDS = 120, 600
+_PICKED_UP = "it came to its end while the agent was started anew; the end of its output may be missing"
+_CUT_OFF = "cut off: the agent was started anew while this ran. What it had done by then is done; it was not run again"
 _QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
 
 
@@ -57,21 +61,29 @@ class Printed:
 class Heard:
     """What a command prints, on its way to the model and to people."""
 
-    def __init__(self, context: CallContext) -> None:
+    def __init__(self, context: CallContext, claim: Claim | None = None) -> None:
+        """`claim` keeps it on disk, within bounds."""
+        self._stored = 0
         self.printed = Printed()
         self._show = context.show
+        self._claim = claim
         made = codecs.getincrementaldecoder("utf-8")
         self._decoders = {1: made(errors="replace"), 2: made(errors="replace")}
 
     def __call__(self, fd: int, data: bytes) -> None:
+        if self._claim is not None and self._stored < _HEAD + _TAIL:
+            self._stored += len(data)
+            self._claim.hear(data)
         if text := self._decoders[fd].decode(data):
             self.printed.add(text)
             self._show("stderr" if fd == 2 else "stdout", text)
 
 
 async def _bash(given: BashInput, context: CallContext) -> Output:
-    heard = Heard(context)
-    command, environ = ("bash", "-c", given.command), {**context.environ, **_QUIET}
+    if (left := context.claim.left()) is not None:
+        return _found(left)
+    heard = Heard(context, context.claim)
+    command, environ = context.claim.wrapped(given.command), {**context.environ, **_QUIET}
     try:
         async with (
             asyncio.timeout(given.timeout),
@@ -82,8 +94,20 @@ async def _bash(given: BashInput, context: CallContext) -> Output:
     except TimeoutError:
         text = f"{heard.printed.whole()}\n[ended after {given.timeout} seconds, with all that it had started]"
         return Output(text=text.lstrip("\n"), failed=True)
+    return _answered(heard.printed.whole(), code)
+
+
+def _answered(printed: str, code: int, how: How = "ran") -> Output:
     ending = "" if code == 0 else f"\n[{_ending(code)}]"
-    return Output(text=f"{heard.printed.whole().rstrip()}{ending}".lstrip("\n") or "(no output)", failed=code != 0)
+    return Output(text=f"{printed.rstrip()}{ending}".lstrip("\n") or "(no output)", failed=code != 0, how=how)
+
+
+def _found(left: Left) -> Output:
+    """What an earlier process began is not begun again."""
+    printed = left.printed.decode(errors="replace")
+    if left.code is not None:
+        return _answered(f"{printed.rstrip()}\n[{_PICKED_UP}]", left.code, "picked_up")
+    return Output(text=f"{printed.rstrip()}\n[{_CUT_OFF}]".lstrip("\n"), failed=True, how="cut_off")
 
 
 def _ending(code: int) -> str:

@@ -5,7 +5,8 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
-from ostler.agent.entries import Picture
+from ostler.agent.claims import Claim
+from ostler.agent.entries import Change, How, Picture
 from ostler.agent.models.asking import ToolSpec
 from ostler.agent.workspace import ToolFailed, Workspace
 from ostler.wire.own_agent import Todo
@@ -13,15 +14,6 @@ from ostler.wire.own_agent import Todo
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a model gives a tool."""
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool did to a file."""
-
-    path: str
-    action: Literal["created", "modified"]
-    operation: Literal["write", "edit"]
-    diff: str | None
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +24,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     change: Change | None = None
     pictures: tuple[Picture, ...] = ()
     plan: tuple[Todo, ...] | None = None
+    how: How = "ran"
 
 
 class People(Protocol):
@@ -55,6 +48,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     show: Callable[[Literal["stdout", "stderr"], str], None]
     """Show people what a command prints."""
     people: People
+    claim: Claim
+    """What is on disk of this call, perhaps by an earlier process."""
 
 
 _Given = TypeVar("_Given", bound=Input)

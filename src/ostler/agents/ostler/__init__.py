@@ -30,6 +30,7 @@ INFO = Info(
     capabilities=all_but("mcp_tools", "shared_process", "subagents"),
     limits=("maxTurns", "maxTokens", "temperature"),
     tools=TOOLS,
+    continues_turns=True,
     modes=(
         Mode(id="default", name="Default", description="Does what the prompt says."),
         Mode(

@@ -1,15 +1,23 @@
 """Ostler's own agent as drafts; its lines are those of `wire/own_agent.py`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 
 import msgspec
 
 from ostler import __version__
 from ostler.agents import say
 from ostler.agents.adapter import Output, Ready, Send, TurnDone, Unreadable
-from ostler.agents.asks import approves, asked, permission_asked, plan_asked, wishes
-from ostler.wire.events import ErrorData, Question, QuestionOption, SessionInfoData, UsageUpdatedData
+from ostler.agents.asks import approves, asked, is_plan, permission_asked, plan_asked, wishes
+from ostler.wire.events import (
+    ErrorData,
+    PermissionData,
+    Question,
+    QuestionData,
+    QuestionOption,
+    SessionInfoData,
+    UsageUpdatedData,
+)
 from ostler.wire.items import Item, PlanEntry
 from ostler.wire.own_agent import (
     AgentReady,
@@ -42,7 +50,7 @@ from ostler.wire.own_agent import (
     ToolPrinted,
     Used,
 )
-from ostler.wire.parts import FileRefPart, ImagePart, TextPart
+from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, TextPart
 from ostler.wire.providers import ProviderType
 from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
@@ -74,11 +82,20 @@ class OstlerTranslator:
 
     def prompt(self, prompt: Prompt) -> Sequence[Output]:
         """Begin a turn."""
-        return (_line(Prompted(**_message(prompt))),)
+        return (*self._sent_before(prompt), _line(Prompted(**_message(prompt))))
+
+    def _sent_before(self, prompt: Prompt) -> Sequence[Output]:
+        """What people answered and added in a turn that goes on: its process may have heard it, or not."""
+        left = self._spec.continues
+        if left is None or left.turn_id != prompt.turn_id:
+            return ()
+        asks: tuple[PermissionData | QuestionData, ...] = (*left.permissions, *left.questions)
+        decided = [output for ask in asks if (output := _decision(ask)) is not None]
+        return (*decided, *map(_steered, left.steered))
 
     def steer(self, prompt: Prompt) -> Sequence[Output]:
         """Add to the running turn."""
-        return (_line(Steered(**_message(prompt))),)
+        return (_steered(prompt),)
 
     def interrupt(self) -> Sequence[Output]:
         """Ask for the end of the turn."""
@@ -86,17 +103,15 @@ class OstlerTranslator:
 
     def answer(self, answer: Answer) -> Sequence[Output]:
         """Hand over a decision."""
-        native = answer.ask_id.partition("_")[2]
+        native = _native(answer.ask_id)
         match answer:
             case PermissionAnswer():
                 return (_line(Reply(id=native, allow=answer.allow, message=answer.message)),)
             case QuestionAnswer() if native in self._plans:
                 self._plans.discard(native)
-                words = " ".join(wishes(answer)) or None
-                return (_line(Reply(id=native, allow=approves(answer), message=words)),)
+                return (_line(_plan_reply(answer)),)
             case QuestionAnswer():
-                chosen = answer.answers[0] if answer.answers else None
-                return (_line(Answered(id=native, answers=chosen, message=answer.message)),)
+                return (_line(_answered(answer)),)
             case _:
                 assert_never(answer)
 
@@ -136,12 +151,45 @@ def _start(spec: AgentSpec) -> Start:
         max_tokens=spec.limits.max_tokens,
         temperature=spec.temperature,
         tools=spec.tools,
+        heard=spec.continues.heard if spec.continues is not None else (),
+        begun=tuple(item.native_item_id or "" for item in spec.continues.items) if spec.continues is not None else (),
     )
+
+
+def _steered(prompt: Prompt) -> Output:
+    return _line(Steered(**_message(prompt)))
+
+
+def _decision(ask: PermissionData | QuestionData) -> Output | None:
+    """What was decided about an ask of the process before; None if nothing was."""
+    match ask:
+        case PermissionData(status="requested") | QuestionData(status="requested"):
+            return None
+        case PermissionData(permission_id=ask_id, status=status):
+            allow = status in {"accept", "accept_for_session"}
+            return _line(Reply(id=_native(ask_id), allow=allow, message=ask.message))
+        case QuestionData(question_id=ask_id, answers=answers):
+            answer = QuestionAnswer(ask_id=ask_id, answers=answers, message=ask.message)
+            return _line(_plan_reply(answer) if is_plan(ask) else _answered(answer))
+
+
+def _native(ask_id: str) -> str:
+    return ask_id.partition("_")[2]
+
+
+def _plan_reply(answer: QuestionAnswer) -> Reply:
+    return Reply(id=_native(answer.ask_id), allow=approves(answer), message=" ".join(wishes(answer)) or None)
+
+
+def _answered(answer: QuestionAnswer) -> Answered:
+    chosen = answer.answers[0] if answer.answers else None
+    return Answered(id=_native(answer.ask_id), answers=chosen, message=answer.message)
 
 
 def _message(prompt: Prompt) -> dict[str, Any]:
     images = [say.image_content(prompt, part) for part in prompt.parts if isinstance(part, ImagePart)]
     return {
+        "id": prompt.prompt_id,
         "text": "\n".join(part.text for part in prompt.parts if isinstance(part, TextPart)),
         "images": tuple(Image(mime=mime, data=data) for mime, data in images),
         "files": tuple(part.path for part in prompt.parts if isinstance(part, FileRefPart)),
@@ -172,13 +220,18 @@ def _message_begun(_: OstlerTranslator, frame: MessageBegun) -> Sequence[Output]
 
 
 def _grown(_: OstlerTranslator, frame: Grown) -> Sequence[Output]:
-    part = TextPart(text=frame.text) if frame.kind == "text" else say.thought(frame.text)
-    return (say.grown(_item(frame.id), part, frame.id),)
+    return (say.grown(_item(frame.id), _part(frame.kind, frame.text), frame.id),)
 
 
 def _message_ended(_: OstlerTranslator, frame: MessageEnded) -> Sequence[Output]:
-    """Its content is that of its deltas."""
-    return (say.closed(say.message(_item(frame.id), frame.id), "failed" if frame.broken else "completed"),)
+    """Its content is that of its deltas, unless it comes whole."""
+    content = [_part(part.kind, part.text) for part in frame.content]
+    item = say.message(_item(frame.id), frame.id, content=content)
+    return (say.closed(item, "failed" if frame.broken else "completed"),)
+
+
+def _part(kind: Literal["text", "thinking"], text: str) -> ContentPart:
+    return TextPart(text=text) if kind == "text" else say.thought(text)
 
 
 def _tool_begun(state: OstlerTranslator, frame: ToolBegun) -> Sequence[Output]:

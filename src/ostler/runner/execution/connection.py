@@ -52,8 +52,12 @@ class AgentConnection:
         hint: str = "",
         on_offer: OnOffer = lambda _: None,
         can_log_in: bool = False,
+        continues_turns: bool = False,
     ) -> None:
-        """`hint` is what a person can do when the agent is not let in; `can_log_in` is whether a new start is part."""
+        """`hint` is what a person can do when the agent is not let in; `can_log_in` is whether a new start is part.
+
+        `continues_turns` says that another process can go on with a turn in which this one dies.
+        """
         self._hint = hint
         self._record, self._spec = record, record.spec
         self._limits = limits
@@ -65,12 +69,14 @@ class AgentConnection:
             counts=counts,
             framing=record.framing,
             resume=record.spec.resume,
+            continues=record.spec.continues,
             login_hint=hint,
             on_offer=on_offer,
             can_log_in=can_log_in,
         )
         self._life = Life(record.spec, folder, sink, limits, self._dialogue)
         self._turns = self._life.turns
+        self._turns.continues_turns = continues_turns
         self._sink = sink
         self.over = self._life.over
         """Done when the process is gone and everything about it was reported, or when it never came up."""

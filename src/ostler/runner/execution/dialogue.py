@@ -18,7 +18,7 @@ from ostler.runner.execution.trimming import MOST_VALUES, has_too_many_values
 from ostler.runner.processes.logins import asks_for_login, hidden, hidden_text, waits_for_login
 from ostler.wire.agents import Command
 from ostler.wire.events import AgentUnparsedData, ErrorData, PermissionData, QuestionData, SessionInfoData
-from ostler.wire.running import Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
+from ostler.wire.running import Answer, Continued, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
 log = Log(__name__)
 RAW_BYTES = 65536
@@ -52,6 +52,7 @@ class Dialogue:
         counts: Counts,
         framing: str = "lines",
         resume: str | None = None,
+        continues: Continued | None = None,
         login_hint: str = "",
         on_offer: OnOffer = lambda _: None,
         can_log_in: bool = False,
@@ -66,6 +67,7 @@ class Dialogue:
         self._translator = translator
         self._start = start
         self._resume = resume
+        self._continues = continues
         self._wrap = FRAMINGS[framing].wrap
         self._splitter = FRAMINGS[framing].splitter(max_frame_bytes, max_item_length)
         self._counts = counts
@@ -170,6 +172,8 @@ class Dialogue:
         self.forced_end = None
         self._was_refused = False
         self.guard.begin(prompt.turn_id)
+        if self._continues is not None and self._continues.turn_id == prompt.turn_id:
+            self.guard.go_on(self._continues)
         if self._wants_login:
             self._locked_out()
             return

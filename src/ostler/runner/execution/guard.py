@@ -20,7 +20,7 @@ from ostler.wire.events import (
 )
 from ostler.wire.items import Item, ItemStatus
 from ostler.wire.parts import ContentPart, StatusPart, TextPart
-from ostler.wire.running import Draft
+from ostler.wire.running import Continued, Draft
 
 MOST_COLLECTED_BYTES = 8 * 2**20
 MOST_REMEMBERED_ITEMS = 10_000
@@ -84,6 +84,21 @@ class TurnGuard:
     def begin(self, turn_id: str) -> None:
         """A prompt goes to the agent."""
         self._turn_id = turn_id
+
+    def go_on(self, left: Continued) -> None:
+        """A process before this one began the turn: what it left open is ours."""
+        for item in left.items:
+            found = self._items[item.item_id] = _OpenItem(
+                msgspec.structs.replace(item, content=()), self._max_item_length
+            )
+            for part in item.content:
+                found.grow(part)
+        for permission in left.permissions:
+            if permission.status == "requested":
+                self._asks[permission.permission_id] = permission
+        for question in left.questions:
+            if question.status == "requested":
+                self._asks[question.question_id] = question
 
     def waits_for(self, ask_id: str) -> bool:
         """Whether nobody has told the agent what was decided about an ask."""

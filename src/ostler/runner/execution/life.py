@@ -115,7 +115,7 @@ class Life:
                 if not process.is_drained:
                     await asyncio.sleep(0)  # a flood must not starve the other sessions
             else:
-                if not self.turns.expected:  # what we cut off ourselves in the middle is no frame
+                if not self.turns.expected and not self.turns.continues_turns:  # what was cut off is no frame
                     self._dialogue.end()
                 self.act(process)
                 return
@@ -183,7 +183,11 @@ class Life:
             # no pause between the last event and this, or the session would send its next prompt to us
             if self.is_reported:
                 end = AgentExit(
-                    expected=self.turns.expected, exit_code=exit_.exit_code, signal=exit_.signal, stderr=stderr
+                    expected=self.turns.expected,
+                    exit_code=exit_.exit_code,
+                    signal=exit_.signal,
+                    stderr=stderr,
+                    continues=self.turns.left_open,
                 )
                 await self._sink.closed(end)
             await self.forget()

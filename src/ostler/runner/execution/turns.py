@@ -17,7 +17,7 @@ from ostler.runner.processes import journal as calls
 from ostler.runner.processes.journal import Call, Entry, Journal
 from ostler.runner.processes.process import Exit, Process
 from ostler.runner.processes.waiting import TurnClock
-from ostler.wire.events import ErrorData, PermissionData
+from ostler.wire.events import ErrorData, NoticeData, PermissionData
 from ostler.wire.items import StderrOutput
 from ostler.wire.running import AgentSpec, Connected, Draft, Prompt
 from ostler.wire.sessions import ProcessInfo
@@ -48,6 +48,10 @@ class Turns:
         self.stopping: asyncio.Task[None] | None = None
         self.expected = False
         """Whether the process ends because we want it to."""
+        self.continues_turns = False
+        """Whether another process can go on with a turn in which this one dies."""
+        self.left_open: str | None = None
+        """The turn that it is to go on with, once this process is gone."""
 
     def begin(self, process: Process, folder: Path) -> None:
         """The past has been repeated; what it is sent from now on is noted."""
@@ -203,6 +207,11 @@ class Turns:
         if guard.turn_id is None:
             self._dialogue.log(*guard.give_up())
             return
+        if self.continues_turns and not self.expected and self.ending is None:
+            self.left_open = guard.turn_id
+            words = f"Agent '{self._spec.agent}' exited with {exit_}. A new process goes on with the turn."
+            self._dialogue.log(_notice(words, "turn_continues"))
+            return
         stopped = TurnDone(outcome="interrupted", stop_reason=_STOPS.get(exit_.ordered or "", "stopped"))
         died = TurnDone(outcome="failed", stop_reason="agent_exited")
         lost = TurnDone(outcome="interrupted", stop_reason="keeper_lost")
@@ -213,6 +222,11 @@ class Turns:
             self._dialogue.log(_complaint(str(gone), gone.code, details))
         end = self.ending or end
         self._dialogue.log(*guard.end_turn(end.outcome, end.stop_reason or end.outcome))
+
+
+def _notice(message: str, code: str) -> Draft:
+    data = NoticeData(severity="warning", message=message, code=code)
+    return Draft("notice", data, source="daemon", synthetic=True)
 
 
 def _complaint(message: str, code: str, details: dict[str, Any]) -> Draft:

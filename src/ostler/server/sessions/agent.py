@@ -17,7 +17,7 @@ from ostler.server.sessions.creation import agent_spec
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.sessions.session import SessionCore
 from ostler.server.store.records import Progress, SessionSpec
-from ostler.wire.running import AgentExit, AgentSpec, Answer, Connected, Draft, ProcessRef, Prompt
+from ostler.wire.running import AgentExit, AgentSpec, Answer, Connected, Continued, Draft, ProcessRef, Prompt
 from ostler.wire.sessions import ProcessInfo
 
 log = Log(__name__)
@@ -68,8 +68,10 @@ class SessionAgent:
         runners: Runners,
         delivered: Callable[[Sequence[Draft], Progress], Awaitable[None]],
         idle_seconds: float,
+        left_open: Callable[[AgentExit, str], None],
     ) -> None:
-        """`delivered` stores what the agent did."""
+        """`delivered` stores what the agent did; `left_open` hears of a turn that another process is to go on with."""
+        self._left_open = left_open
         self.delivered = delivered
         self.starting: asyncio.Task[None] | None = None
         """Hands the prompt of the newest turn over, to a process that is started first if need be."""
@@ -104,13 +106,16 @@ class SessionAgent:
         link = self._link
         return link.report.process if link is not None and link.alive and link.report is not None else None
 
-    async def prompt(self, prompt: Prompt) -> None:
-        """Hand a prompt over, to a new process if there is none; one that remembers nothing is told what was said."""
+    async def prompt(self, prompt: Prompt, continued: Continued | None = None) -> None:
+        """Hand a prompt over, to a new process if there is none; one that remembers nothing is told what was said.
+
+        `continued` is what came of the prompt before its process died.
+        """
         self.stay_awake()
         if self._falling_asleep is not None:
             await asyncio.shield(self._falling_asleep)
         fresh = self.connection is None
-        connection = await self._awake()
+        connection = await self._awake(continued)
         if fresh and not (self._link is not None and self._link.remembers):
             prompt = await self._session.log.with_history(prompt)
         images = await self._session.attachments.shown(prompt.parts)
@@ -121,9 +126,9 @@ class SessionAgent:
         await self._awake()
         self.rest()
 
-    async def _awake(self) -> Connection:
+    async def _awake(self, continued: Continued | None = None) -> Connection:
         async with self._waking:
-            return self.connection or await self._started()
+            return self.connection or await self._started(continued)
 
     def forget(self) -> None:
         """Its process is gone, though nobody has said so yet."""
@@ -138,8 +143,8 @@ class SessionAgent:
             raise AgentLost(reason="its runner reported nothing of it.")
         return link.report
 
-    async def _started(self) -> Connection:
-        spec = self._spec()
+    async def _started(self, continued: Continued | None) -> Connection:
+        spec = msgspec.structs.replace(self._spec(), continues=continued)
         try:
             return await self._connect(spec)
         except AgentStartFailed as error:
@@ -167,6 +172,8 @@ class SessionAgent:
         self.stay_awake()
         if not end.expected:
             log.warning("agent.exited", session_id=self._session.id, exit_code=end.exit_code, signal=end.signal)
+        if end.continues is not None:
+            self._left_open(end, end.continues)
         if is_held:
             self._session.release()
         self._runners.room()

@@ -10,6 +10,7 @@ from ostler.base.errors.turns import TurnUnderWay
 from ostler.server.sessions import drafts
 from ostler.server.sessions.acting import deed
 from ostler.server.sessions.agent import SessionAgent
+from ostler.server.sessions.continuing import open_items
 from ostler.server.sessions.log.statuses import TRANSITIONS
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns, comments_back
@@ -101,7 +102,9 @@ class Lifecycle:
             await self._agent.connection.interrupt()
             await self._turn_over(_INTERRUPT_SECONDS, unless_asked=False)
         await self._agent.disconnect(force=force)
-        await self._session.note(deed(*self._turn_cut_off("restarted"), *self._limit.dropped(), drafts.restarted()))
+        await self._session.note(
+            deed(*await self._turn_cut_off("restarted"), *self._limit.dropped(), drafts.restarted())
+        )
 
     async def finish_stop(self) -> None:
         """Go on with a stop that an earlier server began."""
@@ -145,7 +148,7 @@ class Lifecycle:
         await self._agent.disconnect(force=force)
         waiting = {entry.prompt_id for entry in self._session.state.queue}
         cleared = [drafts.queue(()), *comments_back(self._session, waiting)] if waiting else []
-        if cut := [*self._turn_cut_off("interrupted"), *cleared]:
+        if cut := [*await self._turn_cut_off("interrupted"), *cleared]:
             await self._session.note(deed(*cut))
         if not force:
             await self._chores.finish()
@@ -186,10 +189,11 @@ class Lifecycle:
                 return
             await self._session.tail.wait(self._session.last, timeout=_INTERRUPT_SECONDS)
 
-    def _turn_cut_off(self, reason: str) -> list[Draft]:
+    async def _turn_cut_off(self, reason: str) -> list[Draft]:
+        left = await open_items(self._session)
         state = self._session.state
         ended = [drafts.turn_ended(state.turn.turn_id, "interrupted", reason)] if state.turn else []
-        return [*self._session.dropped_asks(reason), *ended]
+        return [*left, *self._session.dropped_asks(reason), *ended]
 
     async def delete(self) -> None:
         """End everything; the caller removes what is stored."""
@@ -204,7 +208,7 @@ class Lifecycle:
         self.leave()
         await self._chores.stop()
         await self._agent.disconnect(force=False)
-        if cut := self._turn_cut_off("server_stopping"):
+        if cut := await self._turn_cut_off("server_stopping"):
             await self._session.log.append(cut)
 
     def leave(self) -> None:

@@ -26,7 +26,7 @@ from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.records import Progress, SessionRecord
 from ostler.wire.events import ItemCompletedData
 from ostler.wire.parts import ImagePart
-from ostler.wire.running import Draft
+from ostler.wire.running import AgentExit, Draft
 
 log = Log(__name__)
 
@@ -60,7 +60,7 @@ class LiveSession(SessionCore):
             lost=lost,
         )
         self._runners = runners
-        self.agent = SessionAgent(self, runners, self.delivered, idle_seconds)
+        self.agent = SessionAgent(self, runners, self.delivered, idle_seconds, self._left_open)
         self.chores = Chores(self, self.agent, work)
         self.limit = LimitWait(self, reads, is_wanted=goes_on_after_limit)
         self.turns = Turns(self, self.agent, self.chores, self.limit)
@@ -107,6 +107,9 @@ class LiveSession(SessionCore):
         if any(draft.type == "turn.ended" for draft in written):
             self.agent.rest()
             self.background.spawn(self._go_on())
+
+    def _left_open(self, end: AgentExit, turn_id: str) -> None:
+        self.turns.go_on_with(turn_id, end)
 
     async def _keep_pictures(self, events: Sequence[Draft]) -> None:
         """Pictures that came with events lie with those that clients sent; the log has their paths."""

@@ -4,13 +4,14 @@ Every decision is taken and put into the log's queue without an await in between
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any
 
 import msgspec
 
 from ostler.base.errors import (
     AgentExited,
+    AgentStartFailed,
     InternalError,
     InvalidTransition,
     OstlerError,
@@ -24,6 +25,7 @@ from ostler.base.logs import Log
 from ostler.server.sessions import drafts, handoff
 from ostler.server.sessions.acting import acting, deed, marked
 from ostler.server.sessions.agent import SessionAgent
+from ostler.server.sessions.continuing import MOST_DEATHS, LeftTurn, answer_of, left_turn, open_items
 from ostler.server.sessions.log.titles import title_of
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.chores import Chores
@@ -33,7 +35,7 @@ from ostler.server.store.traces import current_trace, new_trace
 from ostler.wire.events import SessionStatus
 from ostler.wire.items import QueueEntry
 from ostler.wire.parts import PromptPart, TextPart
-from ostler.wire.running import Draft, Prompt
+from ostler.wire.running import AgentExit, Continued, Draft, Prompt
 from ostler.wire.sessions import Interrupted, PromptReceipt, WhenBusy
 
 log = Log(__name__)
@@ -55,6 +57,8 @@ class Turns:
         self._agent = agent
         self._chores = chores
         self._limit = limit
+        self._died_at: tuple[str, int] | None = None
+        self._deaths = 0
 
     async def take(
         self,
@@ -111,34 +115,72 @@ class Turns:
         self._agent.begin(self._run(prompt))
 
     async def _run(self, prompt: Prompt) -> None:
+        await self._at_the_edge(prompt.turn_id, self._prompted(prompt))
+
+    async def _prompted(self, prompt: Prompt) -> None:
         try:
             await self._agent.prompt(prompt)
-        except AgentExited:
-            await self._run_anew(prompt)
+        except AgentExited:  # between two turns, just before it could hear of this one
+            self._agent.forget()
+            await self._agent.prompt(prompt)
+
+    async def _at_the_edge(self, turn_id: str, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
         except RunnerUnavailable:
-            _left_to_runner(self._session, prompt)
+            _left_to_runner(self._session, turn_id)
         except OstlerError as error:
-            await self._turn_failed(prompt.turn_id, error)
+            await self._turn_failed(turn_id, error)
         except Exception as error:  # the edge of a background task
             reference = new_id("err")
             log.error("turn.crashed", session_id=self._session.id, reference=reference, exc_info=error)
-            await self._turn_failed(prompt.turn_id, InternalError(reference=reference))
+            await self._turn_failed(turn_id, InternalError(reference=reference))
 
-    async def _run_anew(self, prompt: Prompt) -> None:
-        """The process ended between two turns, just before it could hear of this one."""
-        self._agent.forget()
-        try:
-            await self._agent.prompt(prompt)
-        except RunnerUnavailable:
-            _left_to_runner(self._session, prompt)
-        except OstlerError as error:
-            await self._turn_failed(prompt.turn_id, error)
+    def go_on_with(self, turn_id: str, end: AgentExit) -> None:
+        """The process of a turn died, and another one can go on with it."""
+        if _is_current(self._session, turn_id) and not self._session.is_leaving and not self._session.log.is_deleted:
+            exited = AgentExited(agent=self._session.record.agent, exit=_shown(end))
+            self._agent.begin(self._at_the_edge(turn_id, self._gone_on_with(turn_id, exited)))
+
+    async def _gone_on_with(self, turn_id: str, why: OstlerError) -> None:
+        while True:
+            turn = self._session.state.turn
+            left = await left_turn(self._session, turn) if turn is not None else None
+            if not _is_current(self._session, turn_id):
+                return
+            if left is None or not self._may_go_on(left):
+                raise why
+            try:
+                await self._agent.prompt(left.prompt, left.continued)
+            except (AgentExited, AgentStartFailed) as error:
+                why = error
+                self._agent.forget()
+            else:
+                await self._tell_decided(left.continued)
+                return
+
+    def _may_go_on(self, left: LeftTurn) -> bool:
+        """Whether the turn has come any further since its process died the last times."""
+        point = (left.prompt.turn_id, left.finished)
+        self._deaths = self._deaths + 1 if point == self._died_at else 1
+        self._died_at = point
+        return self._deaths <= MOST_DEATHS
+
+    async def _tell_decided(self, continued: Continued) -> None:
+        """Tell the new process what was decided while it started."""
+        still_open = {ask.ask_id for ask in self._session.state.asks}
+        for ask_id in continued.open_asks:
+            if ask_id not in still_open:
+                ask = await self._session.reads.store.logs.find_ask(self._session.id, ask_id)
+                if ask is not None and (answer := answer_of(ask)) is not None:
+                    await self._agent.tell(answer)
 
     async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:
         """The agent could not be reached; if it never could, the session is over."""
         if not _is_current(self._session, turn_id) or self._session.is_leaving:
             return
         written = [
+            *await open_items(self._session),
             drafts.error_of(error),
             *self._session.dropped_asks("agent"),
             drafts.turn_ended(turn_id, "failed", error.code),
@@ -298,7 +340,8 @@ class Turns:
 
     async def _end_unheard(self, turn_id: str) -> None:
         if _is_current(self._session, turn_id):
-            await self._session.note(deed(drafts.turn_ended(turn_id, "interrupted", "interrupted")))
+            left = [*await open_items(self._session), *self._session.dropped_asks("interrupted")]
+            await self._session.note(deed(*left, drafts.turn_ended(turn_id, "interrupted", "interrupted")))
             await self.begin_next()
 
 
@@ -308,9 +351,15 @@ def comments_back(session: SessionCore, prompts: Collection[str]) -> list[Draft]
     return [drafts.comment(msgspec.structs.replace(comment, prompt_id=None)) for comment in back]
 
 
-def _left_to_runner(session: SessionCore, prompt: Prompt) -> None:
+def _left_to_runner(session: SessionCore, turn_id: str) -> None:
     """Nobody knows whether the agent heard of it; the turn stays under way until its runner is back."""
-    log.info("turn.left_to_runner", session_id=session.id, turn_id=prompt.turn_id)
+    log.info("turn.left_to_runner", session_id=session.id, turn_id=turn_id)
+
+
+def _shown(end: AgentExit) -> str:
+    if end.exit_code is not None:
+        return f"code {end.exit_code}"
+    return f"signal {end.signal}" if end.signal is not None else "an unknown code"
 
 
 def _is_current(session: SessionCore, turn_id: str) -> bool:

@@ -8,6 +8,7 @@ from ostler.base.logs import Log
 from ostler.base.undo import undone_by
 from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
+from ostler.server.sessions.continuing import answer_of
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.history import transcript_of
 from ostler.server.sessions.log.limits import is_waited_for
@@ -20,8 +21,8 @@ from ostler.server.store.protocol import Store
 from ostler.wire.events import ErrorData
 from ostler.wire.items import Item
 from ostler.wire.parts import PromptPart
-from ostler.wire.running import Answer, Connected, Draft, PermissionAnswer, ProcessRef, Prompt, QuestionAnswer
-from ostler.wire.sessions import Ask, Turn
+from ostler.wire.running import Connected, Draft, ProcessRef, Prompt
+from ostler.wire.sessions import Turn
 
 log = Log(__name__)
 _REASON = "server_restarted"
@@ -113,7 +114,7 @@ class Recovery:
             return error if isinstance(error, AgentLost) else AgentLost(reason="it could not be gone on with.")
         for ask_id in _unheard(live, found):
             ask = await self._store.logs.find_ask(live.id, ask_id)
-            if ask is not None and (answer := _answer_of(ask)) is not None:
+            if ask is not None and (answer := answer_of(ask)) is not None:
                 await live.agent.tell(answer)
         return found
 
@@ -199,18 +200,6 @@ def _unheard(live: LiveSession, found: Connected) -> list[str]:
     """Asks that were decided, but the agent still waits for them."""
     still_open = {ask.ask_id for ask in live.state.asks}
     return [ask_id for ask_id in found.open_asks if ask_id not in still_open]
-
-
-def _answer_of(ask: Ask) -> Answer | None:
-    """What the log says was decided; None while that is on its way to the disk: who writes it tells the agent."""
-    if ask.status == "requested":
-        return None
-    if ask.permission is not None:
-        allow = ask.permission.status in {"accept", "accept_for_session"}
-        return PermissionAnswer(ask_id=ask.ask_id, allow=allow, message=ask.permission.message)
-    asked = ask.question
-    answers, message = (asked.answers, asked.message) if asked is not None else (None, None)
-    return QuestionAnswer(ask_id=ask.ask_id, answers=answers, message=message)
 
 
 def given_up(state: SessionState, open_items: list[Item], lost: AgentLost, reason: str = _REASON) -> list[Draft]:
