@@ -51,6 +51,7 @@ from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
 from ostler.server.runners.shared import SharedLinks
 from ostler.server.runners.steps import NextSteps
+from ostler.server.schedules.service import Fires, Schedules
 from ostler.server.search.service import Search
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.attachments import Attachments
@@ -69,6 +70,7 @@ from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
 from ostler.server.store.opening import join_servers, open_store
 from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import Store
+from ostler.server.store.schedules import FIRE
 from ostler.server.tasks import webhooks
 from ostler.server.tasks.pull_request_looks import PullRequestLooks
 from ostler.server.tasks.retention import Keep, Retention
@@ -181,6 +183,7 @@ class Server:
         await services.lost_runners.start()
         services.search.start()
         await self._engine.start(self._works)
+        services.schedules.start(self._engine.wake)
         self._retention.start(sessions)
         services.pull_requests.start(sessions)
         pools = running_pools(
@@ -224,6 +227,7 @@ class Server:
             if self.front is not None:
                 await self.front.stop()
             await services.search.close()
+            await services.schedules.close()
             await services.background.aclose(seconds=_STOP_TASKS_SECONDS)
             await services.sessions.registry.aclose(seconds=_STOP_TASKS_SECONDS)
 
@@ -253,21 +257,22 @@ async def make_server(settings: Settings, front: "Front | None" = None) -> Serve
             runner=runner,
             workspaces=workspaces,
             engine=engine,
-            works={webhooks.KIND: calls.work},
+            works={webhooks.KIND: calls.work, FIRE: Fires(services.sessions, services.runners).work},
             retention=retention,
             opened=opened.pop_all(),
             front=front,
         )
 
 
+def _wake(engine: Engine, retention: Retention) -> None:
+    engine.wake()
+    retention.wake()
+
+
 async def _services(
     settings: Settings, store: Store, peers: Peers | None, home: str, engine: Engine, opened: AsyncExitStack
 ) -> tuple[Services, Retention]:
     clock, search = SystemClock(), Search(store)
-
-    def when_ended() -> None:
-        engine.wake()
-        retention.wake()
 
     steps = NextSteps(
         when_linked=lambda about, runner, workspaces: fleet.linked(about, runner, workspaces),
@@ -276,7 +281,7 @@ async def _services(
         when_room=lambda: fleet.room(),
         when_waiting=lambda: fleet.one_more(),
         when_offered=lambda: fleet.look(),
-        when_ended=when_ended,
+        when_ended=lambda: _wake(engine, retention),
         when_complete=search.wake,
         at_work=lambda runner: fleet.at_work(runner),
         refresh=lambda: shared.refresh(),
@@ -315,6 +320,8 @@ async def _services(
         pull_requests=looks,
         search=search,
         inventory=await asyncio.to_thread(read_inventories, settings.follower_inventories),
+        schedules=Schedules(store.schedules, clock),
+        engine=engine,
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
         background=Background(log, "request.task_failed"),

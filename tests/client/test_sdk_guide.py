@@ -12,7 +12,10 @@ from tests.support.serving import RunningServer, clean_env
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "python-sdk.md"
 PROGRAMS = re.findall(
     r"^```python\n(.*?)^```$",
-    GUIDE.read_text() + GUIDE.with_name("saved-prompts.md").read_text() + GUIDE.with_name("templates.md").read_text(),
+    GUIDE.read_text()
+    + GUIDE.with_name("saved-prompts.md").read_text()
+    + GUIDE.with_name("templates.md").read_text()
+    + GUIDE.with_name("schedules.md").read_text(),
     re.MULTILINE | re.DOTALL,
 )
 
@@ -22,11 +25,11 @@ PROGRAMS = re.findall(
     list(
         zip(
             PROGRAMS,
-            ["Hello completed\nHello again", "I am the mock agent.", "404 session_not_found", "Hello Ann", "Hi"],
+            ["Hello completed\nHello again", "I am the mock agent.", "404 session_not_found", "Hello Ann", "Hi", "5"],
             strict=True,
         )
     ),
-    ids=["run", "watch", "errors", "prompts", "templates"],
+    ids=["run", "watch", "errors", "prompts", "templates", "schedules"],
 )
 def test_a_program_of_the_guide_runs(server: RunningServer, tmp_path: Path, program: str, printed: str) -> None:
     ready = program.replace("http://127.0.0.1:2468", server.url)

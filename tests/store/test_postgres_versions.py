@@ -28,15 +28,15 @@ async def test_tables_are_not_changed_while_a_server_of_an_older_version_uses_th
     await older.settled()
     back = (
         f"UPDATE schema_version SET version = {SCHEMA_VERSION - 1}",
-        "DROP TABLE template_revisions",
-        "DROP TABLE template_tags",
+        "DROP TABLE schedules",
+        "DROP TABLE fires",
     )
     await execute(url, *back)
     with pytest.raises(SettingsError, match="tables of an older version, which servers of that version use"):
         await PostgresStore.open(url, tmp_path / "newer", boot="now")
     await older.close()
     newer = await PostgresStore.open(url, tmp_path / "newer", boot="now")
-    await execute(url, "SELECT about FROM template_revisions")
+    await execute(url, "SELECT due FROM fires")
     await newer.close()
 
 

@@ -31,6 +31,8 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "EditPrompt": {"text": "Make tea."},
     "PushTemplate": {"files": [{"path": "template.toml", "text": 'name = "tea"'}]},
     "TagTemplate": {"tag": "stable", "revision": "latest"},
+    "NewSchedule": {"name": "tea", "template": "tea", "cron": "@daily"},
+    "EditSchedule": {"paused": True},
     "DrainRunner": {},
     "AskKeys": {"providers": ["none"]},
     "Handshake": {"sessionId": "nobody", "hosts": ["lin-01"], "timeoutSec": 0},

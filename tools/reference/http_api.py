@@ -26,6 +26,7 @@ _NOUNS = (
     "sessions",
     "prompts",
     "templates",
+    "schedules",
     "events",
     "asks",
     "tasks",

@@ -16,6 +16,7 @@ COMMANDS = {
     "attach": "Follow a session and talk to its agent.",
     "prompts": "Save prompts and use them again.",
     "templates": "Keep definitions of agents, and start work with them.",
+    "schedules": "Begin tasks of templates by the clock.",
     "search": "Find what was said in sessions.",
     "import": "Go on with a conversation that an agent's own program has on the server's machine.",
     "task": "Order work on a repository.",

@@ -11,6 +11,7 @@ from ostler.client import (
     fleet_operations,
     prompt_operations,
     review_operations,
+    schedule_operations,
     task_operations,
     template_operations,
 )
@@ -221,6 +222,18 @@ class AsyncTemplates(AsyncGroup):
     remove = _verb(template_operations.remove_template)
 
 
+class AsyncSchedules(AsyncGroup):
+    """Tasks that begin by the clock."""
+
+    list = _verb(schedule_operations.list_schedules)
+    create = _verb(schedule_operations.create_schedule)
+    show = _verb(schedule_operations.show_schedule)
+    edit = _verb(schedule_operations.edit_schedule)
+    remove = _verb(schedule_operations.remove_schedule)
+    run = _verb(schedule_operations.run_schedule)
+    runs = _verb(schedule_operations.list_schedule_runs)
+
+
 class AsyncEvents(AsyncGroup):
     """Logs of sessions."""
 
@@ -412,6 +425,7 @@ class AsyncClient:
         self.prompts = AsyncPrompts(self._transport)
         self.followers = AsyncFollowers(self._transport)
         self.templates = AsyncTemplates(self._transport)
+        self.schedules = AsyncSchedules(self._transport)
 
     async def close(self) -> None:
         """Give the connections back."""

@@ -11,6 +11,7 @@ from ostler.client import (
     fleet_operations,
     prompt_operations,
     review_operations,
+    schedule_operations,
     task_operations,
     template_operations,
 )
@@ -221,6 +222,18 @@ class SyncTemplates(SyncGroup):
     remove = _verb(template_operations.remove_template)
 
 
+class SyncSchedules(SyncGroup):
+    """Tasks that begin by the clock."""
+
+    list = _verb(schedule_operations.list_schedules)
+    create = _verb(schedule_operations.create_schedule)
+    show = _verb(schedule_operations.show_schedule)
+    edit = _verb(schedule_operations.edit_schedule)
+    remove = _verb(schedule_operations.remove_schedule)
+    run = _verb(schedule_operations.run_schedule)
+    runs = _verb(schedule_operations.list_schedule_runs)
+
+
 class SyncEvents(SyncGroup):
     """Logs of sessions."""
 
@@ -412,6 +425,7 @@ class Client:
         self.prompts = SyncPrompts(self._transport)
         self.followers = SyncFollowers(self._transport)
         self.templates = SyncTemplates(self._transport)
+        self.schedules = SyncSchedules(self._transport)
 
     def close(self) -> None:
         """Give the connections back."""

@@ -1,6 +1,15 @@
 """Every error Ostler raises on purpose: a stable code, an HTTP status, and a sentence with the next step."""
 
-from ostler.base.errors import delivery, fleets, prompts, runners, servers, templates, turns  # noqa: F401  parts of the table
+from ostler.base.errors import (  # noqa: F401  parts of the table
+    delivery,
+    fleets,
+    prompts,
+    runners,
+    schedules,
+    servers,
+    templates,
+    turns,
+)
 from ostler.base.errors.error import OstlerError as OstlerError
 
 

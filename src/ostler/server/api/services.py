@@ -6,12 +6,14 @@ from ostler.base.clock import Clock, Histogram, ObjectNumbers
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
+from ostler.server.engine.protocol import Engine
 from ostler.server.fleets.ingest import Ingest
 from ostler.server.fleets.relay import Relay
 from ostler.server.fleets.rendezvous import Rendezvous
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.placement import default_agent, default_agent_hint
 from ostler.server.runners.registry import Runners
+from ostler.server.schedules.service import Schedules
 from ostler.server.search.service import Search
 from ostler.server.sessions.runners.lost_runners import LostRunners
 from ostler.server.sessions.service import Sessions
@@ -41,6 +43,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     rendezvous: Rendezvous = msgspec.field(default_factory=Rendezvous)
     inventory: tuple[InventoryHost, ...]
     """The followers that are configured."""
+    schedules: Schedules
+    engine: Engine
     clock: Clock
     counters: "Counters"
     peers: Peers | None = None

@@ -29,6 +29,7 @@ from ostler.server.store.records import (
     StoredItem,
     StoredResponse,
 )
+from ostler.server.store.schedules import Schedules
 from ostler.server.store.search import CompletedItems, SearchIndex
 from ostler.server.store.templates import Templates
 from ostler.wire.sessions import Ask, Turn
@@ -264,6 +265,7 @@ class Store(Protocol):
     prompts: Prompts
     access: Access
     templates: Templates
+    schedules: Schedules
     search: SearchIndex
     schema_version: int
     was_cut: bool

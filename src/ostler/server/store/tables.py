@@ -88,6 +88,8 @@ TABLES = (
         ("project", "name", "revision"),
         ("project", "name", "revision", "about", "content", "created_at"),
     ),
+    Table("schedules", ("id",), ("id", "project", "name", "body", "due", "created_at")),
+    Table("fires", ("schedule", "due"), ("schedule", "due", "state", "session", "reason")),
     Table("template_tags", ("project", "name", "tag"), ("project", "name", "tag", "revision")),
     Table("managed_runners", ("id",), ("id", "pool", "server", "runner", "state", "created_at")),
 )

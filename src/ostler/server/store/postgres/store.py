@@ -28,9 +28,11 @@ from ostler.server.store.postgres.writer import Writer
 from ostler.server.store.prompts import Prompts
 from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
 from ostler.server.store.records import Append, AppendResult, Job
+from ostler.server.store.schedules import Schedules
 from ostler.server.store.search import SearchIndex
 from ostler.server.store.sql.access import SqlAccess
 from ostler.server.store.sql.reading import Query
+from ostler.server.store.sql.schedules import SqlSchedules
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.templates import SqlTemplates
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
@@ -135,6 +137,7 @@ class PostgresStore(_Writing, SqlReads):
             reader, lambda sql, values: writer.submit(lambda transaction: _change(transaction, sql, values))
         )
         self.templates: Templates = SqlTemplates(reader, self._change)
+        self.schedules: Schedules = SqlSchedules(reader, self._change)
         self.search: SearchIndex = PostgresSearch(reader.pool)
         self.was_cut = lock.was_cut
         self._lock = lock

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from ostler.server.store.sql.access_schema import ACCESS
 from ostler.server.store.sql.prompts_schema import PROMPTS
+from ostler.server.store.sql.schedules_schema import SCHEDULES, SCHEDULES_POSTGRES
 from ostler.server.store.sql.search_schema import SEARCH
 from ostler.server.store.sql.templates_schema import TEMPLATES, TEMPLATES_POSTGRES
 
@@ -397,6 +398,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(PROMPTS, PROMPTS),
     Migration(ACCESS, ACCESS),
     Migration(TEMPLATES, TEMPLATES_POSTGRES),
+    Migration(SCHEDULES, SCHEDULES_POSTGRES),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

@@ -10,8 +10,10 @@ from ostler.server.store.access import Access
 from ostler.server.store.prompts import Prompts
 from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
 from ostler.server.store.records import Job
+from ostler.server.store.schedules import Schedules
 from ostler.server.store.search import SearchIndex
 from ostler.server.store.sql.access import SqlAccess
+from ostler.server.store.sql.schedules import SqlSchedules
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.templates import SqlTemplates
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
@@ -82,6 +84,7 @@ class SqliteStore(_Writing, SqlReads):
         self.prompts: Prompts = SqlitePrompts(database)
         self.access: Access = SqlAccess(database, lambda sql, values: database.write(_change, sql, values))
         self.templates: Templates = SqlTemplates(database, database.change)
+        self.schedules: Schedules = SqlSchedules(database, database.change)
         self.jobs: Jobs = SqliteJobs(database)
         self._search = SqliteSearch(folder)
         self.search: SearchIndex = self._search
