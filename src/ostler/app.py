@@ -38,6 +38,7 @@ from ostler.server.api.edge.http_protocol import limited
 from ostler.server.api.edge.listening import listen
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
+from ostler.server.auth.directory import Directory
 from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine, Work
 from ostler.server.fleets.followers import read_inventories
@@ -182,6 +183,7 @@ class Server:
         await services.links.start()
         await services.lost_runners.start()
         services.search.start()
+        services.directory.start()
         await self._engine.start(self._works)
         services.schedules.start(self._engine.wake)
         self._retention.start(sessions)
@@ -288,6 +290,9 @@ async def _services(
     )
     runners = Runners(clock, home, server=peers.id if peers is not None else None, steps=steps)
     shared = SharedLinks(runners, store.runner_keys, store.managed_runners, clock, peers)
+    directory = Directory(store.access, clock, is_shared=peers is not None)
+    await directory.refresh()
+    opened.push_async_callback(directory.close)
     looks = PullRequestLooks(runners, settings.pull_request_look_seconds)
     opened.push_async_callback(looks.close)
     retention = Retention(runners, Keep.reading(settings), clock)
@@ -322,6 +327,7 @@ async def _services(
         inventory=await asyncio.to_thread(read_inventories, settings.follower_inventories),
         schedules=Schedules(store.schedules, clock),
         engine=engine,
+        directory=directory,
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
         background=Background(log, "request.task_failed"),

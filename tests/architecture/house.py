@@ -44,7 +44,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.runner.logins": ("ostler.runner.starting", "ostler.runner.runtimes", "ostler.runner.processes"),
     "ostler.runner.provisioners": ("ostler.runner.runtimes",),
     "ostler.runner.execution": ("ostler.runner.starting", "ostler.runner.runtimes", "ostler.runner.processes"),
-    "ostler.server.auth": (),
+    "ostler.server.auth": ("ostler.server.store",),
     "ostler.server.store": (),
     "ostler.server.runners": ("ostler.server.store",),
     "ostler.server.search": ("ostler.server.store",),

@@ -22,7 +22,7 @@ UNUSED_BY: dict[tuple[str, ...], tuple[str, ...]] = {
     ("agents", "list"): (*COLOURS, *SERVER, *NETWORK),
     ("tasks", "list"): (*COLOURS, *SERVER, *NETWORK),
     ("asks", "list"): (*COLOURS, *SERVER, *NETWORK),
-    ("catalogue", "projects"): (*COLOURS, *SERVER, *NETWORK),
+    ("projects", "list"): (*COLOURS, *SERVER, *NETWORK),
     ("system", "health"): (*COLOURS, *SERVER, *NETWORK),
     ("run", "mock", "Hello"): (*COLOURS, *SERVER),
 }

@@ -12,6 +12,8 @@ export interface ClientOptions {
   /** `http://127.0.0.1:2468` if it is left out. */
   baseUrl?: string;
   token?: string;
+  /** The project that calls count in, for a token that may use several. */
+  project?: string;
   headers?: Record<string, string>;
   /** Another `fetch` than the one of the runtime. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>;
@@ -43,7 +45,11 @@ export class Transport {
         `The token would go to ${this.baseUrl} for everybody to read. Use https, or say { insecure: true }.`,
       );
     }
-    this.#headers = { ...(options.token ? { authorization: `Bearer ${options.token}` } : {}), ...options.headers };
+    this.#headers = {
+      ...(options.token ? { authorization: `Bearer ${options.token}` } : {}),
+      ...(options.project ? { "ostler-project": options.project } : {}),
+      ...options.headers,
+    };
     this.#fetch = options.fetch ?? ((url, init) => fetch(url, init)); // unbound, it throws in browsers and workers
   }
 

@@ -28,6 +28,8 @@ class ApiCommand(click.Command):
                 each.type = WORDS[each.name]
         for name in Target._fields:
             flag = True if name == "insecure" else None
+            if any(f"--{name}" in each.opts for each in self.params):  # such as the --project of tasks
+                continue
             option = [f"--{name.replace('_', '-')}"]
             made = click.Option(option, is_flag=flag, default=None, expose_value=False, hidden=True, callback=_override)
             self.params.append(made)
@@ -49,15 +51,25 @@ def _override(ctx: click.Context, option: click.Parameter, value: str | bool | N
 def connect(target: Target, *, seconds: float = ANSWER_SECONDS) -> Client:
     """A client for the chosen server; an answer may take so long."""
     address, token = address_of(target), target.token
-    transport = PlainTransport(address, token, seconds) if suits(address, token) else None
+    transport = PlainTransport(address, token, seconds, target.project) if suits(address, token) else None
     insecure = target.insecure
-    return Client(address, token, timeout=seconds, ca_file=target.ca_file, insecure=insecure, transport=transport)
+    return Client(
+        address,
+        token,
+        timeout=seconds,
+        ca_file=target.ca_file,
+        insecure=insecure,
+        project=target.project,
+        transport=transport,
+    )
 
 
 def connect_async(target: Target) -> "AsyncClient":
     """An asynchronous client for the chosen server; few commands need one, and loading it takes long."""
     client = import_module("ostler.client.aio").AsyncClient
-    made: AsyncClient = client(address_of(target), target.token, ca_file=target.ca_file, insecure=target.insecure)
+    made: AsyncClient = client(
+        address_of(target), target.token, ca_file=target.ca_file, insecure=target.insecure, project=target.project
+    )
     return made
 
 

@@ -26,6 +26,8 @@ class Target(NamedTuple):
     ca_file: str | None = None
     insecure: bool = False
     """Whether the token may go to another machine without TLS."""
+    project: str | None = None
+    """The one that the command is about, for a token that may use several."""
 
 
 def default_endpoint(port: str | None) -> str:
@@ -37,7 +39,9 @@ def target_of(options: Mapping[str, Any]) -> Target:
     """The server that the options name, or the one on this machine."""
     endpoint = options.get("endpoint") or default_endpoint(os.environ.get("OSTLER_PORT"))
     insecure = bool(options.get("insecure"))
-    return Target(endpoint, options.get("token") or None, options.get("ca_file") or None, insecure)
+    return Target(
+        endpoint, options.get("token") or None, options.get("ca_file") or None, insecure, options.get("project") or None
+    )
 
 
 @click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -48,6 +52,7 @@ def target_of(options: Mapping[str, Any]) -> Target:
 @click.option(
     "--insecure", is_flag=True, envvar="OSTLER_INSECURE", help="Send the token by http to another machine too."
 )
+@click.option("--project", envvar="OSTLER_PROJECT", metavar="PROJECT", help="Project to work in.")
 @click.option("--agent", metavar="AGENT", help="Alone: the agent to talk to in this folder.")
 @click.option("--new", "is_new", is_flag=True, help="Alone: start another session in this folder.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")

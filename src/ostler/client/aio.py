@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from ostler.client import (
+    access_operations,
     fleet_operations,
     prompt_operations,
     review_operations,
@@ -75,6 +76,7 @@ class AsyncSystem(AsyncGroup):
     """The server itself."""
 
     health = _verb(op.health)
+    whoami = _verb(access_operations.whoami)
     ready = _verb(op.ready)
     version = _verb(op.version)
     openapi = _verb(op.openapi)
@@ -175,7 +177,6 @@ class AsyncCatalogue(AsyncGroup):
     runtimes = _verb(task_operations.list_runtimes)
     refs = _verb(task_operations.list_refs)
     folders = _verb(task_operations.list_folders)
-    projects = _verb(task_operations.list_projects)
     upload = _verb(task_operations.create_upload)
     send_upload = _verb(task_operations.send_upload)
 
@@ -189,6 +190,28 @@ class AsyncRunners(AsyncGroup):
     drain = _verb(task_operations.drain_runner)
     resume = _verb(task_operations.resume_runner)
     remove = _verb(task_operations.remove_runner)
+
+
+class AsyncTenants(AsyncGroup):
+    """Teams that share a server and see nothing of each other."""
+
+    list = _verb(access_operations.list_tenants)
+    create = _verb(access_operations.create_tenant)
+
+
+class AsyncProjects(AsyncGroup):
+    """What sessions, tasks and keys belong to."""
+
+    list = _verb(access_operations.list_projects)
+    create = _verb(access_operations.create_project)
+
+
+class AsyncKeys(AsyncGroup):
+    """API keys for people and programs."""
+
+    list = _verb(access_operations.list_keys)
+    create = _verb(access_operations.create_key)
+    revoke = _verb(access_operations.revoke_key)
 
 
 class AsyncPrompts(AsyncGroup):
@@ -403,15 +426,17 @@ class AsyncClient:
         silence: float = SILENCE_SECONDS,
         ca_file: str | Path | None = None,
         insecure: bool = False,
+        project: str | None = None,
         transport: AsyncTransport | None = None,
     ) -> None:
         """`ca_file` has the authorities to trust, for a server whose certificate is of one of its own.
 
+        `project` is the one that calls count in, for a token that may use several.
         `insecure` sends the token to another machine without TLS too; everybody on the way can read it.
         """
         if transport is None:
             check_exposure(base_url, token, insecure=insecure)
-        self._transport = transport or _over_http(base_url, token, timeout, silence, ca_file)
+        self._transport = transport or _over_http(base_url, token, timeout, silence, ca_file, project)
         self.system = AsyncSystem(self._transport)
         self.agents = AsyncAgents(self._transport)
         self.sessions = AsyncSessions(self._transport)
@@ -426,6 +451,9 @@ class AsyncClient:
         self.followers = AsyncFollowers(self._transport)
         self.templates = AsyncTemplates(self._transport)
         self.schedules = AsyncSchedules(self._transport)
+        self.tenants = AsyncTenants(self._transport)
+        self.projects = AsyncProjects(self._transport)
+        self.keys = AsyncKeys(self._transport)
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -441,9 +469,14 @@ class AsyncClient:
 
 
 def _over_http(
-    base_url: str, token: str | None, timeout: float, silence: float, ca_file: str | Path | None
+    base_url: str,
+    token: str | None,
+    timeout: float,
+    silence: float,
+    ca_file: str | Path | None,
+    project: str | None,
 ) -> AsyncTransport:
     """The usual transport, loaded here because a caller that brings its own can do without httpx."""
     transport = import_module("ostler.client.async_http").HttpTransport
-    made: AsyncTransport = transport(base_url, token, timeout, silence, ca_file)
+    made: AsyncTransport = transport(base_url, token, timeout, silence, ca_file, project)
     return made

@@ -22,14 +22,20 @@ class HttpTransport(AsyncTransport):
     """Keeps connections open between calls."""
 
     def __init__(
-        self, base_url: str, token: str | None, timeout: float, silence: float, ca_file: str | Path | None = None
+        self,
+        base_url: str,
+        token: str | None,
+        timeout: float,
+        silence: float,
+        ca_file: str | Path | None = None,
+        project: str | None = None,
     ) -> None:
         self.address = base_url
         self._ca_file = ca_file
         self._silence = silence
         self._held: WeakSet[AsyncGenerator[SessionEvent, None]] = WeakSet()
         self._open: set[asyncio.Event] = set()
-        self._http = httpx.AsyncClient(**options(base_url, token, timeout, ca_file))
+        self._http = httpx.AsyncClient(**options(base_url, token, timeout, ca_file, project))
 
     async def _send(self, call: Call[T], own: dict[str, str]) -> T:
         timeout = httpx.USE_CLIENT_DEFAULT if call.timeout is None else limit(call.timeout)

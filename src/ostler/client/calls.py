@@ -84,9 +84,11 @@ def segment(value: str) -> str:
     return quote(value, safe=":")
 
 
-def headers(token: str | None) -> dict[str, str]:
+def headers(token: str | None, project: str | None = None) -> dict[str, str]:
     """What every request of a client carries."""
     always = {"user-agent": f"ostler-python/{__version__}", "accept": "application/json"}
+    if project is not None:
+        always["ostler-project"] = project
     return always if token is None else {**always, "authorization": f"Bearer {token}"}
 
 

@@ -26,13 +26,15 @@ class Options(TypedDict):
     trust_env: bool
 
 
-def options(base_url: str, token: str | None, timeout: float, ca_file: str | Path | None) -> Options:
+def options(
+    base_url: str, token: str | None, timeout: float, ca_file: str | Path | None, project: str | None = None
+) -> Options:
     """How to reach a server; `ca_file` has the authorities to trust instead of those that httpx comes with."""
     address = httpx.URL(base_url)
     authority = File.named("ca_file", ca_file)
     return Options(
         base_url=base_url.rstrip("/"),
-        headers=headers(token),
+        headers=headers(token, project),
         timeout=limit(timeout),
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),  # a stream holds one for good
         verify=address.scheme == "https" and (authority is None or trusting(authority)),  # loading them takes long

@@ -28,10 +28,13 @@ def suits(address: str, token: str | None) -> bool:
 class PlainTransport(SyncTransport):
     """A connection per call; streams are left to the real HTTP client, loaded when one is asked for."""
 
-    def __init__(self, address: str, token: str | None, seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self, address: str, token: str | None, seconds: float = ANSWER_SECONDS, project: str | None = None
+    ) -> None:
         self.address = address
         self._seconds = seconds
         self._token = token
+        self._project = project
         self._url = urlsplit(address)
         self._streams: SyncTransport | None = None
 
@@ -60,7 +63,7 @@ class PlainTransport(SyncTransport):
         path = quote(self._url.path.rstrip("/") + call.path, safe="/:%")
         target = f"{path}?{urlencode(call.params)}" if call.params else path
         body = call.body or b""
-        fields = {"host": self._url.netloc, "connection": "close", **headers(self._token), **own}
+        fields = {"host": self._url.netloc, "connection": "close", **headers(self._token, self._project), **own}
         if call.method != "GET":
             fields["content-length"] = str(len(body))
         lines = [f"{call.method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
@@ -70,7 +73,7 @@ class PlainTransport(SyncTransport):
         """Each event once, over as many connections as it takes."""
         if self._streams is None:
             transport = import_module("ostler.client.sync_http").HttpTransport
-            self._streams = transport(self.address, self._token, ANSWER_SECONDS, SILENCE_SECONDS)
+            self._streams = transport(self.address, self._token, ANSWER_SECONDS, SILENCE_SECONDS, project=self._project)
             self._streams.reached = self.reached
         return self._streams.follow(stream)
 

@@ -14,7 +14,6 @@ from ostler.wire.tasks import (
     CreateTask,
     Delivered,
     HandoffSession,
-    ProjectList,
     RuntimeList,
     TaskCreated,
     TaskProvider,
@@ -288,11 +287,6 @@ def list_folders(path: str = "", *, limit: int | None = None) -> Call[FolderList
 def list_refs(url: str) -> Call[GitRefs]:
     """The branches and tags of a repository."""
     return _patient(get("/git/refs", _reads(GitRefs), url=url))
-
-
-def list_projects() -> Call[ProjectList]:
-    """The projects that tasks have named."""
-    return get("/projects", _reads(ProjectList))
 
 
 def create_upload() -> Call[UploadTicket]:

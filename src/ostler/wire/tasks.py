@@ -294,19 +294,6 @@ class RuntimeList(Answer, frozen=True, kw_only=True):
     items: tuple[RuntimeInfo, ...]
 
 
-class ProjectInfo(Answer, frozen=True, kw_only=True):
-    """A project and how many sessions it has."""
-
-    id: str
-    sessions: int
-
-
-class ProjectList(Answer, frozen=True, kw_only=True):
-    """All projects."""
-
-    items: tuple[ProjectInfo, ...]
-
-
 class UploadTicket(Answer, frozen=True, kw_only=True):
     """Where to send an archive; the address itself is the permission, so keep it."""
 

@@ -1,6 +1,7 @@
 """Every error Ostler raises on purpose: a stable code, an HTTP status, and a sentence with the next step."""
 
 from ostler.base.errors import (  # noqa: F401  parts of the table
+    access,
     delivery,
     fleets,
     prompts,

@@ -52,17 +52,6 @@ def folders(target: Target, path: str, as_json: bool) -> None:
 @command.command()
 @json_option
 @click.pass_obj
-def projects(target: Target, as_json: bool) -> None:
-    """List the projects that tasks have named."""
-    with connect(target) as client:
-        found = client.catalogue.projects()
-    rows = [(each.id, each.sessions) for each in found.items]
-    show(found, as_json, lambda: table(("PROJECT", "SESSIONS"), rows, "No projects."))
-
-
-@command.command()
-@json_option
-@click.pass_obj
 def upload(target: Target, as_json: bool) -> None:
     """Ask for a place to send an archive to."""
     with connect(target) as client:

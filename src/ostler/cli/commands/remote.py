@@ -4,7 +4,8 @@ import click
 
 from ostler.cli.api import Noun
 from ostler.cli.commands.agents import command as agents
-from ostler.cli.commands.catalogue import projects, refs, runtimes
+from ostler.cli.commands.catalogue import refs, runtimes
+from ostler.cli.commands.projects import command as projects
 from ostler.cli.commands.runners import command as runners
 
 
@@ -15,5 +16,6 @@ def command() -> None:
 
 command.add_command(agents.commands["list"], "agents")
 command.add_command(runners.commands["list"], "runners")
-for _each in (runtimes, refs, projects):
+command.add_command(projects.commands["list"], "projects")
+for _each in (runtimes, refs):
     command.add_command(_each)

@@ -3,6 +3,7 @@
 import click
 
 from ostler.cli.api import Noun, connect, json_option
+from ostler.cli.commands.whoami import rows_of
 from ostler.cli.output import facts, json_text, put, show
 from ostler.cli.root import Target
 from ostler.wire.system import Ready
@@ -54,6 +55,16 @@ def openapi(target: Target) -> None:
     """Print the OpenAPI document."""
     with connect(target) as client:
         click.echo(json_text(client.system.openapi()))
+
+
+@command.command()
+@json_option
+@click.pass_obj
+def whoami(target: Target, as_json: bool) -> None:
+    """Tell who the server takes you for: the same as `ostler whoami`."""
+    with connect(target) as client:
+        found = client.system.whoami()
+    show(found, as_json, lambda: facts(rows_of(found)))
 
 
 @command.command()

@@ -24,6 +24,7 @@ from ostler.server.api.edge.relay import Relay
 from ostler.server.api.edge.runner_link import RunnerLinkApp
 from ostler.server.api.requests import TolerantRequest
 from ostler.server.api.routes import (
+    access,
     agents,
     asks,
     catalogue,
@@ -53,7 +54,7 @@ from ostler.server.api.streams.sse import Streams
 from ostler.server.api.ui import Ui
 from ostler.server.api.validation import before_handling
 from ostler.server.api.views import API
-from ostler.server.auth.authenticator import Authentication, Open, StaticToken
+from ostler.server.auth.authenticator import Authentication, Authenticator, Open, StaticToken
 from ostler.server.auth.scope import Scope, authorise, scope_of
 
 
@@ -74,7 +75,7 @@ def _project(caller: Scope) -> str:
 async def _authorised(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
     """Awaits nothing: Litestar would run a plain function in a thread."""
     is_question = connection.scope.get("method") == "OPTIONS"  # answered by Litestar, which names no role
-    authorise(connection.scope, "viewer" if is_question else handler.opt["role"])
+    authorise(connection.scope, "viewer" if is_question else handler.opt["role"], handler.opt.get("reach", "project"))
 
 
 @functools.cache
@@ -96,13 +97,15 @@ def build_app(services: Services) -> App:
     posts = Idempotency(inner, services.sessions.store)
     link = RunnerLinkApp(services.links)
     secret = services.peers.secret if services.peers is not None else None
-    door = Door(_authentication(services.settings), services.settings, services.counters, secret)
+    authentication = _authentication(services.settings, services.directory)
+    door = Door(authentication, services.directory, services.settings, services.counters, secret)
     return Gate(Ui(inner), posts, link, services.settings, services.counters, door)
 
 
-def _authentication(settings: Settings) -> Authentication:
+def _authentication(settings: Settings, keys: Authenticator) -> Authentication:
     token = settings.effective_token()
-    return Authentication((StaticToken(token) if token is not None else Open(),), settings.max_wrong_tokens)
+    ways = (keys, Open()) if token is None else (StaticToken(token), keys)
+    return Authentication(ways, settings.max_wrong_tokens)
 
 
 class _Application(Litestar):
@@ -143,6 +146,7 @@ def _litestar(services: Services | None) -> Litestar:
         runners,
         fleets,
         connect,
+        access,
         ai_sdk,
     )
     router = _Api(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS])

@@ -42,6 +42,7 @@ TAGS = {
     "workspaces": "The isolated files of a session: snapshots, changes, ways back, delivery.",
     "files": "The files of a session's workspace.",
     "catalogue": "What tasks can be ordered with.",
+    "access": "Who may do what: tenants, projects, API keys.",
     "runners": "The machines that run agents, and tokens for more of them.",
     "fleets": "Machines that hold copies of a session's files, and the ways to them.",
     "chat": "Chats in the words of the AI SDK.",
@@ -61,6 +62,7 @@ def _several(words: Iterable[str]) -> str:
 
 _PARAMETERS = {
     "agent": "The agent's id.",
+    "key_id": "The id of an API key.",
     "session": "The session's id or key.",
     "prompt_id": "The id of a waiting prompt.",
     "prompt": "The name of a saved prompt.",

@@ -7,6 +7,7 @@ from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.engine.protocol import Engine
+from ostler.server.auth.directory import Directory
 from ostler.server.fleets.ingest import Ingest
 from ostler.server.fleets.relay import Relay
 from ostler.server.fleets.rendezvous import Rendezvous
@@ -45,6 +46,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The followers that are configured."""
     schedules: Schedules
     engine: Engine
+    directory: Directory
     clock: Clock
     counters: "Counters"
     peers: Peers | None = None

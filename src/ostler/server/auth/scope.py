@@ -6,12 +6,12 @@ from typing import Any, Literal
 import msgspec
 
 from ostler.base.errors import Forbidden, OstlerError, Unauthorized
+from ostler.wire.access import Reach, Role
 
-Role = Literal["viewer", "operator", "admin"]
-"""Reads; runs sessions and answers asks; changes what agents and people may do. Each may what those before it may."""
 NeededRole = Role | Literal["anyone"]
 """What a handler names: `anyone` needs no credential: the address is one, or there is nothing to hide."""
 ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")
+_REACHES: tuple[Reach, ...] = ("project", "tenant", "server")
 _REFUSAL = "ostler.refusal"
 
 
@@ -22,11 +22,16 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     project: str = "default"
     actor: str
     roles: tuple[Role, ...]
+    reach: Reach = "project"
 
     @property
     def role(self) -> Role:
         """The highest of the roles."""
         return self.roles[-1]
+
+    def moved(self, tenant: str, project: str) -> "Scope":
+        """The same actor in another project."""
+        return msgspec.structs.replace(self, tenant=tenant, project=project)
 
 
 def roles_up_to(role: Role) -> tuple[Role, ...]:
@@ -34,9 +39,16 @@ def roles_up_to(role: Role) -> tuple[Role, ...]:
     return ROLES[: ROLES.index(role) + 1]
 
 
-LOCAL = Scope(actor="local", roles=ROLES)
+def reach_of(tenant: str, project: str | None) -> Reach:
+    """What a credential of a tenant is for, with or without a project; the tenant `default` is the server's own."""
+    if project is not None:
+        return "project"
+    return "server" if tenant == "default" else "tenant"
+
+
+LOCAL = Scope(actor="local", roles=ROLES, reach="server")
 """Every client that can reach a server that needs no token."""
-TOKEN = Scope(actor="token", roles=ROLES)
+TOKEN = Scope(actor="token", roles=ROLES, reach="server")
 """A client with the server's token."""
 RUNNER = Scope(actor="runner", roles=("viewer",))
 """A client at an address for runners, with a credential of its own that is checked there."""
@@ -62,8 +74,8 @@ def refusal_of(connection: Any) -> OstlerError | None:
     return refusal
 
 
-def authorise(connection: Any, needed: NeededRole) -> None:
-    """Raise unless the client may call what needs this role."""
+def authorise(connection: Any, needed: NeededRole, reach: Reach = "project") -> None:
+    """Raise unless the client may call what needs this role with this reach."""
     if needed == "anyone":
         return
     if (refusal := refusal_of(connection)) is not None:
@@ -73,3 +85,5 @@ def authorise(connection: Any, needed: NeededRole) -> None:
         raise Unauthorized(reason="This request comes without a credential.")
     if needed not in scope.roles:
         raise Forbidden(actor=scope.actor, role=scope.role, needed=needed)
+    if _REACHES.index(scope.reach) < _REACHES.index(reach):
+        raise Forbidden(actor=scope.actor, role=f"{scope.role} of a {scope.reach}", needed=f"{needed} of the {reach}")

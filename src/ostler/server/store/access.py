@@ -5,6 +5,8 @@ from typing import Protocol
 
 import msgspec
 
+from ostler.wire.access import Role
+
 
 class TenantRow(msgspec.Struct, frozen=True, kw_only=True):
     """A tenant; `default` is there without a row."""
@@ -33,7 +35,7 @@ class ApiKeyRow(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     project: str | None
     """The id of the only project that it is for; None for all of its tenant."""
-    role: str
+    role: Role
     created_by: str
     created_at: str
     expires_at: str | None = None

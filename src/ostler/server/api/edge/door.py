@@ -1,8 +1,10 @@
 """Finds out in which scope a request is served, and leaves it there for the handlers."""
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
+from urllib.parse import parse_qsl, urlencode
 
-from ostler.base.errors import OstlerError, Stopping
+from ostler.base.errors import NotFound, OstlerError, Stopping
 from ostler.base.settings import Settings
 from ostler.server.api.edge.asgi import Scope
 from ostler.server.api.edge.certificates import check_shown
@@ -10,7 +12,9 @@ from ostler.server.api.edge.relay import admitted
 from ostler.server.api.edge.runner_link import LINK_PATH, REGISTER_PATH
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.services import Counters
+from ostler.server.auth import scope as auth
 from ostler.server.auth.authenticator import Authentication, AuthRequest
+from ostler.server.auth.directory import Directory
 from ostler.server.auth.scope import RUNNER, identify
 from ostler.server.sessions.acting import act_for
 
@@ -24,10 +28,16 @@ class Door:
     """What handlers need is compared with the scope after routing."""
 
     def __init__(
-        self, authentication: Authentication, settings: Settings, counters: Counters, relay_secret: str | None
+        self,
+        authentication: Authentication,
+        directory: Directory,
+        settings: Settings,
+        counters: Counters,
+        relay_secret: str | None,
     ) -> None:
         """`relay_secret` is what other servers of ours show with requests that they pass on; None if there are none."""
         self._authentication = authentication
+        self._directory = directory
         self._settings = settings
         self._counters = counters
         self._relay_secret = relay_secret
@@ -62,6 +72,25 @@ class Door:
             found = RUNNER
         else:
             request = AuthRequest(client=client_of(scope), authorization=headers.get(b"authorization", ""))
-            found = await self._authentication.authenticate(request)
+            found = self._in_named_project(scope, headers, await self._authentication.authenticate(request))
         identify(scope, found)
         act_for(found.actor)
+
+    def ended_with_key(self, scope: Scope) -> AbstractAsyncContextManager[None]:
+        """Around a socket: raises TimeoutError in it when the key it was opened with is good no more."""
+        return self._directory.ended_with_key(auth.scope_of(scope))
+
+    def _in_named_project(self, scope: Scope, headers: dict[bytes, str], found: auth.Scope) -> auth.Scope:
+        """The scope in the project that the request names, which must be one that its credential may use."""
+        if (named := headers.get(b"ostler-project")) is not None:
+            if (moved := self._directory.within(found, named)) is None:
+                raise NotFound(what="project", value=named[:80], hint="List them with `ostler projects list`.")
+            return moved
+        if b"projectId=" not in scope["query_string"]:
+            return found
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        moved = self._directory.within(found, dict(query).get("projectId", ""))
+        if moved is None or moved.project == found.project:  # what tasks call their project may be any word
+            return found
+        scope["query_string"] = urlencode([(name, value) for name, value in query if name != "projectId"]).encode()
+        return moved

@@ -16,6 +16,7 @@ from ostler.server.api.problems import refuse, refuse_socket
 from ostler.server.api.services import Counters
 from ostler.server.store.traces import begin_trace
 
+_KEY_ENDED = 4401
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 
 
@@ -64,7 +65,11 @@ class Gate:
             await refuse_socket(scope, send, error)
         else:
             with self._counters.streams.counted(client_of(scope)):
-                await (self._link if scope["path"] == LINK_PATH else self._app)(scope, receive, send)
+                try:
+                    async with self._door.ended_with_key(scope):
+                        await (self._link if scope["path"] == LINK_PATH else self._app)(scope, receive, send)
+                except TimeoutError:
+                    await send({"type": "websocket.close", "code": _KEY_ENDED, "reason": "The API key was revoked."})
 
     async def _refusal(self, scope: Scope) -> OstlerError | None:
         try:

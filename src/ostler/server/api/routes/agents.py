@@ -26,7 +26,14 @@ async def get_agent(agent: str, services: Services) -> Agent:
     return await runner_agents.describe_agent(services.runners, agent)
 
 
-@post("/agents/{agent:str}/install", operation_id="agents.install", tags=_TAGS, status_code=200, role="admin")
+@post(
+    "/agents/{agent:str}/install",
+    operation_id="agents.install",
+    tags=_TAGS,
+    status_code=200,
+    role="admin",
+    reach="server",
+)
 async def install_agent(agent: str, services: Services, data: InstallAgent | None = None) -> Installed:
     """Install an agent, or find that it is there already; with `reinstall` it is installed anew."""
     wanted = data or InstallAgent()

@@ -1,4 +1,4 @@
-"""What tasks can be ordered with: runtimes, projects, branches of a repository, uploads."""
+"""What tasks can be ordered with: runtimes, branches of a repository, uploads."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -8,12 +8,7 @@ from litestar.params import Parameter
 
 from ostler.server.api.services import Services
 from ostler.server.runners.agents import runtimes
-from ostler.wire.tasks import (
-    ProjectInfo,
-    ProjectList,
-    RuntimeList,
-    UploadTicket,
-)
+from ostler.wire.tasks import RuntimeList, UploadTicket
 from ostler.wire.workspaces import FolderListing, GitRefs, Repo, Upload
 
 _TAGS = ["catalogue"]
@@ -33,7 +28,7 @@ async def list_refs(
     return await services.runners.workspaces(services.runners.any()).refs(Repo(url=url))
 
 
-@get("/folders", operation_id="catalogue.folders", tags=_TAGS, role="operator")
+@get("/folders", operation_id="catalogue.folders", tags=_TAGS, role="operator", reach="server")
 async def list_folders(
     services: Services,
     path: Annotated[
@@ -43,13 +38,6 @@ async def list_folders(
 ) -> FolderListing:
     """The folders of the machine that sessions may use, a level at a time."""
     return await services.runners.workspaces(services.runners.any()).folders(path, limit)
-
-
-@get("/projects", operation_id="catalogue.projects", tags=_TAGS, role="viewer")
-async def list_projects(services: Services, project: str) -> ProjectList:
-    """The projects that tasks have named, with the number of their sessions."""
-    counted = await services.sessions.store.count_by_project(project)
-    return ProjectList(items=tuple(ProjectInfo(id=name, sessions=count) for name, count in sorted(counted.items())))
 
 
 @post("/uploads", operation_id="catalogue.upload", tags=_TAGS, role="operator")
@@ -75,4 +63,4 @@ async def send_upload(ticket: str, services: Services, request: Request[Any, Any
     return upload
 
 
-HANDLERS = (list_runtimes, list_refs, list_folders, list_projects, create_upload, send_upload)
+HANDLERS = (list_runtimes, list_refs, list_folders, create_upload, send_upload)

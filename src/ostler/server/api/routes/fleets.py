@@ -17,7 +17,7 @@ NDJSON = "application/x-ndjson"
 _LARGEST = 2**53
 
 
-@get("/followers", operation_id="followers.list", tags=["fleets"], role="viewer")
+@get("/followers", operation_id="followers.list", tags=["fleets"], role="viewer", reach="server")
 async def followers(services: Services, project: str) -> FollowerList:
     """The machines that hold copies of the files of sessions: those that leaders told of, and configured ones."""
     return await list_followers(services.sessions, project, services.inventory)

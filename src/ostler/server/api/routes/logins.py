@@ -20,7 +20,9 @@ async def login_state(agent: str, services: Services, caller: Scope) -> AgentLog
     return found if "admin" in caller.roles else _without_secrets(found)
 
 
-@post("/agents/{agent:str}/login", operation_id="agents.login", tags=_TAGS, status_code=200, role="admin")
+@post(
+    "/agents/{agent:str}/login", operation_id="agents.login", tags=_TAGS, status_code=200, role="admin", reach="server"
+)
 async def log_in(agent: str, services: Services, data: StartLogin) -> Response[AgentLogin]:
     """Log an agent in: with a key, with what is on the runner's machine, or by the agent's own login."""
     if (data.method == "key") != (data.key is not None):
@@ -30,19 +32,33 @@ async def log_in(agent: str, services: Services, data: StartLogin) -> Response[A
     return _unrecorded(await runner_agents.log_in(services.runners, agent, order))
 
 
-@post("/agents/{agent:str}/login/answer", operation_id="agents.login-answer", tags=_TAGS, status_code=200, role="admin")
+@post(
+    "/agents/{agent:str}/login/answer",
+    operation_id="agents.login-answer",
+    tags=_TAGS,
+    status_code=200,
+    role="admin",
+    reach="server",
+)
 async def answer_login(agent: str, services: Services, data: AnswerLogin) -> Response[AgentLogin]:
     """Give the login under way what it asks for, such as the code that a page has shown."""
     return _unrecorded(await runner_agents.log_in(services.runners, agent, LoginOrder(verb="answer", code=data.code)))
 
 
-@post("/agents/{agent:str}/login/cancel", operation_id="agents.login-cancel", tags=_TAGS, status_code=200, role="admin")
+@post(
+    "/agents/{agent:str}/login/cancel",
+    operation_id="agents.login-cancel",
+    tags=_TAGS,
+    status_code=200,
+    role="admin",
+    reach="server",
+)
 async def cancel_login(agent: str, services: Services) -> AgentLogin:
     """End the login under way; what the agent was logged in with before stays."""
     return await runner_agents.log_in(services.runners, agent, LoginOrder(verb="cancel"))
 
 
-@delete("/agents/{agent:str}/login", operation_id="agents.logout", tags=_TAGS, role="admin")
+@delete("/agents/{agent:str}/login", operation_id="agents.logout", tags=_TAGS, role="admin", reach="server")
 async def log_out(agent: str, services: Services) -> None:
     """Forget what an agent logs in with here; what is on the runner's machine itself stays there."""
     await runner_agents.log_in(services.runners, agent, LoginOrder(verb="log_out"))

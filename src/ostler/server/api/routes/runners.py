@@ -28,20 +28,20 @@ from ostler.wire.runners import (
 _TAGS = ["runners"]
 
 
-@get("/runners", operation_id="runners.list", tags=_TAGS, role="viewer")
+@get("/runners", operation_id="runners.list", tags=_TAGS, role="viewer", reach="server")
 async def list_runners(services: Services) -> RunnerList:
     """The machines that run agents: how they are, what they can, and how much they have to do."""
     items = await listed(services.runners, services.peers)
     return RunnerList(items=tuple([await _counted(services, each) for each in items]))
 
 
-@get("/runners/{runner_id:str}", operation_id="runners.get", tags=_TAGS, role="viewer")
+@get("/runners/{runner_id:str}", operation_id="runners.get", tags=_TAGS, role="viewer", reach="server")
 async def get_runner(services: Services, runner_id: str) -> RunnerInfo:
     """One of them, by its id or its name."""
     return await _one(services, runner_id)
 
 
-@post("/runners/tokens", operation_id="runners.token", tags=_TAGS, role="operator")
+@post("/runners/tokens", operation_id="runners.token", tags=_TAGS, role="operator", reach="server")
 async def create_token(services: Services, data: NewRunnerToken) -> RunnerTokenIssued:
     """A token that new runners register with; it is shown this once."""
     secret, made = new_token(data.labels, uses=data.uses, seconds=data.expires_in_seconds, now=services.clock.now())
@@ -63,7 +63,14 @@ async def register_runner(services: Services, data: RegisterRunner, request: Req
     return Registered(id=known.runner, name=known.name, labels=known.labels)
 
 
-@post("/runners/{runner_id:str}/drain", operation_id="runners.drain", tags=_TAGS, status_code=200, role="operator")
+@post(
+    "/runners/{runner_id:str}/drain",
+    operation_id="runners.drain",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    reach="server",
+)
 async def drain_runner(services: Services, runner_id: str, data: DrainRunner | None = None) -> RunnerInfo:
     """Place no more sessions on a runner, and move those it has: between turns at once, others until a deadline."""
     found = await _ours(services, runner_id)
@@ -71,7 +78,14 @@ async def drain_runner(services: Services, runner_id: str, data: DrainRunner | N
     return await _one(services, found)
 
 
-@post("/runners/{runner_id:str}/resume", operation_id="runners.resume", tags=_TAGS, status_code=200, role="operator")
+@post(
+    "/runners/{runner_id:str}/resume",
+    operation_id="runners.resume",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    reach="server",
+)
 async def resume_runner(services: Services, runner_id: str) -> RunnerInfo:
     """Place sessions on a runner again; those that have left it do not come back by themselves."""
     found = await _ours(services, runner_id)
@@ -99,7 +113,14 @@ async def _ours(services: Services, id_or_name: str) -> str:
     return status.about.id
 
 
-@delete("/runners/{runner_id:str}", operation_id="runners.remove", tags=_TAGS, status_code=204, role="operator")
+@delete(
+    "/runners/{runner_id:str}",
+    operation_id="runners.remove",
+    tags=_TAGS,
+    status_code=204,
+    role="operator",
+    reach="server",
+)
 async def remove_runner(services: Services, runner_id: str) -> None:
     """Revoke a runner's key: its link ends, it cannot come back with this key, and its sessions go on elsewhere.
 

@@ -65,7 +65,14 @@ def version(services: Services) -> Version:
     return Version(name="ostler", version=__version__, api="v1", schema=schema, python=platform.python_version())
 
 
-@get("/api/v1/metrics", operation_id="system.metrics", tags=["system"], media_type=MediaType.TEXT, role="viewer")
+@get(
+    "/api/v1/metrics",
+    operation_id="system.metrics",
+    tags=["system"],
+    media_type=MediaType.TEXT,
+    role="viewer",
+    reach="server",
+)
 async def metrics(services: Services) -> str:
     """Numbers in Prometheus text format."""
     from ostler.server.api.metrics import exposition  # noqa: PLC0415 - prometheus_client would slow every start

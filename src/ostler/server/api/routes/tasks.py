@@ -4,12 +4,15 @@ from typing import Annotated, Any
 
 from litestar import Request, Response, get, post
 from litestar.params import Parameter, QueryParameter
+from msgspec.structs import replace
 
 from ostler.server.api.routes.sessions import labels_of, statuses_of, stored_view
 from ostler.server.api.services import Services
+from ostler.server.auth.directory import Directory
+from ostler.server.auth.scope import Scope
 from ostler.server.runners.agents import full_name
 from ostler.server.runners.placement import agent_anywhere
-from ostler.server.store.records import SessionFilter
+from ostler.server.store.records import DEFAULT_TENANT, SessionFilter
 from ostler.server.tasks.orders import session_of, signed, spec_of
 from ostler.server.tasks.views import task_created
 from ostler.server.templates.applying import given_settings, task_of
@@ -21,15 +24,26 @@ _TAGS = ["tasks"]
 
 @post("/tasks", operation_id="tasks.create", tags=_TAGS, role="operator")
 async def create_task(
-    services: Services, project: str, request: Request[Any, Any, Any], data: CreateTask
+    services: Services, caller: Scope, request: Request[Any, Any, Any], data: CreateTask
 ) -> Response[TaskCreated]:
     """Order work: a session with a workspace of its own is queued, works on the prompt and delivers the result."""
-    order = await task_of(services.sessions.store.templates, project, data, given_settings(await request.json()))
+    place, data = _placed(services.directory, caller, data)
+    templates = services.sessions.store.templates
+    order = await task_of(templates, place.project, data, given_settings(await request.json()))
     agent = await agent_anywhere(services.runners, order.worker.type)
     wanted, made = (order, ()) if services.settings.webhook_secret is not None else signed(order)
-    live, _ = await services.sessions.creation.create(project, session_of(wanted, agent), spec_of(wanted))
+    live, _ = await services.sessions.creation.create(place.project, session_of(wanted, agent), spec_of(wanted))
     view = task_created(live.record, live.state, made)
     return Response(view, status_code=201, headers={"location": view.links.self})
+
+
+def _placed(directory: Directory, caller: Scope, task: CreateTask) -> tuple[Scope, CreateTask]:
+    """The project that a task names, if the caller may use it; any other word is only what the task calls it."""
+    place = directory.within(caller, task.project_id) if task.project_id else None
+    if place is not None and place.project != caller.project:
+        task = replace(task, project_id=None)
+    place = place or caller
+    return place, task if place.tenant == DEFAULT_TENANT else replace(task, tenant_id=place.tenant)
 
 
 @get("/tasks", operation_id="tasks.list", tags=_TAGS, role="viewer")

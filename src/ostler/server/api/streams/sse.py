@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+from contextlib import suppress
 from typing import Any, Protocol
 
 from litestar import Response
@@ -12,6 +13,7 @@ from ostler.server.api.problems import refuse
 from ostler.server.api.services import Services
 from ostler.server.api.streams.cursor import Cursor, CutOff
 from ostler.server.api.streams.outflow import Chunks, Pieces, Rendered, StalledReaders
+from ostler.server.auth.scope import scope_of
 from ostler.server.sessions.live import Leases
 from ostler.server.sessions.log.tail import Tail
 
@@ -22,6 +24,7 @@ _HEADERS = [
 ]
 FAREWELL = b": the stream ends here\nretry: 500\n\n"
 _BACK_SOON = b": the server stops, to start again; connect again with Last-Event-ID\nretry: 1000\n\n"
+_KEY_ENDED = b": the API key is good no more\n\n"
 _SCOPE_KEY = "ostler.stream"
 
 
@@ -68,6 +71,7 @@ class Streams:
     def __init__(self, app: App, services: Services) -> None:
         self._app = app
         self._open = services.counters.streams
+        self._directory = services.directory
         self._stalled = StalledReaders()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,8 +88,11 @@ class Streams:
                 return
             flow = scope[FLOW_KEY]
             scope["state"] = {}  # frees what Litestar parsed of the request
-            with self._open.counted(client):
-                await stream.write(receive, send, flow, self._stalled)
+            with self._open.counted(client), suppress(TimeoutError):
+                async with self._directory.ended_with_key(scope_of(scope)):
+                    await stream.write(receive, send, flow, self._stalled)
+                return
+            await send({"type": "http.response.body", "body": _KEY_ENDED, "more_body": False})
 
 
 class _Stream:

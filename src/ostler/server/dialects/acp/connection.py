@@ -58,6 +58,7 @@ class AcpConnection:
         self.id = new_id("acp") + (f"{_AT}{services.server}" if services.server is not None else "")
         self.attachments = Attachments(services.sessions, outlet)
         self.passages = Passages(services.dial, outlet)
+        self.project = services.project
         self._services = services
         self._outlet = outlet
         self._initialized = False

@@ -97,7 +97,7 @@ async def acp_post(
     if incoming.method == "initialize" and _CONNECTION not in request.headers:
         own = services_for(cast(Scope, request.scope), services, project, agent)
         return await _initialize(_clients(state, services), own, services, incoming)
-    client = _client(request, state, services)
+    client = _client(request, state, services, project)
     if incoming.method in SESSION_METHODS and _SESSION not in request.headers:
         raise _missing("Acp-Session-Id")
     client.accept(incoming)
@@ -136,11 +136,13 @@ def _missing(header: str) -> InvalidRequest:
     return InvalidRequest(reason=f"The header {header} is missing.", errors={header: ["is required"]})
 
 
-def _client(request: Request[Any, Any, Any], state: State, services: Services) -> HttpClient:
+def _client(request: Request[Any, Any, Any], state: State, services: Services, project: str) -> HttpClient:
     connection_id = request.headers.get(_CONNECTION)
     if not connection_id:
         raise _missing("Acp-Connection-Id")
     client = _clients(state, services).find(connection_id)
+    if client is not None and client.connection.project != project:
+        client = None
     if client is None and (there := server_of(connection_id)) is not None and _is_other(services, there):
         raise OwnedElsewhere(what=f"connection '{connection_id}'", owner=there)
     if client is None:
@@ -164,7 +166,7 @@ def _is_other(services: Services, server: str) -> bool:
 async def acp_stream(request: Request[Any, Any, Any], services: Services, project: str, state: State) -> Response[Any]:
     """What the server has to say to a client, about one session or about everything else."""
     form_for(request, SSE)
-    client = _client(request, state, services)
+    client = _client(request, state, services, project)
     if (wanted := request.headers.get(_SESSION)) is None:
         return EventStream(SessionStream(client, None), None, services)
     try:
@@ -183,9 +185,11 @@ async def acp_stream(request: Request[Any, Any, Any], services: Services, projec
     answers={"202": {"description": "The client is forgotten."}},
     request_headers=[request_header("Acp-Connection-Id", _GIVEN_BEFORE, required=True)],
 )
-async def acp_delete(request: Request[Any, Any, Any], services: Services, state: State) -> Response[bytes]:
+async def acp_delete(
+    request: Request[Any, Any, Any], services: Services, project: str, state: State
+) -> Response[bytes]:
     """A client leaves; its sessions go on."""
-    client = _client(request, state, services)
+    client = _client(request, state, services, project)
     await _clients(state, services).close(client.connection.id)
     return _accepted()
 

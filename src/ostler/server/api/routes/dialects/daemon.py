@@ -70,6 +70,7 @@ async def list_agents(services: Services) -> DaemonAgents:
     tags=_TAGS,
     status_code=204,
     role="admin",
+    reach="server",
     alias_of="agents.install",
 )
 async def install_agent(agent: str, services: Services, data: DaemonInstall | None = None) -> None:

@@ -1,0 +1,134 @@
+"""Tenants, projects, API keys, and the caller itself."""
+
+from litestar import Response, delete, get, post
+from msgspec.structs import asdict
+
+from ostler.base.errors import Forbidden, NotFound
+from ostler.server.api.edge.idempotency import RECEIPT_HEADER
+from ostler.server.api.services import Services
+from ostler.server.auth.scope import Scope
+from ostler.server.store.access import ApiKeyRow, ProjectRow
+from ostler.wire.access import (
+    ApiKey,
+    ApiKeyIssued,
+    ApiKeyList,
+    Me,
+    NewApiKey,
+    NewProject,
+    NewTenant,
+    Project,
+    ProjectList,
+    Tenant,
+    TenantList,
+)
+
+_TAGS = ["access"]
+
+
+@get("/me", operation_id="system.whoami", tags=["system"], sync_to_thread=False, role="viewer")
+def who_am_i(services: Services, caller: Scope) -> Me:
+    """The caller: who it is, where this request counts, and what it may do there."""
+    return Me(
+        actor=caller.actor,
+        role=caller.role,
+        reach=caller.reach,
+        tenant=caller.tenant,
+        project=caller.project,
+        projects=tuple(map(_project, services.directory.projects(caller))),
+    )
+
+
+@get("/tenants", operation_id="tenants.list", tags=_TAGS, sync_to_thread=False, role="viewer")
+def list_tenants(services: Services, caller: Scope) -> TenantList:
+    """The tenants that the caller may use."""
+    found = services.directory.tenants()
+    seen = found if caller.reach == "server" else [each for each in found if each.name == caller.tenant]
+    return TenantList(items=tuple(Tenant(name=each.name, created_at=each.created_at) for each in seen))
+
+
+@post("/tenants", operation_id="tenants.create", tags=_TAGS, role="admin", reach="server")
+async def create_tenant(services: Services, data: NewTenant) -> Tenant:
+    """Make a tenant, with a project `default`."""
+    made = await services.directory.add_tenant(data.name)
+    return Tenant(name=made.name, created_at=made.created_at)
+
+
+@get("/projects", operation_id="projects.list", tags=_TAGS, role="viewer")
+async def list_projects(services: Services, caller: Scope) -> ProjectList:
+    """The projects that the caller may use, and those that tasks of the current one have named."""
+    store, items = services.sessions.store, list[Project]()
+    rows = services.directory.projects(caller)
+    known = {row.id for row in rows}
+    for row in rows:
+        counted = await store.count_by_project(row.id)
+        items.append(_project(row, counted.pop(row.id, 0)))
+        if row.id == caller.project:
+            items += [
+                Project(id=name, name=name, tenant=row.tenant, sessions=count)
+                for name, count in sorted(counted.items())
+                if name not in known
+            ]
+    return ProjectList(items=tuple(items))
+
+
+@post("/projects", operation_id="projects.create", tags=_TAGS, role="admin", reach="tenant")
+async def create_project(services: Services, caller: Scope, data: NewProject) -> Project:
+    """Make a project in the caller's tenant."""
+    return _project(await services.directory.add_project(caller.tenant, data.name), 0)
+
+
+@get("/api-keys", operation_id="keys.list", tags=_TAGS, sync_to_thread=False, role="admin")
+def list_keys(services: Services, caller: Scope) -> ApiKeyList:
+    """The API keys of the caller's tenant, or of its project if it has no more."""
+    return ApiKeyList(items=tuple(map(_key, services.directory.keys(caller))))
+
+
+@post("/api-keys", operation_id="keys.create", tags=_TAGS, role="admin")
+async def create_key(services: Services, caller: Scope, data: NewApiKey) -> Response[ApiKeyIssued]:
+    """Make an API key; it is shown this once."""
+    project = _project_of(services, caller, data.project_id)
+    made, key = await services.directory.add_key(
+        caller, name=data.name, role=data.role, project=project, expires_at=data.expires_at
+    )
+    receipt = f'{{"id":"{made.id}","prefix":"{made.prefix}"}}'  # a repetition is not told the key again
+    issued = ApiKeyIssued(id=made.id, prefix=made.prefix, key=key)
+    return Response(issued, status_code=201, headers={RECEIPT_HEADER.decode(): receipt})
+
+
+def _project_of(services: Services, caller: Scope, named: str | None) -> str | None:
+    if named is None and caller.reach == "project":
+        raise Forbidden(actor=caller.actor, role=f"{caller.role} of one project", needed="projectId, its own project")
+    if named is None:
+        return None
+    found = services.directory.within(caller, named)
+    if found is None or found.tenant != caller.tenant:
+        raise NotFound(what="project", value=named[:80], hint="List them with `ostler projects list`.")
+    return found.project
+
+
+@delete("/api-keys/{key_id:str}", operation_id="keys.revoke", tags=_TAGS, role="admin")
+async def revoke_key(services: Services, caller: Scope, key_id: str) -> None:
+    """Revoke an API key: it is refused from now on, and streams and sockets opened with it end."""
+    await services.directory.revoke(caller, key_id)
+
+
+def _project(row: ProjectRow, sessions: int | None = None) -> Project:
+    return Project(id=row.id, name=row.name, tenant=row.tenant, sessions=sessions)
+
+
+def _key(row: ApiKeyRow) -> ApiKey:
+    values = asdict(row)
+    del values["hash"]
+    return ApiKey(project_id=values.pop("project"), **values)
+
+
+HANDLERS = (
+    who_am_i,
+    list_tenants,
+    create_tenant,
+    list_projects,
+    create_project,
+    list_keys,
+    create_key,
+    revoke_key,
+)

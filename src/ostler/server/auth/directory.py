@@ -1,0 +1,255 @@
+"""Tenants, projects and API keys as this server knows them: all in memory, so that a request waits for no database."""
+
+import asyncio
+import re
+import secrets
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from ostler.base.clock import Clock
+from ostler.base.errors import InvalidRequest, NotFound, StoreUnavailable, Unauthorized
+from ostler.base.errors.access import NameTaken
+from ostler.base.ids import new_id
+from ostler.base.logs import Log, never_log
+from ostler.link.keys import hashed
+from ostler.server.auth.authenticator import AuthRequest
+from ostler.server.auth.scope import Scope, reach_of, roles_up_to
+from ostler.server.store.access import Access, AccessRows, ApiKeyRow, ProjectRow, TenantRow
+from ostler.wire.access import Role
+
+log = Log(__name__)
+DEFAULT = "default"
+_BEGINNING = "ostler_"
+_PREFIX = 15
+"""Letters of a key that are shown: enough to find it by, and too few to guess the rest."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_LONGEST_KEY_NAME = 100
+_FOREVER_AGO = "1970-01-01T00:00:00.000Z"
+_DEFAULT_TENANT = TenantRow(name=DEFAULT, created_at=_FOREVER_AGO)
+_DEFAULT_PROJECT = ProjectRow(id=DEFAULT, tenant=DEFAULT, name=DEFAULT, created_at=_FOREVER_AGO)
+_WIDE = frozenset({"tenant", "server"})
+_LOOK_SECONDS, _ALONE_SECONDS = 1.0, 30.0
+
+
+class Directory:
+    """Everything that says who may come in; what one server changes the others see within two seconds."""
+
+    def __init__(self, access: Access, clock: Clock, *, is_shared: bool) -> None:
+        """`is_shared` says that other servers may change the rows too."""
+        self._access = access
+        self._clock = clock
+        self._pause = _LOOK_SECONDS if is_shared else _ALONE_SECONDS
+        self._rows = AccessRows()
+        self._by_hash: dict[str, ApiKeyRow] = {}
+        self._used: dict[str, str] = {}
+        self._following: asyncio.Task[None] | None = None
+        self._open: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
+
+    async def refresh(self) -> None:
+        """Read the rows again, and end what was opened with keys that are good no more."""
+        self._rows = await self._access.all()
+        self._by_hash = {key.hash: key for key in self._rows.keys}
+        for key in self._rows.keys:
+            if key.revoked_at is not None:
+                self._end(key.id)
+
+    def start(self) -> None:
+        """Look for changes of other servers and note when keys were used, until it is closed."""
+        self._following = asyncio.create_task(self._follow())
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait({self._following})
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(self._pause)
+            try:
+                used, self._used = self._used, {}
+                for key, at in used.items():
+                    await self._access.key_used(key, at)
+                if used or self._pause == _LOOK_SECONDS:
+                    await self.refresh()
+            except StoreUnavailable as error:  # what is known stays good until the database is back
+                log.warning("access.not_read", reason=str(error))
+
+    # Who asks
+
+    async def authenticate(self, request: AuthRequest) -> Scope | None:
+        """The scope of an API key; None for what is none."""
+        if request.token is None or not request.token.startswith(_BEGINNING):
+            return None
+        key = self._by_hash.get(hashed(request.token))
+        if key is None or key.revoked_at is not None:
+            raise Unauthorized(reason="There is no such API key, or it was revoked.")
+        now = self._clock.now()
+        if key.expires_at is not None and key.expires_at <= now:
+            raise Unauthorized(reason=f"This API key expired at {key.expires_at}.")
+        self._used[key.id] = now
+        return self._scope_of(key)
+
+    def _scope_of(self, key: ApiKeyRow) -> Scope:
+        return Scope(
+            tenant=key.tenant,
+            project=key.project or self.project(key.tenant, DEFAULT).id,
+            actor=f"key:{key.id}",
+            roles=roles_up_to(key.role),
+            reach=reach_of(key.tenant, key.project),
+        )
+
+    @asynccontextmanager
+    async def ended_with_key(self, scope: Scope) -> AsyncIterator[None]:
+        """Around a stream or a socket: raises TimeoutError in it when the key it was opened with is good no more."""
+        kind, _, key_id = scope.actor.partition(":")
+        key = next((each for each in self._rows.keys if each.id == key_id), None) if kind == "key" else None
+        if key is None:
+            yield
+            return
+        async with asyncio.timeout(self._seconds_left(key)) as limit:
+            self._open[key.id].add(limit)
+            try:
+                yield
+            finally:
+                self._open[key.id].discard(limit)
+
+    def _seconds_left(self, key: ApiKeyRow) -> float | None:
+        if key.revoked_at is not None:
+            return 0
+        if key.expires_at is None:
+            return None
+        left = datetime.fromisoformat(key.expires_at) - datetime.fromisoformat(self._clock.now())
+        return max(left.total_seconds(), 0)
+
+    def _end(self, key: str) -> None:
+        for limit in self._open.pop(key, set()):
+            limit.reschedule(0)
+
+    # Tenants and projects
+
+    def tenants(self) -> tuple[TenantRow, ...]:
+        """All of them."""
+        return (_DEFAULT_TENANT, *self._rows.tenants)
+
+    def projects(self, scope: Scope) -> tuple[ProjectRow, ...]:
+        """Those that a scope's credential may use; `server` reaches those of other tenants only by their full names."""
+        every = (_DEFAULT_PROJECT, *self._rows.projects)
+        return tuple(
+            each for each in every if (each.tenant == scope.tenant and scope.reach in _WIDE) or each.id == scope.project
+        )
+
+    def project(self, tenant: str, name: str) -> ProjectRow:
+        """One by its name."""
+        for each in (_DEFAULT_PROJECT, *self._rows.projects):
+            if each.tenant == tenant and each.name == name:
+                return each
+        raise NotFound(what="project", value=f"{tenant}/{name}", hint="List them with `ostler projects list`.")
+
+    def within(self, scope: Scope, named: str) -> Scope | None:
+        """The scope in a project that is named by its id or name, or as tenant/name; None if it may not be used."""
+        tenant, slash, name = named.rpartition("/")
+        for each in (_DEFAULT_PROJECT, *self._rows.projects):
+            fits = (
+                (each.tenant, each.name) == (tenant, name)
+                if slash
+                else named == each.id or ((each.tenant, each.name) == (scope.tenant, named))
+            )
+            if fits and self._reaches(scope, each):
+                return scope.moved(each.tenant, each.id)
+        return None
+
+    def _reaches(self, scope: Scope, project: ProjectRow) -> bool:
+        if scope.reach == "server" or project.id == scope.project:
+            return True
+        return scope.reach == "tenant" and project.tenant == scope.tenant
+
+    async def add_tenant(self, name: str) -> TenantRow:
+        """One more, with a project `default`."""
+        new = TenantRow(name=_checked(name), created_at=self._clock.now())
+        if name == DEFAULT or not await self._access.add_tenant(new):
+            raise NameTaken(what="tenant", name=name)
+        await self._access.add_project(self._new_project(name, DEFAULT))
+        await self.refresh()
+        return new
+
+    async def add_project(self, tenant: str, name: str) -> ProjectRow:
+        """One more of a tenant."""
+        new = self._new_project(tenant, _checked(name))
+        if (tenant, name) == (DEFAULT, DEFAULT) or not await self._access.add_project(new):
+            raise NameTaken(what="project", name=name)
+        await self.refresh()
+        return new
+
+    def _new_project(self, tenant: str, name: str) -> ProjectRow:
+        return ProjectRow(id=new_id("prj"), tenant=tenant, name=name, created_at=self._clock.now())
+
+    # Keys
+
+    def keys(self, scope: Scope) -> tuple[ApiKeyRow, ...]:
+        """Those of a scope: of its tenant, or of its project alone if it reaches no further."""
+        return tuple(key for key in self._rows.keys if self._has(scope, key))
+
+    def _has(self, scope: Scope, key: ApiKeyRow) -> bool:
+        return key.tenant == scope.tenant and (scope.reach in _WIDE or key.project == scope.project)
+
+    async def add_key(
+        self, scope: Scope, *, name: str, role: Role, project: str | None, expires_at: str | None
+    ) -> tuple[ApiKeyRow, str]:
+        """A new key, and its secret, which is known this once."""
+        if not name.strip() or len(name) > _LONGEST_KEY_NAME or not name.isprintable():
+            raise _refused("name", f"must be a line of 1 to {_LONGEST_KEY_NAME} characters")
+        now = self._clock.now()
+        secret = f"{_BEGINNING}{secrets.token_urlsafe(32)}"
+        never_log(secret)
+        new = ApiKeyRow(
+            id=new_id("key"),
+            hash=hashed(secret),
+            prefix=secret[:_PREFIX],
+            name=name,
+            tenant=scope.tenant,
+            project=project,
+            role=role,
+            created_by=scope.actor,
+            created_at=now,
+            expires_at=_expiry(expires_at, now),
+        )
+        await self._access.add_key(new)
+        await self.refresh()
+        return new, secret
+
+    async def revoke(self, scope: Scope, key: str) -> None:
+        """It is good for nothing any more, and what was opened with it ends."""
+        if not any(each.id == key for each in self.keys(scope)):
+            raise NotFound(what="API key", value=key[:60], hint="List them with `ostler api-keys list`.")
+        await self._access.revoke_key(key, self._clock.now())
+        await self.refresh()
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        reason = "is no name: use up to 63 lower-case letters, digits and -, and begin with a letter or digit"
+        raise _refused("name", f"'{name[:80]}' {reason}")
+    return name
+
+
+def _expiry(given: str | None, now: str) -> str | None:
+    """In the form in which times are compared."""
+    if given is None:
+        return None
+    try:
+        at = datetime.fromisoformat(given)
+    except ValueError:
+        raise _refused("expiresAt", f"'{given[:40]}' is no time such as 2030-01-31T12:00:00Z") from None
+    if at.tzinfo is None:
+        raise _refused("expiresAt", f"'{given[:40]}' has no time zone; end it with Z for UTC")
+    shown = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if shown <= now:
+        raise _refused("expiresAt", f"'{given[:40]}' is not in the future")
+    return shown
+
+
+def _refused(field: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(reason=f"{field} {reason}.", errors={field: [reason]})

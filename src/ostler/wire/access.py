@@ -1,0 +1,115 @@
+"""Who may do what: tenants, projects, API keys, and the caller itself."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from ostler.wire.struct import Answer, Body
+
+NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
+Role = Literal["viewer", "operator", "admin"]
+"""Reads; runs sessions and answers asks; changes what agents and people may do. Each may what those before it may."""
+Reach = Literal["project", "tenant", "server"]
+"""What a credential is for: one project, all projects of a tenant, or all tenants and the machines beside."""
+_Name = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": NAME})]
+_KeyName = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 100})]
+
+
+class Me(Answer, frozen=True, kw_only=True):
+    """The caller: who it is, where this request counts, and what it may do there."""
+
+    actor: str
+    """`local` without a token, `token` for the server's own, or `key:` and the id of an API key."""
+    role: Role
+    reach: Reach
+    """What the credential is for: one project, all projects of a tenant, or the whole server."""
+    tenant: str
+    project: str
+    """The id of the project that this request counts in."""
+    projects: tuple["Project", ...]
+    """Those that may be named with the header Ostler-Project."""
+
+
+class Tenant(Answer, frozen=True, kw_only=True):
+    """A tenant: a team with projects of its own."""
+
+    name: str
+    created_at: str
+
+
+class TenantList(Answer, frozen=True, kw_only=True):
+    """All tenants."""
+
+    items: tuple[Tenant, ...]
+
+
+class NewTenant(Body, frozen=True, kw_only=True):
+    """A tenant to make: lower-case letters, digits and `-`."""
+
+    name: _Name
+
+
+class Project(Answer, frozen=True, kw_only=True):
+    """A project, and how many sessions it has."""
+
+    id: str
+    name: str
+    """What people call it; for what tasks call their project without one being made, the same as `id`."""
+    tenant: str
+    sessions: int | None = None
+
+
+class ProjectList(Answer, frozen=True, kw_only=True):
+    """Projects that the caller may use, and those that tasks of the current one have named."""
+
+    items: tuple[Project, ...]
+
+
+class NewProject(Body, frozen=True, kw_only=True):
+    """A project to make: lower-case letters, digits and `-`."""
+
+    name: _Name
+
+
+class ApiKey(Answer, frozen=True, kw_only=True):
+    """An API key as it can be shown: the key itself is not stored."""
+
+    id: str
+    prefix: str
+    """How the key begins."""
+    name: str
+    role: Role
+    tenant: str
+    project_id: str | None = None
+    """The only project that it is for; without it the key is for all projects of its tenant."""
+    created_by: str
+    created_at: str
+    expires_at: str | None = None
+    last_used_at: str | None = None
+    """To within a minute."""
+    revoked_at: str | None = None
+
+
+class ApiKeyList(Answer, frozen=True, kw_only=True):
+    """All keys, the oldest first."""
+
+    items: tuple[ApiKey, ...]
+
+
+class NewApiKey(Body, frozen=True, kw_only=True):
+    """A key to make."""
+
+    name: _KeyName
+    role: Role
+    project_id: str | None = None
+    """The id or the name of the only project that it is for; without it the key is for all projects of its tenant."""
+    expires_at: str | None = None
+    """Such as 2030-01-31T12:00:00Z; without it the key is good until it is revoked."""
+
+
+class ApiKeyIssued(Answer, frozen=True, kw_only=True):
+    """A new key, shown this once."""
+
+    id: str
+    prefix: str
+    key: str
