@@ -6,8 +6,8 @@ from ostler.base.clock import Clock, Histogram, ObjectNumbers
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
-from ostler.server.engine.protocol import Engine
 from ostler.server.auth.directory import Directory
+from ostler.server.engine.protocol import Engine
 from ostler.server.fleets.ingest import Ingest
 from ostler.server.fleets.relay import Relay
 from ostler.server.fleets.rendezvous import Rendezvous
