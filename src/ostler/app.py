@@ -290,9 +290,6 @@ async def _services(
     )
     runners = Runners(clock, home, server=peers.id if peers is not None else None, steps=steps)
     shared = SharedLinks(runners, store.runner_keys, store.managed_runners, clock, peers)
-    directory = Directory(store.access, clock, is_shared=peers is not None)
-    await directory.refresh()
-    opened.push_async_callback(directory.close)
     looks = PullRequestLooks(runners, settings.pull_request_look_seconds)
     opened.push_async_callback(looks.close)
     retention = Retention(runners, Keep.reading(settings), clock)
@@ -313,7 +310,7 @@ async def _services(
     replace_after, freeze_after = patience(settings.replace_after_seconds, settings.runner_beat_seconds)
     lost_runners = LostRunners(sessions, runners, takeover := Takeover(sessions), replace_after, peers)
     fleet = Fleet(sessions, runners, lost_runners, Draining(sessions, runners, snapshots, clock), takeover, peers)
-    services = Services(
+    return Services(
         settings=settings,
         sessions=sessions,
         peers=peers,
@@ -327,12 +324,18 @@ async def _services(
         inventory=await asyncio.to_thread(read_inventories, settings.follower_inventories),
         schedules=Schedules(store.schedules, clock),
         engine=engine,
-        directory=directory,
+        directory=await _directory(store, is_shared=peers is not None, opened=opened),
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
         background=Background(log, "request.task_failed"),
-    )
-    return services, retention
+    ), retention
+
+
+async def _directory(store: Store, *, is_shared: bool, opened: AsyncExitStack) -> Directory:
+    directory = Directory(store.access, SystemClock(), is_shared=is_shared)
+    await directory.refresh()
+    opened.push_async_callback(directory.close)
+    return directory
 
 
 async def _sessions(
