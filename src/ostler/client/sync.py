@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from ostler.client import (
+    access_operations,
     fleet_operations,
     prompt_operations,
     review_operations,
@@ -75,6 +76,7 @@ class SyncSystem(SyncGroup):
     """The server itself."""
 
     health = _verb(op.health)
+    whoami = _verb(access_operations.whoami)
     ready = _verb(op.ready)
     version = _verb(op.version)
     openapi = _verb(op.openapi)
@@ -175,7 +177,6 @@ class SyncCatalogue(SyncGroup):
     runtimes = _verb(task_operations.list_runtimes)
     refs = _verb(task_operations.list_refs)
     folders = _verb(task_operations.list_folders)
-    projects = _verb(task_operations.list_projects)
     upload = _verb(task_operations.create_upload)
     send_upload = _verb(task_operations.send_upload)
 
@@ -189,6 +190,28 @@ class SyncRunners(SyncGroup):
     drain = _verb(task_operations.drain_runner)
     resume = _verb(task_operations.resume_runner)
     remove = _verb(task_operations.remove_runner)
+
+
+class SyncTenants(SyncGroup):
+    """Teams that share a server and see nothing of each other."""
+
+    list = _verb(access_operations.list_tenants)
+    create = _verb(access_operations.create_tenant)
+
+
+class SyncProjects(SyncGroup):
+    """What sessions, tasks and keys belong to."""
+
+    list = _verb(access_operations.list_projects)
+    create = _verb(access_operations.create_project)
+
+
+class SyncKeys(SyncGroup):
+    """API keys for people and programs."""
+
+    list = _verb(access_operations.list_keys)
+    create = _verb(access_operations.create_key)
+    revoke = _verb(access_operations.revoke_key)
 
 
 class SyncPrompts(SyncGroup):
@@ -403,15 +426,17 @@ class Client:
         silence: float = SILENCE_SECONDS,
         ca_file: str | Path | None = None,
         insecure: bool = False,
+        project: str | None = None,
         transport: SyncTransport | None = None,
     ) -> None:
         """`ca_file` has the authorities to trust, for a server whose certificate is of one of its own.
 
+        `project` is the one that calls count in, for a token that may use several.
         `insecure` sends the token to another machine without TLS too; everybody on the way can read it.
         """
         if transport is None:
             check_exposure(base_url, token, insecure=insecure)
-        self._transport = transport or _over_http(base_url, token, timeout, silence, ca_file)
+        self._transport = transport or _over_http(base_url, token, timeout, silence, ca_file, project)
         self.system = SyncSystem(self._transport)
         self.agents = SyncAgents(self._transport)
         self.sessions = SyncSessions(self._transport)
@@ -426,6 +451,9 @@ class Client:
         self.followers = SyncFollowers(self._transport)
         self.templates = SyncTemplates(self._transport)
         self.schedules = SyncSchedules(self._transport)
+        self.tenants = SyncTenants(self._transport)
+        self.projects = SyncProjects(self._transport)
+        self.keys = SyncKeys(self._transport)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -441,9 +469,14 @@ class Client:
 
 
 def _over_http(
-    base_url: str, token: str | None, timeout: float, silence: float, ca_file: str | Path | None
+    base_url: str,
+    token: str | None,
+    timeout: float,
+    silence: float,
+    ca_file: str | Path | None,
+    project: str | None,
 ) -> SyncTransport:
     """The usual transport, loaded here because a caller that brings its own can do without httpx."""
     transport = import_module("ostler.client.sync_http").HttpTransport
-    made: SyncTransport = transport(base_url, token, timeout, silence, ca_file)
+    made: SyncTransport = transport(base_url, token, timeout, silence, ca_file, project)
     return made
