@@ -17,7 +17,7 @@ from tests.support.serving import RunningServer
 WITHOUT = {
     "serve": "runs until it is ended",
     "runner": "runs until it is ended",
-    "agent": "writes what it did with --trajectory",
+    "follower": "runs until it is ended",
     "acp": "speaks a protocol",
     "completion": "prints a program",
 }

@@ -141,7 +141,7 @@ def test_a_projection_can_begin_with_any_turn(name: str, log: list[AnyEvent]) ->
 
 def test_what_is_kept_as_lines_is_what_flat_lines_are_made_of() -> None:
     lines = {str(kind.__struct_config__.tag) for kind in LINES}  # type: ignore[attr-defined]  # they are structs
-    assert lines == {*outline.LINES, "item.completed"}
+    assert lines == {*outline.LINES, "item.completed", "host.log"}  # output is in the log alone
 
 
 def test_a_picture_of_the_agent_is_a_link_in_an_editor() -> None:

@@ -223,7 +223,7 @@ class Directory:
     async def revoke(self, scope: Scope, key: str) -> None:
         """It is good for nothing any more, and what was opened with it ends."""
         if not any(each.id == key for each in self.keys(scope)):
-            raise NotFound(what="API key", value=key[:60], hint="List them with `ostler api-keys list`.")
+            raise NotFound(what="API key", value=key[:60], hint="List them with `ostler keys list`.")
         await self._access.revoke_key(key, self._clock.now())
         await self.refresh()
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import httpx
 import msgspec
 
 from ostler.base.errors.fleets import OverlayFailed
@@ -51,6 +50,8 @@ async def _tailscale(settings: Settings, tags: tuple[str, ...]) -> OverlayCreden
 async def _key(provider: str, url: str, authorization: str, body: dict[str, Any]) -> str:
     def failed(reason: str) -> OverlayFailed:
         return OverlayFailed(provider=provider, reason=reason)
+
+    import httpx  # noqa: PLC0415  costs a second at the start, and few servers have such an account
 
     try:
         async with httpx.AsyncClient(timeout=_SECONDS, trust_env=False) as client:

@@ -71,7 +71,7 @@ SPANS = (
     Span(opens="reasoning-start", closes=("reasoning-end",), id="id", grows=("reasoning-delta",)),
     Span(
         opens="tool-input-start",
-        closes=("tool-output-available", "tool-output-error"),
+        closes=("tool-output-available", "tool-output-error", "tool-output-denied"),
         id="toolCallId",
         grows=("tool-input-delta", "tool-input-available"),
     ),
