@@ -48,6 +48,7 @@ TEST_TOOLS = {
     "ip": "iproute2",
     "iptables": "iptables",
     "faketime": "faketime",
+    "bwrap": "bubblewrap",
     "tmux": "tmux",
 }
 UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}

@@ -8,6 +8,7 @@ import json
 import re
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,24 +25,25 @@ class Frame:
     pause: float = 0.0
 
 
-class Dialect:
+class Dialect(ABC):
     """One wire protocol: how to read a request and how to write a reply."""
 
-    def parse(self, body: Json, path: str) -> Conversation:
-        raise NotImplementedError
+    @abstractmethod
+    def parse(self, body: Json, path: str) -> Conversation: ...
 
-    def stream(self, reply: Reply, conv: Conversation) -> Iterator[Frame]:
-        raise NotImplementedError
+    @abstractmethod
+    def stream(self, reply: Reply, conv: Conversation) -> Iterator[Frame]: ...
 
-    def whole(self, reply: Reply, conv: Conversation) -> Json:
-        raise NotImplementedError
+    @abstractmethod
+    def whole(self, reply: Reply, conv: Conversation) -> Json: ...
 
-    def error(self, status: int) -> Json:
-        raise NotImplementedError
+    @abstractmethod
+    def error(self, status: int) -> Json: ...
 
+    @abstractmethod
     def broken_off(self, words: str) -> Frame:
         """An error in the middle of a stream."""
-        raise NotImplementedError
+        ...
 
 
 def _new_id(prefix: str) -> str:
