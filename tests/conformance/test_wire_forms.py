@@ -13,7 +13,7 @@ from tools.agent_cache import Search
 
 ADAPTER = OstlerAdapter()
 FORMS = {
-    "messages": Row(provider="anthropic", model="scripted-large"),
+    "messages": Row(provider="anthropic", model="claude-sonnet-5-scripted"),
     "responses": Row(
         model="openai/scripted-large",
         variables=lambda url: {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": f"{url}/v1"},

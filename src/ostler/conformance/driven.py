@@ -15,12 +15,20 @@ class Driven:
     """Sends scripts to an agent and waits for its turns."""
 
     def __init__(
-        self, connection: Connection, sink: AskSink, world: World, script: Callable[[Sequence[str]], str]
+        self,
+        connection: Connection,
+        sink: AskSink,
+        world: World,
+        script: Callable[[Sequence[str]], str],
+        *,
+        process: int = 1,
     ) -> None:
+        """`process` counts those of one session: a prompt's id is its own in all of them."""
         self.connection = connection
         self.sink = sink
         self.world = world
         self._script = script
+        self._process = process
         self._prompts = self._turns = 0
 
     def path(self, name: str) -> str:
@@ -43,7 +51,10 @@ class Driven:
         text = TextPart(text=self._script(script))
         images = {part.path: Path(part.path).read_bytes() for part in parts if isinstance(part, ImagePart)}
         return Prompt(
-            prompt_id=f"prm_{self._prompts}", turn_id=f"trn_{self._turns}", parts=(text, *parts), images=images
+            prompt_id=f"prm_{self._process}_{self._prompts}",
+            turn_id=f"trn_{self._turns}",
+            parts=(text, *parts),
+            images=images,
         )
 
     async def ended(self, since: int) -> list[Draft]:

@@ -103,7 +103,7 @@ class LiveStage:
             try:
                 connection = await runner.connect(self._spec(cwd, model.url, fields), sink)
                 sink.connection = connection
-                yield Driven(connection, sink, self.world(model), self._row.script)
+                yield Driven(connection, sink, self.world(model), self._row.script, process=len(self._sinks))
             finally:
                 await runner.close()
 

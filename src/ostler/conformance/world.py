@@ -130,11 +130,15 @@ async def _until(
         raise Unmet(otherwise) from None
 
 
+def _is_effort(name: str) -> bool:
+    return "effort" in name.lower() or name == "thinkingLevel"
+
+
 def _efforts(value: Any) -> list[str]:
-    """Every text under a name that speaks of effort."""
+    """Every text under a name that speaks of effort, or of thinking as Gemini does."""
     if isinstance(value, list):
         return [found for each in value for found in _efforts(each)]
     if not isinstance(value, dict):
         return []
-    own = [each for name, each in value.items() if "effort" in name.lower() and isinstance(each, str)]
+    own = [each for name, each in value.items() if _is_effort(name) and isinstance(each, str)]
     return own + [found for each in value.values() for found in _efforts(each)]
