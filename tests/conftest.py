@@ -1,7 +1,9 @@
 """Fixtures for everything that talks to a real server."""
 
+import gc
 import os
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -29,6 +31,23 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, py
     if call.excinfo and call.excinfo.errisinstance(pytest.fail.Exception) and "Timeout" in str(call.excinfo.value):
         report.sections.append(("servers", stacks()))
     return report
+
+
+def _sockets() -> set[str]:
+    found = set()
+    for number in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # that of the folder itself
+            found.add(str(number.readlink()))
+    return {name for name in found if name.startswith("socket:")}
+
+
+@pytest.fixture(autouse=True)
+def closes_its_sockets() -> Iterator[None]:
+    """What a test forgot to close is told of it, not of whichever test runs when garbage is collected."""
+    before = _sockets()
+    yield
+    if _sockets() - before:
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

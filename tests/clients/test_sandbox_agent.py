@@ -1,6 +1,7 @@
 """The clients of sandbox-agent 0.4.2 from npm, unchanged, against a live server; and the doors they use, by hand."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -33,8 +34,9 @@ def test_its_acp_client_works_on_the_door_itself(play: Play, server: RunningServ
 
 
 @pytest.fixture
-def acp(server: RunningServer) -> httpx.Client:
-    return httpx.Client(base_url=f"{server.url}/v1/acp", timeout=60)
+def acp(server: RunningServer) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=f"{server.url}/v1/acp", timeout=60) as client:
+        yield client
 
 
 def message(method: str, number: int | None = None, **params: object) -> dict[str, object]:

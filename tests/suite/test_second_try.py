@@ -1,5 +1,6 @@
 """A test that fails is tried once more alone: what passes then is named, what fails again is red, nothing is lost."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -167,6 +168,25 @@ def test_a_run_that_is_killed_cleans_up_and_leaves_nothing(suite: Suite, tmp_pat
     running.communicate()  # whatever could write to its output has ended
     assert (tmp_path / "cleaned").exists()
     assert not Path("/proc", noted.read_text()).exists()
+
+
+def test_a_run_whose_watcher_was_ended_ends_as_any_other(suite: Suite, tmp_path: Path) -> None:
+    running = suite.begin(STARTS_A_PROGRAM)
+    noted = tmp_path / "program"
+    wait_until(lambda: noted.exists() and noted.read_text() != "", what="the test to begin")
+    (watcher,) = (child for child in children(running.pid) if command_of(child) == command_of(running.pid))
+    os.kill(watcher, signal.SIGKILL)
+    running.send_signal(signal.SIGINT)
+    output, _ = running.communicate()
+    assert (running.returncode, output.splitlines()[-1]) == (130, "RED: interrupted")
+
+
+def children(process: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def command_of(process: int) -> bytes:
+    return Path(f"/proc/{process}/cmdline").read_bytes()
 
 
 def test_a_file_that_is_not_there_is_told_by_its_name() -> None:

@@ -94,7 +94,8 @@ def _ended_with_us(leader: int) -> Callable[[], None]:
     os.close(reading)
 
     def end() -> None:
-        os.write(writing, b".")
+        with suppress(BrokenPipeError):  # somebody ended it
+            os.write(writing, b".")
         os.close(writing)
         os.waitpid(watcher, 0)
 
