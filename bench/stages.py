@@ -23,7 +23,7 @@ from ostler.server.api.edge.gate import Gate
 from ostler.server.api.streams.cursor import Cursor
 from ostler.server.sessions.log.session_log import SessionLog
 from ostler.server.sessions.turns import Turns
-from ostler.server.store.sqlite.writer import Writer
+from ostler.server.store.sqlite.database import Writer
 
 TURNS, WARM_UP = 300, 50
 PORT = 2599

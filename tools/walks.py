@@ -1,7 +1,11 @@
 """How long the corridors are: which files of ours a prompt, an answer to an ask and a task pass in a live server.
 
 `python -m tools.walks` prints, for each walk, its calls, functions, files and moves between files; `--files` names the
-files as well. The second time is measured: the first one also loads what is loaded once.
+files as well. A walk goes from the request to the event that the client waits for. The second time is measured: the
+first one also loads what is loaded once.
+
+`files` counts what carries the request. `all` counts two things more that a reader who follows it does not open: the
+words that any module is written in (`VOCABULARY`), and loops that the request only wakes (`BESIDE`).
 """
 
 import json
@@ -11,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -21,8 +25,16 @@ import httpx
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = str(ROOT / "src" / "ostler") + os.sep
 _SECONDS = 120.0
-_QUIET_SECONDS = 1.5
-"""How long nothing may be called before a walk counts as over."""
+VOCABULARY = ("base/", "wire/")
+"""Errors, clocks, ids and types: they know nothing of what they are used for, and lead nowhere else."""
+BESIDE = (
+    "server/search/service.py",  # the index of search follows every log
+    "server/tasks/retention.py",  # removes what is old
+    "server/engine/embedded.py",  # calls webhooks
+)
+"""Loops of their own that a request wakes and does not wait for; what they call is no part of its walk."""
+BEGINNING = ("server/sessions/service.py", "Sessions.send")
+"""The function that begins a turn."""
 
 
 class Walk(NamedTuple):
@@ -32,6 +44,10 @@ class Walk(NamedTuple):
     functions: int
     files: list[str]
     moves: int
+    everything: int
+    """How many files there are with the vocabulary and what happened beside."""
+    beginning: list[str]
+    """The files of sessions that were passed to begin a turn."""
 
 
 class Profile:
@@ -45,6 +61,8 @@ class Profile:
         self._calls = 0
         self._functions: set[object] = set()
         self._files: set[str] = set()
+        self._beside: set[str] = set()
+        self._beginning: set[str] = set()
         self._moves = 0
 
     def begin(self, *_: object) -> None:
@@ -55,21 +73,36 @@ class Profile:
     def end(self, *_: object) -> None:
         """Write down what was counted."""
         sys.setprofile(None)
-        files = sorted(name.removeprefix(SOURCE) for name in self._files)
+        files = sorted(name for name in self._files if not name.startswith(VOCABULARY))
+        everything = len(self._files | self._beside)
+        beginning = sorted(name for name in self._beginning if name.startswith("server/sessions/"))
         partly = self._file.with_suffix(".part")
-        partly.write_text(json.dumps([self._calls, len(self._functions), files, self._moves]))
+        partly.write_text(json.dumps([self._calls, len(self._functions), files, self._moves, everything, beginning]))
         partly.rename(self._file)
 
     def _called(self, frame: FrameType, event: str, _: object) -> None:
         if event != "call" or not frame.f_code.co_filename.startswith(SOURCE):
             return
+        passed = list(_ours(frame))
+        name = passed[0][0]
+        if any(file in BESIDE for file, _ in passed):
+            self._beside.add(name)
+            return
         self._calls += 1
         self._functions.add(frame.f_code)
-        self._files.add(frame.f_code.co_filename)
-        caller = frame.f_back
-        while caller is not None and not caller.f_code.co_filename.startswith(SOURCE):
-            caller = caller.f_back
-        self._moves += caller is None or caller.f_code.co_filename != frame.f_code.co_filename
+        self._files.add(name)
+        self._moves += len(passed) == 1 or passed[1][0] != name
+        if BEGINNING in passed:
+            self._beginning.add(name)
+
+
+def _ours(frame: FrameType | None) -> Iterator[tuple[str, str]]:
+    """The functions of ours that called a function, itself first: the file and the name of each."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(SOURCE):
+            yield code.co_filename.removeprefix(SOURCE), code.co_qualname
+        frame = frame.f_back
 
 
 def serve(file: str, *args: str) -> int:
@@ -116,11 +149,10 @@ class Measured:
         return self._output.read_text().partition("is listening on ")[2].partition("\n")[0].rstrip(".")
 
     def walk(self, request: Callable[[], object]) -> Walk:
-        """What a request passes, and all that follows it."""
+        """What a request passes; it returns when the client has what it waits for."""
         self._file.unlink(missing_ok=True)
         self._process.send_signal(signal.SIGUSR1)
         request()
-        time.sleep(_QUIET_SECONDS)
         self._process.send_signal(signal.SIGUSR2)
         return Walk(*json.loads(_wait(lambda: self._file.exists() and self._file.read_text())))
 
@@ -194,11 +226,11 @@ def measured_walks(server: Measured) -> dict[str, Walk]:
         _stream(api, made, "session.ended", 0)
 
     walks: dict[str, Walk] = {}
-    for _ in range(2):
-        walks["prompt"] = server.walk(prompt)
-        ask()
-        walks["reply"] = server.walk(reply)
-        walks["task"] = server.walk(task)
+    for name, begin in (("prompt", prompt), ("reply", reply), ("task", task)):
+        for _ in range(2):  # in a row: what the one before left to do is of the same kind
+            if begin is reply:
+                ask()
+            walks[name] = server.walk(begin)
     return walks
 
 
@@ -213,9 +245,8 @@ def main(argv: list[str]) -> int:
         finally:
             server.close()
     for name, walk in walks.items():
-        print(
-            f"{name:8} {walk.calls:6} calls {walk.functions:5} functions {len(walk.files):4} files {walk.moves:6} moves"
-        )
+        figures = f"{len(walk.files):4} files {walk.everything:4} all {walk.moves:6} moves"
+        print(f"{name:8} {walk.calls:6} calls {walk.functions:5} functions {figures}")
         if "--files" in argv:
             print(*(f"    {file}" for file in walk.files), sep="\n")
     return 0

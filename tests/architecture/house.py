@@ -90,7 +90,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 """Which of its sibling folders a folder inside a part may import."""
 
 STOREYS: tuple[tuple[str, ...], ...] = (
-    ("log", "acting", "answers", "attachments", "secrets", "work.restoring", "runners.waiting"),
+    ("log", "answers", "attachments", "secrets", "work.restoring", "runners.waiting"),
     ("settings", "folders", "ownership", "admission", "drafts", "elsewhere", "creation", "policy", "session"),
     ("agent", "asks", "continuing", "handoff", "work", "turns", "lifecycle"),
     ("live", "registry"),

@@ -14,12 +14,12 @@ from ostler.cli import main
 from ostler.runner.processes import nursery
 from ostler.runner.processes.process import Process
 from ostler.server.sessions.agent import SessionAgent
+from ostler.server.sessions.log.feed import frame
 from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.session_log import SessionLog
-from ostler.server.sessions.log.tail import frame
 from ostler.server.store.records import Append, AppendResult
 from ostler.server.store.sql.verbs import SqlLogs
-from ostler.server.store.sqlite.writer import Writer
+from ostler.server.store.sqlite.database import Writer
 from ostler.wire.running import Answer, PermissionAnswer
 
 VARIABLE = "OSTLER_CHAOS_BUG"

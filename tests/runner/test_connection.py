@@ -345,7 +345,7 @@ async def test_an_agent_that_does_not_read_can_still_be_interrupted(
 async def test_an_agent_that_leaves_far_too_much_unread_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ostler.runner.processes.input.MOST_BYTES", 1_000_000)
+    monkeypatch.setattr("ostler.runner.processes.control.MOST_BYTES", 1_000_000)
     sink = Recorder()
     async with running() as runner:
         connection = await runner.connect(spec_in(tmp_path), sink)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ostler.runner.execution.cutting import has_too_many_values
 from ostler.runner.execution.frames import Frame, FrameSplitter, Overlong, Trimmed
-from ostler.runner.execution.trimming import has_too_many_values
 
 LONGEST_TEXT = 1024
 MARK = re.compile(r"\n\[(\d+) bytes cut here; see max_item_length\]\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ostler.runner.processes.input import ROOM_BYTES
+from ostler.runner.processes.control import ROOM_BYTES
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.process import CannotStart, Command, Exit, Process
 from ostler.runner.processes.tree import descendants

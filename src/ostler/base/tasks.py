@@ -64,3 +64,17 @@ class Background:
             self._log.warning(self._failed, reason=str(error), **fields)
         else:
             self._log.error(self._failed, exc_info=error, **fields)
+
+
+Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
+
+
+def settle(outcomes: list[Outcome]) -> None:
+    """Give each its result or its error; who was cancelled waits no more."""
+    for future, result, error in outcomes:
+        if future.cancelled():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)

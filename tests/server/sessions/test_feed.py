@@ -2,9 +2,8 @@
 
 import pytest
 
-from ostler.server.sessions.log.feed import Feed
+from ostler.server.sessions.log.feed import Feed, frame
 from ostler.server.sessions.log.session_log import ProjectFeed
-from ostler.server.sessions.log.tail import frame
 from ostler.server.store.records import Append
 
 

@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 from ostler.server.sessions.log.feed import Feed
-from ostler.server.sessions.log.happened import Happened
-from ostler.server.sessions.log.limits import is_waited_for
-from ostler.server.sessions.log.state import SessionState, apply
+from ostler.server.sessions.log.folds import Happened
+from ostler.server.sessions.log.state import SessionState, apply, is_waited_for
 from ostler.server.sessions.log.statuses import TERMINAL, TRANSITIONS
 from ostler.server.store.packing import unpack
 from ostler.wire.events import AnyEvent, SessionInfoData, SessionStatus, SessionStatusData, UnknownEvent, decode_event

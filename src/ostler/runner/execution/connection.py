@@ -27,6 +27,7 @@ from ostler.runner.processes.survey import is_whole
 from ostler.runner.runtimes.runtime import Start
 from ostler.runner.starting.starter import Starter
 from ostler.runner.starting.ways import under_keeper
+from ostler.wire.parts import ImagePart
 from ostler.wire.running import AgentSpec, Answer, Prompt
 
 _ROOM_SECONDS = 30.0
@@ -217,8 +218,7 @@ class AgentConnection:
 
     async def prompt(self, prompt: Prompt) -> None:
         """Begin a turn; raises before anything is sent, or not at all."""
-        prompt = await with_images(prompt)
-        await write_images(prompt, self._spec.home)
+        prompt = await self._with_images(prompt)
         process = await self._listening()
         if (stopping := self._turns.stopping) is not None:  # what it heard now would end with it
             await asyncio.wait({stopping})
@@ -231,10 +231,16 @@ class AgentConnection:
         self._turns.prompt(prompt)
         self._life.act(process)
 
-    async def steer(self, prompt: Prompt) -> bool:
-        """Give the running turn another message; False if that is not possible."""
+    async def _with_images(self, prompt: Prompt) -> Prompt:
+        if not prompt.images and not any(isinstance(part, ImagePart) for part in prompt.parts):
+            return prompt
         prompt = await with_images(prompt)
         await write_images(prompt, self._spec.home)
+        return prompt
+
+    async def steer(self, prompt: Prompt) -> bool:
+        """Give the running turn another message; False if that is not possible."""
+        prompt = await self._with_images(prompt)
         process = await self._listening()
         if self._dialogue.guard.turn_id != prompt.turn_id or self._turns.ending is not None:
             return False

@@ -11,10 +11,9 @@ import msgspec
 
 from ostler.agents.adapter import Offered, Output, Ready, Send, StartFailed, Translator, TurnDone, Unreadable
 from ostler.base.logs import Log
-from ostler.runner.execution.cutting import Cutter
+from ostler.runner.execution.cutting import MOST_VALUES, Cutter, has_too_many_values
 from ostler.runner.execution.frames import FRAMINGS, Frame, Overlong, Trimmed
 from ostler.runner.execution.guard import TurnGuard
-from ostler.runner.execution.trimming import MOST_VALUES, has_too_many_values
 from ostler.runner.processes.logins import asks_for_login, hidden, hidden_text, waits_for_login
 from ostler.wire.agents import Command
 from ostler.wire.events import AgentUnparsedData, ErrorData, PermissionData, QuestionData, SessionInfoData

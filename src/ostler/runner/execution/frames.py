@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ostler.runner.execution.trimming import Trimmer
+from ostler.runner.execution.cutting import Trimmer
 
 HEAD_OF_OVERLONG = 65536
 LONGEST_QUESTION = 4096

@@ -49,8 +49,6 @@ async def write_images(prompt: Prompt, home: str) -> None:
 
 def placed(prompt: Prompt, home: str) -> Prompt:
     """The prompt with the paths of these files; it depends on nothing else, so a replay says the same."""
-    if not prompt.images:
-        return prompt
     paths = dict(zip(prompt.images, (f"{home}/{name}" for name in _names(prompt)), strict=True))
     parts = (
         replace(part, path=paths.get(part.path, part.path)) if isinstance(part, ImagePart | FileRefPart) else part

@@ -117,11 +117,14 @@ class Turns:
         """Begin a turn with a prompt that was noted."""
         self._heard.append(prompt.prompt_id)
         self.clock.start()
-        self._dialogue.prompt(placed(prompt, self._spec.home))
+        self._dialogue.prompt(self._placed(prompt))
+
+    def _placed(self, prompt: Prompt) -> Prompt:
+        return placed(prompt, self._spec.home) if prompt.images else prompt
 
     def steer(self, prompt: Prompt) -> bool:
         """Add a message that was noted to the turn; False if the agent cannot."""
-        steered = self._dialogue.steer(placed(prompt, self._spec.home))
+        steered = self._dialogue.steer(self._placed(prompt))
         if steered:
             self._steered.append(msgspec.structs.replace(prompt, images={}))
         return steered

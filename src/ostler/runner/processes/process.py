@@ -14,8 +14,7 @@ from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.base.undo import async_undone_by, undone_by
 from ostler.runner.processes.bells import Bells
-from ostler.runner.processes.control import Control, keeper_of
-from ostler.runner.processes.input import Input
+from ostler.runner.processes.control import Control, Input, keeper_of
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.spool import END, OUTPUT, RUNNING, STDERR, boot
 from ostler.runner.processes.stderr import StderrLog

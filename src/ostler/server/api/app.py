@@ -22,7 +22,7 @@ from ostler.server.api.edge.gate import Gate
 from ostler.server.api.edge.idempotency import Idempotency
 from ostler.server.api.edge.relay import Relay
 from ostler.server.api.edge.runner_link import RunnerLinkApp
-from ostler.server.api.requests import TolerantRequest
+from ostler.server.api.requests import TolerantRequest, before_handling
 from ostler.server.api.routes import (
     access,
     agents,
@@ -52,7 +52,6 @@ from ostler.server.api.routes.dialects import acp, agui, ai_sdk, daemon, daemon_
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import Streams
 from ostler.server.api.ui import Ui
-from ostler.server.api.validation import before_handling
 from ostler.server.api.views import API
 from ostler.server.auth.authenticator import Authentication, Authenticator, Open, StaticToken
 from ostler.server.auth.scope import Scope, authorise, scope_of
@@ -99,7 +98,7 @@ def build_app(services: Services) -> App:
     secret = services.peers.secret if services.peers is not None else None
     authentication = _authentication(services.settings, services.directory)
     door = Door(authentication, services.directory, services.settings, services.counters, secret)
-    return Gate(Ui(inner), posts, link, services.settings, services.counters, door)
+    return Gate(inner, posts, link, Ui(inner), services.settings, services.counters, door)
 
 
 def _authentication(settings: Settings, keys: Authenticator) -> Authentication:

@@ -22,7 +22,7 @@ from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import new_id
 from ostler.base.logs import Log, trace_for_developers
 from ostler.server.api.edge.asgi import Receive, Scope, Send
-from ostler.server.api.validation import faults_of, spelled
+from ostler.server.api.requests import faults_of, spelled
 from ostler.server.auth.scope import refusal_of
 from ostler.server.dialects.ai_sdk.bodies import Status, TurnResponse
 from ostler.server.store.errors import StaleOwner

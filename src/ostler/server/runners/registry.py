@@ -66,6 +66,11 @@ class Runners:
         names = ", ".join(dict.fromkeys(known.about.name for known in self._known.values()))
         raise RunnerNotFound(runner=id_or_name, known=names)
 
+    def has_slots(self, runner_id: str | None) -> bool:
+        """Whether no more than so many sessions can be at work on it."""
+        known = self._known.get(runner_id) if runner_id is not None else None
+        return known is not None and known.about.slots is not None
+
     def is_linked(self, runner_id: str | None) -> bool:
         """Whether it can be reached."""
         known = self._known.get(runner_id) if runner_id is not None else None

@@ -2,13 +2,13 @@
 
 from ostler.base.errors import AskNotFound, AskResolved
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import deed
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.answers import check_answers
 from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.policy import approves_plan
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
+from ostler.server.store.acting import deed
 from ostler.wire.events import PermissionStatus
 from ostler.wire.running import Draft, PermissionAnswer, QuestionAnswer
 from ostler.wire.sessions import Ask, PermissionReply

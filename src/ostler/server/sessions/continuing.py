@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ostler.server.sessions import drafts
-from ostler.server.sessions.log.history import pages
+from ostler.server.sessions.log.reads import pages
 from ostler.server.sessions.log.transcript import Transcript
 from ostler.server.sessions.session import SessionCore
 from ostler.wire.events import PermissionData, QuestionData, decode_event

@@ -7,7 +7,6 @@ import msgspec
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.ids import is_key, new_id
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import acting
 from ostler.server.sessions.admission import (
     Admission,
     check_choices,
@@ -17,8 +16,8 @@ from ostler.server.sessions.admission import (
     check_servers,
 )
 from ostler.server.sessions.secrets import keep_secret
+from ostler.server.store.acting import acting, current_trace
 from ostler.server.store.records import DEFAULT_TENANT, NewSession, SessionSpec
-from ostler.server.store.traces import current_trace
 from ostler.wire.grants import Grant
 from ostler.wire.items import QueueEntry
 from ostler.wire.parts import TextPart

@@ -8,10 +8,9 @@ from contextlib import suppress
 from ostler.base.errors import StoreUnavailable
 from ostler.base.logs import Log
 from ostler.base.tasks import Background
-from ostler.server.sessions.log.feed import Feed
+from ostler.server.sessions.log.feed import Feed, Tail
 from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.session_log import ProjectFeeds
-from ostler.server.sessions.log.tail import Tail
 from ostler.server.store.peers import Bell
 from ostler.server.store.records import SessionRecord
 

@@ -9,12 +9,11 @@ from ostler.base.errors import OstlerError, Unprocessable
 from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.ids import new_id
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.creation import checked_provider
 from ostler.server.sessions.session import SessionCore
+from ostler.server.store.acting import acting, current_trace, deed
 from ostler.server.store.records import Done, Placed, SessionSpec
-from ostler.server.store.traces import current_trace
 from ostler.wire.items import QueueEntry
 from ostler.wire.parts import TextPart
 from ostler.wire.providers import Provider
@@ -127,15 +126,6 @@ async def finish(session: SessionCore, agent: SessionAgent) -> None:
     placed = Placed(session.record.runner, spec, wanted.to_agent)
     await session.log.append([drafts.handoff(done)], placed=placed)
     session.rewrite(agent=wanted.to_agent, spec=spec)
-
-
-def remarks(session: SessionCore) -> list[Draft]:
-    """That the turn which begins now is the first of another agent, for readers who see only turns."""
-    last = session.state.last_turn
-    before = (last.last_sequence if last is not None else None) or 0
-    if session.state.agent_since <= before:
-        return []
-    return [drafts.remark(f"{session.record.agent} has the session now.", "handed_over")]
 
 
 def done(claim: str | None) -> Done | None:

@@ -8,7 +8,6 @@ import asyncio
 from ostler.base.errors import InvalidTransition
 from ostler.base.errors.turns import TurnUnderWay
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import deed
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.continuing import open_items
 from ostler.server.sessions.log.statuses import TRANSITIONS
@@ -16,6 +15,7 @@ from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns, comments_back
 from ostler.server.sessions.work.chores import REQUEST_SECONDS, Chores
 from ostler.server.sessions.work.limit_wait import LimitWait
+from ostler.server.store.acting import deed
 from ostler.wire.events import SessionStatus
 from ostler.wire.running import Draft
 

@@ -24,7 +24,7 @@ from ostler.server.sessions.work.chores import Chores
 from ostler.server.sessions.work.limit_wait import LimitWait
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.records import Progress, SessionRecord
-from ostler.wire.events import ItemCompletedData
+from ostler.wire.events import ItemCompletedData, TurnEndedData
 from ostler.wire.parts import ImagePart
 from ostler.wire.running import AgentExit, Draft
 
@@ -91,7 +91,7 @@ class LiveSession(SessionCore):
         if self.log.redaction is not None:
             events = self.log.redaction.grown(events)
         await self._keep_pictures(events)
-        limited = await self.limit.noticed(events)
+        limited = await self.limit.noticed(events) if any(map(_is_failure, events)) else ()
         written, answers = vet([*events, *limited], self.state, self.permission_mode)
         if not written or self.log.is_deleted or self.state.ended:
             return
@@ -125,7 +125,7 @@ class LiveSession(SessionCore):
 
     async def _go_on(self) -> None:
         await self.turns.begin_next()
-        if self.is_idle:
+        if self.is_idle and self._runners.has_slots(self.record.runner):
             self._runners.room()  # it may be put to sleep for another
 
     async def _overflow(self) -> None:
@@ -134,6 +134,10 @@ class LiveSession(SessionCore):
         await self.note([drafts.error_of(self.log.full())])
         if self.agent.connection is not None:
             await self.agent.connection.interrupt()
+
+
+def _is_failure(draft: Draft) -> bool:
+    return isinstance(draft.data, TurnEndedData) and draft.data.outcome == "failed"
 
 
 class Held(Protocol):

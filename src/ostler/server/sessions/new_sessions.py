@@ -15,7 +15,6 @@ from ostler.base.undo import async_undone_by
 from ostler.server.runners.placement import agent_anywhere, checked_needs, choose, server_with_room, waiting_for
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.creation import agent_spec, checked_key, first_events, new_session
 from ostler.server.sessions.live import LiveSession
@@ -23,7 +22,7 @@ from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.registry import Registry
 from ostler.server.sessions.runners.waiting import Waiting
 from ostler.server.sessions.work.pipeline import Pipeline
-from ostler.server.store.claims import next_claim
+from ostler.server.store.acting import acting, deed, next_claim
 from ostler.server.store.errors import ClaimTaken, KeyTaken
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import Done, NewSession, Placed, SessionRecord, SessionSpec

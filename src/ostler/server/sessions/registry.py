@@ -20,10 +20,10 @@ from ostler.server.runners.steps import NextSteps
 from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.elsewhere import Elsewhere, Following
 from ostler.server.sessions.live import Leases, LiveSession
+from ostler.server.sessions.log.feed import Tail
 from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.session_log import NO_LOG_STEPS, LogSteps, ProjectFeeds, SessionLog
 from ostler.server.sessions.log.state import SessionState, state_in
-from ostler.server.sessions.log.tail import Tail
 from ostler.server.sessions.ownership import Ownership
 from ostler.server.sessions.secrets import redaction_of
 from ostler.server.sessions.work.pipeline import Pipeline

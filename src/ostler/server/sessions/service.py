@@ -11,7 +11,6 @@ from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import follow
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import deed
 from ostler.server.sessions.admission import Admission, check_choices, check_labels, check_servers
 from ostler.server.sessions.attachments import Attachments, missing_files, named_files, prompt_parts
 from ostler.server.sessions.creation import agent_spec
@@ -27,9 +26,9 @@ from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.turns import Beside, nothing_beside
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.pipeline import Pipeline
-from ostler.server.store.claims import next_claim
+from ostler.server.store.acting import deed, next_claim
 from ostler.server.store.protocol import Store
-from ostler.wire.parts import PromptPart
+from ostler.wire.parts import PromptPart, TextPart
 from ostler.wire.sessions import PromptReceipt, SendMessage, UpdateSession
 
 _OWN_NAMES: Mapping[str, str] = {}
@@ -167,7 +166,7 @@ class Sessions:
     ) -> PromptReceipt:
         """Hand a prompt to a session, whose agent works as the change says from this turn on."""
         claim = next_claim()
-        if (known := await self.reads.outcome_of(claim)) is not None:
+        if claim is not None and (known := await self.reads.outcome_of(claim)) is not None:
             return PromptReceipt(**msgspec.json.decode(known))
         live.refuse_if_over("prompts")
         await live.log.measure()
@@ -181,6 +180,8 @@ class Sessions:
         return receipt
 
     async def _prompt_parts(self, live: LiveSession, wanted: SendMessage) -> list[PromptPart]:
+        if wanted.parts is None and wanted.message is not None and wanted.message.strip():  # as nearly all are
+            return [TextPart(text=wanted.message)]
         if wanted.parts is None:
             return prompt_parts(wanted.message, None, live.attachments)
         named = named_files(wanted.parts)

@@ -13,14 +13,13 @@ from ostler.base.logs import Log
 from ostler.base.retry import delays
 from ostler.base.tasks import Background
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.attachments import SessionAttachments
-from ostler.server.sessions.log.limits import is_waited_for
+from ostler.server.sessions.log.feed import Tail
 from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.session_log import LogSteps, SessionLog
-from ostler.server.sessions.log.state import SessionState
-from ostler.server.sessions.log.tail import Tail
+from ostler.server.sessions.log.state import SessionState, is_waited_for
 from ostler.server.sessions.settings import settings_now
+from ostler.server.store.acting import acting, deed
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.records import Done, NewJob, Progress, SessionRecord, SessionSpec
 from ostler.wire.events import PermissionMode, TurnEndedData

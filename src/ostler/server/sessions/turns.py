@@ -23,15 +23,15 @@ from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.sessions import drafts, handoff
-from ostler.server.sessions.acting import acting, deed, marked
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.continuing import MOST_DEATHS, LeftTurn, answer_of, left_turn, open_items
+from ostler.server.sessions.log.state import is_waited_for
 from ostler.server.sessions.log.titles import title_of
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.chores import Chores
 from ostler.server.sessions.work.limit_wait import LimitWait
+from ostler.server.store.acting import acting, current_trace, deed, marked, new_trace
 from ostler.server.store.records import Done, Progress
-from ostler.server.store.traces import current_trace, new_trace
 from ostler.wire.events import SessionStatus
 from ostler.wire.items import QueueEntry
 from ostler.wire.parts import PromptPart, TextPart
@@ -99,7 +99,7 @@ class Turns:
         turn_id = new_id("trn")
         # a prompt that leaves the queue before its turn has begun was taken back, as readers of the log may count on
         started = drafts.turn_started(turn_id, entry.trace_id or new_trace())  # an older server queued it without
-        written = [started, *handoff.remarks(self._session), *drafts.user_message(entry.prompt_id, entry.parts)]
+        written = [started, *self._new_agent(), *drafts.user_message(entry.prompt_id, entry.parts)]
         if self._session.state.title is None and (title := _title_of(entry.parts)):
             written.insert(0, drafts.info(title=title))
         # an agent that is started for this turn counts its steps from 0, whatever a start that failed had counted
@@ -109,6 +109,12 @@ class Turns:
         self.begin_turn(Prompt(prompt_id=entry.prompt_id, turn_id=turn_id, parts=entry.parts))
         await asyncio.sleep(0)  # the agent hears of it first, then the client: to write an answer takes a while
         return receipt
+
+    def _new_agent(self) -> list[Draft]:
+        """That the turn which begins now is the first of another agent, for readers who see only turns."""
+        if not self._session.state.is_new_to_agent:
+            return []
+        return [drafts.remark(f"{self._session.record.agent} has the session now.", "handed_over")]
 
     def begin_turn(self, prompt: Prompt) -> None:
         """Hand the prompt of a turn that is in the log to the agent, started first if need be."""
@@ -268,9 +274,11 @@ class Turns:
             await self._chores.do()
         if self._session.state.handoff is not None and self._is_clear():
             await self._chores.alone(self._hand_over)
-        self._chores.keep()
-        self._limit.begin(self.begin_next)
-        if self._session.state.queue and self._is_clear() and not self._limit.is_waiting:
+        if self._session.state.workspace is not None:
+            self._chores.keep()
+        if is_waited_for(self._session.state.limit):
+            self._limit.begin(self.begin_next)
+        elif self._session.state.queue and self._is_clear():
             first, *rest = self._session.state.queue
             await self._begin(first, [drafts.queue(rest)])
 

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from ostler.base.errors import SessionBusy
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order, remember_access
 from ostler.server.sessions.work.pipeline import snapshot_data
+from ostler.server.store.acting import deed
 from ostler.server.tasks.delivery_plan import DeliveryPlans
 from ostler.server.tasks.states import workspace_of
 from ostler.wire.delivery import DeliverSession

@@ -11,7 +11,7 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
-from ostler.server.store.claims import next_claim
+from ostler.server.store.acting import next_claim
 from ostler.server.tasks.rewind_and_fork import RewindAndFork, Successor
 from ostler.wire.sessions import SendMessage
 from ostler.wire.tasks import HandoffSession

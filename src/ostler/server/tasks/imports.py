@@ -9,8 +9,8 @@ from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.store.acting import new_trace
 from ostler.server.store.records import NewSession
-from ostler.server.store.traces import new_trace
 from ostler.wire.agents import Conversation, EarlierTalk, EarlierTurn, ImportConversation
 from ostler.wire.parts import TextPart
 from ostler.wire.running import Draft

@@ -9,10 +9,10 @@ from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.logs import Log
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.work.delivery import access_of, repo_of
+from ostler.server.store.acting import deed
 from ostler.wire.provisioning import PullRequestOrder
 from ostler.wire.workspace_events import PullRequestData
 

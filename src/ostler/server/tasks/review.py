@@ -12,11 +12,10 @@ from ostler.base.errors.delivery import CommentNotFound, CommentRefused
 from ostler.base.ids import new_id
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import acting, deed
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.comments import drafts_of
+from ostler.server.sessions.log.folds import drafts_of
 from ostler.server.sessions.service import Sessions
-from ostler.server.store.claims import next_claim, repeat_claims
+from ostler.server.store.acting import acting, deed, next_claim, repeat_claims
 from ostler.server.tasks import folders
 from ostler.server.tasks.anchors import Lines, Quote
 from ostler.server.tasks.states import NOW, workspace_of

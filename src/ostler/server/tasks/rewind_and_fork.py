@@ -10,15 +10,15 @@ from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import deed
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.branching import spans_left_behind, turn_before
-from ostler.server.sessions.log.history import pages
+from ostler.server.sessions.log.reads import pages
 from ostler.server.sessions.log.titles import fork_title
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.pipeline import created, snapshot_data
 from ostler.server.sessions.work.restoring import put_back
+from ostler.server.store.acting import deed
 from ostler.server.store.records import NewSession, SessionSpec, StoredEvent
 from ostler.server.tasks.states import snapshot_after, snapshot_at, workspace_of
 from ostler.wire.events import (

@@ -1,16 +1,13 @@
 """How stored sessions look on the wire."""
 
-from typing import TypeVar, overload
-
 import msgspec
 
-from ostler.server.sessions.log import limits
-from ostler.server.sessions.log.state import SessionState
+from ostler.base.casing import shown_as
+from ostler.server.sessions.log.state import SessionState, is_waited_for
 from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import DEFAULT_TENANT, SessionRecord
 from ostler.wire.runners import Placement, SessionRunner
 from ostler.wire.sessions import ProcessInfo, Session, UsageView
-from ostler.wire.struct import Answer
 from ostler.wire.tasks import (
     Delivered,
     SessionAgent,
@@ -24,8 +21,6 @@ from ostler.wire.tasks import (
     TaskWorkspaceView,
 )
 from ostler.wire.workspaces import SnapshotProvider
-
-T = TypeVar("T", bound=Answer)
 
 
 def links_of(session_id: str) -> TaskLinks:
@@ -96,7 +91,7 @@ def session_view(
         ended_at=state.ended_at,
         error=state.error,
         limited_until=limit.until if (limit := state.limit) and limit.status == "reached" else None,
-        waits_for_limit=limits.is_waited_for(state.limit),
+        waits_for_limit=is_waited_for(state.limit),
         process=process,
         workspace_id=state.workspace_id,
         forked_from=state.forked_from,
@@ -136,15 +131,6 @@ def _links(record: SessionRecord) -> dict[str, str]:
         links |= {name: f"{place}/{name}" for name in ("workspace", "diff", "patch")}
         links["ide"] = f"{place}/open/ide"
     return links
-
-
-@overload
-def shown_as(kind: type[T], stored: msgspec.Struct) -> T: ...
-@overload
-def shown_as(kind: type[T], stored: msgspec.Struct | None) -> T | None: ...
-def shown_as(kind: type[T], stored: msgspec.Struct | None) -> T | None:
-    """What is stored or told in events, in the casing of REST."""
-    return None if stored is None else msgspec.convert(stored, kind, from_attributes=True)
 
 
 def _runtime(record: SessionRecord) -> TaskRuntimeView:

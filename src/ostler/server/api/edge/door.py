@@ -16,7 +16,7 @@ from ostler.server.auth import scope as auth
 from ostler.server.auth.authenticator import Authentication, AuthRequest
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.scope import RUNNER, identify
-from ostler.server.sessions.acting import act_for
+from ostler.server.store.acting import act_for
 
 _FOR_ANYONE = frozenset({"GET", "HEAD", "PUT"})
 """Methods of handlers that anyone may call; every other request is refused before a byte of it is read."""

@@ -14,7 +14,7 @@ class TrustedProxies:
 
     def name_client(self, scope: Scope) -> None:
         """Put the client into the scope: the last address of the way that is none of the proxies'."""
-        if not self._networks or scope.get("client") is None:
+        if scope.get("client") is None:
             return
         nearest = scope["client"][0]
         for given in self._way(scope):

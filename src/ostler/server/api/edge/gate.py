@@ -6,15 +6,15 @@ from ostler.base.failpoints import failpoint
 from ostler.base.settings import Settings
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.edge.bodies import Bodies
-from ostler.server.api.edge.cors import Cors
 from ostler.server.api.edge.door import FOR_RUNNERS, Door
 from ostler.server.api.edge.forwarded import TrustedProxies
 from ostler.server.api.edge.runner_link import LINK_PATH, TOKENS_PATH
-from ostler.server.api.edge.senders import Senders, headers_of
+from ostler.server.api.edge.senders import Cors, Senders, headers_of
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.problems import refuse, refuse_socket
 from ostler.server.api.services import Counters
-from ostler.server.store.traces import begin_trace
+from ostler.server.api.views import API
+from ostler.server.store.acting import begin_trace
 
 _KEY_ENDED = 4401
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
@@ -23,21 +23,26 @@ _WITHOUT_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 class Gate:
     """ASGI application around the API; refuses early and in one shape."""
 
-    def __init__(self, app: App, posts: App, link: App, settings: Settings, counters: Counters, door: Door) -> None:
-        """`link` is where runners dial in, and checks their keys itself."""
+    def __init__(
+        self, app: App, posts: App, link: App, pages: App, settings: Settings, counters: Counters, door: Door
+    ) -> None:
+        """`link` is where runners dial in, and checks their keys itself; `pages` has what a browser opens besides."""
         self._app = app
         self._posts = posts
         self._link = link
+        self._pages = pages
         self._counters = counters
         self._door = door
         self._cors = Cors(settings)
         self._senders = Senders(settings, self._cors)
         self._bodies = Bodies(settings)
-        self._proxies = TrustedProxies(networks_of("trusted_proxies", settings.trusted_proxies))
+        networks = networks_of("trusted_proxies", settings.trusted_proxies)
+        self._proxies = TrustedProxies(networks) if networks else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request and pass it on."""
-        self._proxies.name_client(scope)
+        if self._proxies is not None:
+            self._proxies.name_client(scope)
         if scope["type"] == "websocket":
             await self._socket(scope, receive, send)
             return
@@ -50,7 +55,7 @@ class Gate:
         elif self._is_preflight(scope):
             await self._cors.answer_preflight(send)
         elif scope["method"] in _WITHOUT_BODY:  # streams among them: they may live long and should cost little
-            await self._app(scope, receive, send)
+            await (self._app if scope["path"].startswith(f"{API}/") else self._pages)(scope, receive, send)
         else:
             await self._with_body(scope, receive, send)
 
@@ -103,11 +108,15 @@ class Gate:
 
         begin_trace([value for name, value in scope["headers"] if name == b"traceparent"])
         try:
-            once = scope["method"] == "POST" and scope["path"] not in FOR_RUNNERS | {TOKENS_PATH}
+            once = _may_be_repeated(scope) and scope["path"] not in FOR_RUNNERS | {TOKENS_PATH}
             await (self._posts if once else self._app)(scope, self._bodies.limited(scope, receive), watched)
         except (TooLarge, RequestTimeout) as error:
             if not begun:
                 await refuse(scope, send, error, unread=receive)
+
+
+def _may_be_repeated(scope: Scope) -> bool:
+    return scope["method"] == "POST" and any(name == b"idempotency-key" for name, _ in scope["headers"])
 
 
 def _header(scope: Scope, wanted: bytes) -> str:

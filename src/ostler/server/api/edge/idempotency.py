@@ -11,7 +11,7 @@ from ostler.base.logs import Log
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.problems import refuse
 from ostler.server.auth.scope import scope_of
-from ostler.server.store.claims import begin_claims
+from ostler.server.store.acting import begin_claims
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import StoredResponse
 

@@ -21,7 +21,7 @@ from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.problems import LEFT, refuse
 from ostler.server.api.services import Counters
 from ostler.server.auth import scope as auth
-from ostler.server.store.claims import repeat_claims
+from ostler.server.store.acting import repeat_claims
 from ostler.server.store.peers import Peers
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from litestar import get, post
 from litestar.params import Parameter
 
+from ostler.base.casing import shown_as
 from ostler.server.api.services import Services
-from ostler.server.tasks.views import shown_as
 from ostler.wire.sessions import AskList, AskView, RejectQuestion, ReplyPermission, ReplyQuestion
 
 _TAGS = ["asks"]

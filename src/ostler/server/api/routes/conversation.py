@@ -6,6 +6,7 @@ import msgspec
 from litestar import Request, Response, delete, get, post
 from litestar.params import Parameter
 
+from ostler.base.casing import shown_as
 from ostler.server.api.accept import JSON, SSE, wants_stream
 from ostler.server.api.described import answer
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
@@ -15,7 +16,6 @@ from ostler.server.api.services import Services
 from ostler.server.dialects.beginning import send
 from ostler.server.dialects.conversation import turns_left_behind
 from ostler.server.dialects.turns import PromptTurn
-from ostler.server.tasks.views import shown_as
 from ostler.wire.sessions import MessageList, Queue, QueuedPrompt, SendMessage, TurnList, TurnView
 
 _TAGS = ["conversation"]

@@ -2,13 +2,13 @@
 
 from litestar import get, post
 
+from ostler.base.casing import shown_as
 from ostler.server.api.services import Services
 from ostler.server.api.views import live_view
 from ostler.server.tasks.deliver_now import deliver_now
 from ostler.server.tasks.delivery_plan import DeliveryPlans
 from ostler.server.tasks.pull_request_looks import is_open
 from ostler.server.tasks.pull_requests import merge, refresh
-from ostler.server.tasks.views import shown_as
 from ostler.wire.delivery import DeliverSession, DeliveryPlan
 from ostler.wire.sessions import Session
 from ostler.wire.tasks import Delivered

@@ -12,17 +12,16 @@ from ostler.base.errors import InvalidRequest
 from ostler.server.api.accept import SSE, wants_stream
 from ostler.server.api.described import LAST_EVENT_ID, PAGE_OR_STREAM, answer
 from ostler.server.api.services import Services
-from ostler.server.api.streams.cursor import Cursor, only, with_raw
+from ostler.server.api.streams.cursor import Cursor, Folded, Keep, Types, folded, only, types_filter, with_raw
 from ostler.server.api.streams.project_lines import ProjectFormat, flat_line, wants_flat
 from ostler.server.api.streams.projected import UNIVERSAL, FormatName, find_format, projected_page, projected_stream
-from ostler.server.api.streams.selection import Folded, Keep, Types, folded, types_filter
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.dialects.flat.projection import log_line_of
 from ostler.server.dialects.following import Rendering
 from ostler.server.dialects.turns import PromptTurn, TurnEvents
 from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.tail import Follower, frame
+from ostler.server.sessions.log.feed import Follower, frame
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import decode_event
 from ostler.wire.tasks import LogLine, LogList

@@ -7,8 +7,8 @@ from litestar import Request, get, post
 
 from ostler.base.errors import InvalidRequest, UnsupportedMedia
 from ostler.server.api.accept import JSON
+from ostler.server.api.requests import respelled
 from ostler.server.api.services import Services
-from ostler.server.api.shapes import respelled
 from ostler.server.fleets.followers import list_followers
 from ostler.server.fleets.ingest import read_events, refused
 from ostler.wire.fleets import FollowerList, IngestedEvent, IngestReceipt

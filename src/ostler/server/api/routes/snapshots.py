@@ -6,12 +6,12 @@ from litestar import Response, get, post
 from litestar.params import Parameter
 from litestar.response import Stream
 
+from ostler.base.casing import shown_as
 from ostler.server.api.services import Services
 from ostler.server.api.views import live_view
 from ostler.server.sessions.live import LiveSession
 from ostler.server.tasks.rewind_and_fork import RewindAndFork
 from ostler.server.tasks.states import BASE, NOW, between, workspace_of
-from ostler.server.tasks.views import shown_as
 from ostler.wire.sessions import Session, SnapshotList, SnapshotView
 from ostler.wire.workspaces import Difference, ForkSession, RewindSession
 

@@ -24,8 +24,8 @@ from ostler.server.dialects.formats import Format, Subject, subject_of
 from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.folders import own_folders
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.history import pages
-from ostler.server.sessions.log.tail import Follower
+from ostler.server.sessions.log.feed import Follower
+from ostler.server.sessions.log.reads import pages
 from ostler.server.store.records import SessionRecord, StoredEvent
 from ostler.wire.events import decode_event
 

@@ -15,7 +15,7 @@ from ostler.server.api.streams.cursor import Cursor, CutOff
 from ostler.server.api.streams.outflow import Chunks, Pieces, Rendered, StalledReaders
 from ostler.server.auth.scope import scope_of
 from ostler.server.sessions.live import Leases
-from ostler.server.sessions.log.tail import Tail
+from ostler.server.sessions.log.feed import Tail
 
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),

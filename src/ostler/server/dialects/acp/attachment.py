@@ -22,7 +22,7 @@ from ostler.server.dialects.conversation import LeftBehind
 from ostler.server.dialects.formats import subject_of
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.tail import Follower
+from ostler.server.sessions.log.feed import Follower
 from ostler.wire.events import (
     AnyEvent,
     ErrorRaised,

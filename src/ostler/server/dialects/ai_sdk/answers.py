@@ -10,7 +10,7 @@ from ostler.server.dialects.ai_sdk.bodies import OutputData, Outputs, Status, Tu
 from ostler.server.dialects.ai_sdk.chat import FollowedTurn
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.tail import Follower
+from ostler.server.sessions.log.feed import Follower
 from ostler.server.sessions.service import Sessions
 from ostler.wire.events import (
     AnyEvent,

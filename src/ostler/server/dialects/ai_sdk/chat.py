@@ -35,7 +35,7 @@ from ostler.server.dialects.conversation import left_behind
 from ostler.server.dialects.formats import subject_of
 from ostler.server.sessions.creation import BRANCH
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.history import pages
+from ostler.server.sessions.log.reads import pages
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.settings import SessionChange, settings_now
 from ostler.server.store.records import SessionRecord, SessionSpec

@@ -8,7 +8,7 @@ from ostler.server.dialects.ai_sdk.projection import UiProjection, latest
 from ostler.server.dialects.following import Rendering
 from ostler.server.dialects.formats import Subject
 from ostler.server.dialects.turns import PromptTurn
-from ostler.server.sessions.log.tail import Follower
+from ostler.server.sessions.log.feed import Follower
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import AnyEvent, PermissionRequested, UnknownEvent, decode_event
 from ostler.wire.sessions import PromptReceipt

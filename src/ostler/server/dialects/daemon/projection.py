@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ostler.server.dialects.turns import PromptTurn, TurnEvents
-from ostler.server.sessions.log.tail import frame
+from ostler.server.sessions.log.feed import frame
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import SessionRecord, StoredEvent
 from ostler.wire.events import (

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ostler.server.sessions.log.happened import Happened
+from ostler.server.sessions.log.folds import Happened
 from ostler.wire.fleets import MOST_HOSTS, FenceResultData, FleetCatalogData, HostState
 
 MOST_GAPS = 100

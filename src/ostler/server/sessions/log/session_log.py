@@ -9,12 +9,10 @@ import msgspec
 from ostler.base.clock import Clock
 from ostler.base.errors import LogFull, SessionNotFound
 from ostler.base.failpoints import failpoint
-from ostler.server.sessions.log import limits
-from ostler.server.sessions.log.feed import Feed
-from ostler.server.sessions.log.happened import Happened
-from ostler.server.sessions.log.history import with_history
-from ostler.server.sessions.log.state import CHANGES, SessionState, apply, ask_of, turn_of
-from ostler.server.sessions.log.tail import frame
+from ostler.server.sessions.log.feed import Feed, frame
+from ostler.server.sessions.log.folds import Happened
+from ostler.server.sessions.log.reads import with_history
+from ostler.server.sessions.log.state import CHANGES, SessionState, apply, ask_of, is_new_limit, turn_of
 from ostler.server.sessions.log.titles import left_to_people
 from ostler.server.sessions.secrets import Redaction, redaction_of
 from ostler.server.store.errors import StaleOwner
@@ -301,7 +299,7 @@ class SessionLog:
         )
 
     def _jobs(self, before: SessionState, time: str) -> tuple[NewJob, ...]:
-        is_news = self.state.ended or limits.is_new(self.state.limit, before.limit)
+        is_news = self.state.ended or is_new_limit(self.state.limit, before.limit)
         if before.ended or not is_news:
             return ()
         return tuple(self._steps.jobs_at_end(self.state, self._last, time))

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from ostler.server.sessions.log import comments, fleet, limits, totals
+from ostler.server.sessions.log import fleet, folds
 from ostler.server.sessions.log.fleet import FleetState
-from ostler.server.sessions.log.happened import Happened
+from ostler.server.sessions.log.folds import Happened
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.wire.events import (
     ErrorData,
@@ -143,6 +143,12 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return self.workspace.workspace_id if self.workspace is not None and self.removed is None else None
 
     @property
+    def is_new_to_agent(self) -> bool:
+        """Whether the turn that begins next is the first of its agent, and another one had the turn before."""
+        before = self.last_turn.last_sequence if self.last_turn is not None else None
+        return self.agent_since > (before or 0)
+
+    @property
     def is_between_runners(self) -> bool:
         """Whether it ran before, and waits for another runner or is being made there anew."""
         return self.started_at is not None and self.status in {"queued", "provisioning"}
@@ -164,7 +170,7 @@ def apply(state: SessionState, event: Happened) -> SessionState:
     change = CHANGES.get(event.type)
     if change is None:
         return state
-    limit = limits.after(state.limit, event, len(state.queue))
+    limit = _limit_after(state.limit, event, len(state.queue))
     return replace(change(state, event), limit=limit) if limit is not state.limit else change(state, event)
 
 
@@ -239,13 +245,13 @@ def _queue(state: SessionState, event: Happened) -> SessionState:
 def _usage(state: SessionState, event: Happened) -> SessionState:
     data: UsageUpdatedData = event.data
     nothing = SessionUsage()
-    return replace(state, usage=totals.used(state.usage or nothing, state.usage_before or nothing, data))
+    return replace(state, usage=folds.used(state.usage or nothing, state.usage_before or nothing, data))
 
 
 def _file(state: SessionState, event: Happened) -> SessionState:
     data: FileChangedData = event.data
     is_new = data.path not in state.changed_files and len(state.changed_files) < MOST_COUNTED_FILES
-    changes = totals.changed(state.changes or SessionChanges(), data, is_new=is_new)
+    changes = folds.changed(state.changes or SessionChanges(), data, is_new=is_new)
     files = (*state.changed_files, data.path) if is_new else state.changed_files
     return replace(state, changes=changes, changed_files=files)
 
@@ -355,7 +361,7 @@ CHANGES: dict[str, Callable[[SessionState, Happened], SessionState]] = {
     "session.moved": _moved,
     "session.handoff": _handoff,
     "session.limit": lambda state, _: state,
-    "comment.updated": lambda state, event: replace(state, comments=comments.after(state.comments, event.data)),
+    "comment.updated": lambda state, event: replace(state, comments=folds.comments_after(state.comments, event.data)),
 } | dict.fromkeys(fleet.CHANGES, lambda state, event: replace(state, fleet=fleet.after(state.fleet, event)))
 
 
@@ -402,3 +408,42 @@ def _without(asks: tuple[Ask, ...], ask_id: str) -> tuple[Ask, ...]:
 
 state_in = msgspec.json.Decoder(SessionState).decode
 """What the log of a session adds up to, as its row has it."""
+
+
+_FORGETTING = frozenset({"turn.ended", "session.handoff", "session.rewound", "session.forked"})
+_ENDS = frozenset({"stopping", "stopped", "completed", "failed", "cancelled"})
+
+
+def is_waited_for(limit: SessionLimitData | None) -> bool:
+    """Whether the session goes on by itself when the limit ends."""
+    return limit is not None and limit.status == "reached" and limit.waits
+
+
+def is_new_limit(limit: SessionLimitData | None, before: SessionLimitData | None) -> bool:
+    """Whether a limit was reached just now, and not only something said of the one before."""
+    if limit is None or limit.status != "reached":
+        return False
+    return before is None or (limit.until, limit.attempt) != (before.until, before.attempt)
+
+
+def _limit_after(limit: SessionLimitData | None, event: Happened, queued: int) -> SessionLimitData | None:
+    """The limit after one more event; `queued` prompts waited before it."""
+    if event.type == "session.limit":
+        data: SessionLimitData = event.data
+        return data
+    if limit is None or event.type in _FORGETTING:
+        return None
+    return None if limit.status == "reached" and _goes_on_otherwise(event, queued) else limit
+
+
+def _goes_on_otherwise(event: Happened, queued: int) -> bool:
+    """Whether a person decided what comes next: a turn, one more prompt, the end, or a place out of the way."""
+    match event.data:
+        case QueueUpdatedData(entries=entries):
+            return len(entries) > queued
+        case SessionStatusData(status=status):
+            return status in _ENDS
+        case SessionInfoData(archived=archived):
+            return archived is True
+        case _:
+            return event.type == "turn.started"

@@ -10,7 +10,7 @@ from ostler.base.errors import AgentLost, TaskFailed
 from ostler.base.logs import Log
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
-from ostler.server.sessions.log.history import transcript_of
+from ostler.server.sessions.log.reads import transcript_of
 from ostler.server.sessions.runners.recovery import given_up
 from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import Placed, SessionRecord, SessionSpec

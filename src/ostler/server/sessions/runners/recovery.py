@@ -10,9 +10,8 @@ from ostler.link.protocol import Runner
 from ostler.server.sessions import drafts
 from ostler.server.sessions.continuing import answer_of
 from ostler.server.sessions.live import Leases, LiveSession
-from ostler.server.sessions.log.history import transcript_of
-from ostler.server.sessions.log.limits import is_waited_for
-from ostler.server.sessions.log.state import SessionState, state_in
+from ostler.server.sessions.log.reads import transcript_of
+from ostler.server.sessions.log.state import SessionState, is_waited_for, state_in
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.log.transcript import Transcript
 from ostler.server.sessions.registry import Registry

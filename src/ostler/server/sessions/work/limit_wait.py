@@ -15,11 +15,11 @@ from ostler.base.errors.turns import NotWaiting
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.sessions import drafts
-from ostler.server.sessions.acting import acting, deed, marked
-from ostler.server.sessions.log.limits import is_waited_for
 from ostler.server.sessions.log.reads import Reads
+from ostler.server.sessions.log.state import is_waited_for
 from ostler.server.sessions.session import SessionCore
-from ostler.wire.events import ErrorData, ItemCompletedData, ItemStartedData, TurnEndedData
+from ostler.server.store.acting import acting, deed, marked
+from ostler.wire.events import ErrorData, ItemCompletedData, ItemStartedData
 from ostler.wire.items import QueueEntry
 from ostler.wire.parts import PromptPart, TextPart
 from ostler.wire.running import Draft
@@ -52,10 +52,9 @@ class LimitWait:
         return is_waited_for(self._session.state.limit)
 
     async def noticed(self, events: Sequence[Draft]) -> list[Draft]:
-        """What is to be written if these events end a turn because of a limit whose end is known and still to come."""
-        ends = [draft.data for draft in events if isinstance(draft.data, TurnEndedData)]
+        """What is to be written with the end of a turn that failed, if a limit did it whose end is still to come."""
         until = _reported(events) or self._session.state.limit_ends
-        if until is None or not any(end.outcome == "failed" for end in ends) or (self._seconds_to(until) or 0) <= 0:
+        if until is None or (self._seconds_to(until) or 0) <= 0:
             return []
         acted = any(map(_is_work, events)) or await self._has_acted()
         before = self._session.state.limit

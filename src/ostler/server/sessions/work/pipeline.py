@@ -20,7 +20,7 @@ from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.creation import family_of
-from ostler.server.sessions.log.limits import is_waited_for
+from ostler.server.sessions.log.state import is_waited_for
 from ostler.server.sessions.session import JobsAtEnd, SessionCore
 from ostler.server.sessions.work.arrival import bring, made_anew, moved
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order

@@ -11,6 +11,7 @@ from ostler.base.errors import OstlerError, StoreUnavailable
 from ostler.base.failpoints import failpoint
 from ostler.base.logs import Log
 from ostler.base.retry import delays
+from ostler.base.tasks import Outcome, settle
 from ostler.server.store.errors import Refused
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.bursts import Lasts, gather
@@ -18,7 +19,6 @@ from ostler.server.store.postgres.connecting import FAILURES, connect_serving, p
 from ostler.server.store.postgres.dialect import EVENT_BITS
 from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.records import Append, AppendResult
-from ostler.server.store.sql.outcomes import Outcome, settle
 
 log = Log(__name__)
 T = TypeVar("T")

@@ -14,9 +14,9 @@ from ostler.server.api.accept import JSON, SSE, form_for
 from ostler.server.api.described import NO_MESSAGE, answer, request_header
 from ostler.server.api.edge.asgi import Scope
 from ostler.server.api.edge.relay_socket import dialler
+from ostler.server.api.requests import ANY_QUERY
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
-from ostler.server.api.validation import ANY_QUERY
 from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, ConnectionServices, read, server_of
 from ostler.server.dialects.acp.messages import INVALID_REQUEST, Incoming, Refusal, failure
 from ostler.server.dialects.acp.transports import Channel, HttpClient, HttpClients, SessionStream

@@ -12,9 +12,9 @@ from ostler.server.api.accept import JSON, SSE, form_for
 from ostler.server.api.described import STATUS_ANSWER, answer
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.edge.stream_limit import client_of
+from ostler.server.api.requests import ANY_QUERY
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
-from ostler.server.api.validation import ANY_QUERY
 from ostler.server.dialects.ai_sdk.answers import WholeTurn, invoked, whole_turn
 from ostler.server.dialects.ai_sdk.bodies import ChatHistory, ChatRequest, InvokeRequest, LoadSession, TurnResponse
 from ostler.server.dialects.ai_sdk.chat import Chat, FollowedTurn, running_turn
@@ -22,7 +22,7 @@ from ostler.server.dialects.ai_sdk.profile import SAFE, Profile, Version
 from ostler.server.dialects.ai_sdk.requests import checked_key, invoke_request, turn_request
 from ostler.server.dialects.ai_sdk.turn_stream import TurnChunks, TurnStream
 from ostler.server.dialects.formats import subject_of
-from ostler.server.sessions.log.tail import Follower
+from ostler.server.sessions.log.feed import Follower
 from ostler.server.tasks.rewind_and_fork import RewindAndFork
 from ostler.wire.sessions import Interrupted
 

@@ -42,7 +42,7 @@ from ostler.server.dialects.turns import PromptTurn
 from ostler.server.runners import agents as runner_agents
 from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.tail import Follower
+from ostler.server.sessions.log.feed import Follower
 from ostler.server.store.records import SessionFilter
 from ostler.wire.agents import Agent, LoginOrder
 from ostler.wire.sessions import CreateSession

@@ -29,7 +29,7 @@ from ostler.server.dialects.workflow.stream import WorkflowStream
 from ostler.server.runners.placement import agent_anywhere
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.tail import Follower
+from ostler.server.sessions.log.feed import Follower
 from ostler.server.store.records import SessionFilter, SessionRecord
 from ostler.wire.sessions import SendMessage
 

@@ -1,15 +1,33 @@
-"""Adds up what a session has used and changed, event by event."""
+"""Folds of single things that a log tells: what was used, what was changed, and comments."""
 
 from collections.abc import Iterator
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from ostler.wire.events import FileChangedData, UsageUpdatedData
 from ostler.wire.sessions import SessionChanges, SessionUsage
+from ostler.wire.workspace_events import Comment, CommentUpdatedData
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens")
 _DIGITS = 10
 """Sums of money are rounded to this, so that 0.1 and 0.2 make 0.3."""
+
+
+MOST_SENT = 100
+"""Of those that the agent has; the log has all."""
+
+
+class Happened(msgspec.Struct, frozen=True, kw_only=True):
+    """One event as the fold sees it."""
+
+    session_id: str
+    agent: str
+    sequence: int
+    time: str
+    type: str
+    data: Any
 
 
 def used(total: SessionUsage, before: SessionUsage, usage: UsageUpdatedData) -> SessionUsage:
@@ -40,3 +58,22 @@ def lines_of(diff: str) -> tuple[int, int]:
     """How many lines a unified diff adds and removes; the names above its hunks are none."""
     lines = [line for line in diff.split("\n") if not line.startswith(("+++ ", "--- "))]
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
+
+
+def comments_after(comments: tuple[Comment, ...], data: CommentUpdatedData) -> tuple[Comment, ...]:
+    """The comments after one more event: a changed one stays where it is."""
+    newest = data.comment
+    if data.removed:
+        return tuple(comment for comment in comments if comment.comment_id != newest.comment_id)
+    if any(comment.comment_id == newest.comment_id for comment in comments):
+        changed = tuple(newest if comment.comment_id == newest.comment_id else comment for comment in comments)
+    else:
+        changed = (*comments, newest)
+    sent = [comment.comment_id for comment in changed if comment.prompt_id is not None]
+    forgotten = frozenset(sent[:-MOST_SENT])
+    return tuple(comment for comment in changed if comment.comment_id not in forgotten)
+
+
+def drafts_of(comments: tuple[Comment, ...]) -> tuple[Comment, ...]:
+    """Those that the agent does not know of."""
+    return tuple(comment for comment in comments if comment.prompt_id is None)
