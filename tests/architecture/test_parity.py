@@ -16,6 +16,7 @@ DOORS = {
     "acp.*": "the door of ACP editors, which bring their own client; its sessions are those of `sessions`",
     "agui.*": "the door of AG-UI clients, which bring their own; the same sessions",
     "chat.*": "the door of AI SDK clients, which bring their own; the same sessions",
+    "daemon.*": "the door of daemon clients, which bring their own: what has no operation of ours beside it",
     "connect.*": "what leaders and followers say by themselves",
     "relay.*": "what leaders and followers say by themselves",
     "mcp.*": "the door of MCP clients, which bring their own; the same sessions",

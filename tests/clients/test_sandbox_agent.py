@@ -1,6 +1,9 @@
 """The clients of sandbox-agent 0.4.2 from npm, unchanged, against a live server; and the doors they use, by hand."""
 
+import base64
+import io
 import json
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -82,3 +85,31 @@ def test_wrong_messages_are_refused_with_what_to_do(acp: httpx.Client) -> None:
     assert_problem(acp.post("/nobody", json=INITIALIZE), "not_found")
     assert_problem(acp.post("/mine", params={"agent": "nobody"}, json=INITIALIZE), "unsupported_agent")
     assert_problem(acp.post("/mine", params={"agent": "mock"}, content=b"nonsense"), "invalid_request")
+
+
+def test_its_calls_for_files_work_below_allowed_folders(play: Play, server: RunningServer, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        entry = tarfile.TarInfo("d/three.txt")
+        entry.size = 5
+        archive.addfile(entry, io.BytesIO(b"third"))
+    tar = base64.b64encode(packed.getvalue()).decode()
+    seen = play("sandbox_agent_files.mjs", url=server.url, folder=str(folder), tar=tar)
+    assert seen["wrote"] == {"path": f"{folder}/a/one.txt", "bytesWritten": 5}
+    assert seen["read"] == "first"
+    assert seen["made"] == {"path": f"{folder}/b/c"}
+    assert seen["moved"] == {"from": f"{folder}/a/one.txt", "to": f"{folder}/b/c/two.txt"}
+    assert (seen["taken"], seen["full"], seen["outside"], seen["missing"]) == (409, 400, 403, 404)
+    assert {**seen["stat"], "modified": ""} == {
+        "path": f"{folder}/b/c/two.txt",
+        "entryType": "file",
+        "size": 5,
+        "modified": "",
+    }
+    assert seen["uploaded"] == {"paths": [f"{folder}/b/d/three.txt"], "truncated": False}
+    found = [(each["name"], each["path"], each["entryType"]) for each in seen["entries"]]
+    assert found == [("c", f"{folder}/b/c", "directory"), ("d", f"{folder}/b/d", "directory")]
+    assert seen["gone"] == {"path": f"{folder}/b"}
+    assert [each["name"] for each in seen["left"]] == ["a"]
+    assert all(each["entryType"] == "directory" for each in seen["roots"])

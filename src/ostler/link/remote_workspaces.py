@@ -126,6 +126,9 @@ class RemoteFiles(_End):
     read = remote(Files.read)
     write = remote(Files.write)
     remove = remote(Files.remove)
+    make_folder = remote(Files.make_folder)
+    move = remote(Files.move)
+    unpack = remote(Files.unpack)
     search = remote(Files.search)
     paths = remote(Files.paths)
     diff = remote(Files.diff)
@@ -147,6 +150,7 @@ class RemoteWorkspaces(RemoteFiles):
 
     check = remote(Workspaces.check)
     check_folder = remote(Workspaces.check_folder)
+    allowed_path = remote(Workspaces.allowed_path)
     existing_files = remote(Workspaces.existing_files)
     folders = remote(Workspaces.folders)
     get = remote(Workspaces.get)

@@ -11,6 +11,7 @@ from ostler.wire.provisioning import (
     FileContent,
     FileQuery,
     FrozenState,
+    MachinePath,
     PullRequestOrder,
     WorkspaceOrder,
 )
@@ -37,8 +38,12 @@ Progress = Callable[[str], None]
 """Hears lines such as `Receiving objects: 45%` on the event loop; each line is a message that needs no answer."""
 
 
+EXACTLY = "/"
+"""Before the absolute path of a folder: that folder itself as a place; no link is followed on the way or inside."""
+
+
 class Files(Protocol):
-    """The files of workspaces. `place` is a workspace or the absolute path of an agent's folder."""
+    """The files of workspaces. `place` is a workspace, or a folder: an agent's, or exactly one of the machine."""
 
     async def list(self, place: str, path: str, limit: int) -> FileListing:
         """What is in a folder."""
@@ -52,8 +57,17 @@ class Files(Protocol):
     async def write(self, workspace: str, path: str, data: bytes, *, executable: bool | None) -> FileEntry:
         """Write a file whole or not at all."""
 
-    async def remove(self, workspace: str, path: str) -> None:
-        """Remove a file or an empty folder."""
+    async def remove(self, place: str, path: str, *, recursive: bool = False) -> None:
+        """Remove a file or a folder, which must be empty unless all below it goes too."""
+
+    async def make_folder(self, place: str, path: str) -> FileEntry:
+        """Make a folder and those above it."""
+
+    async def move(self, place: str, path: str, to: str, *, overwrite: bool = False) -> FileEntry:
+        """Give a file or folder another name; raises PathTaken if something is there that is not to go."""
+
+    async def unpack(self, place: str, path: str, upload: str, limit: int) -> FilePaths:
+        """Lay an uploaded archive out in a folder, over what is there; the files that it had."""
 
     async def search(self, place: str, query: FileQuery) -> FileMatches:
         """Look for a text."""
@@ -87,6 +101,13 @@ class Workspaces(Protocol):
 
     async def check_folder(self, path: str) -> None:
         """Raise RepositoryRefused unless this folder may be used as it is."""
+
+    async def allowed_path(self, path: str, folders: tuple[str, ...], *, whole: bool = False) -> MachinePath:
+        """Where an absolute path really leads, whether something is there or not.
+
+        Raises PathRefused unless that is below one of these folders or one that may be used; with `whole` for one that
+        cannot go or move as a whole.
+        """
 
     async def existing_files(self, paths: tuple[str, ...], folders: tuple[str, ...]) -> set[str]:
         """Those of these absolute paths that name a file below one of these folders, or below one that may be used."""

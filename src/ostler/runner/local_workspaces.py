@@ -32,6 +32,7 @@ from ostler.runner.workspaces.repositories.folders import list_folders
 from ostler.runner.workspaces.repositories.policy import (
     Policy,
     allowed_folder,
+    allowed_path,
     checked_commit,
     checked_ref,
     is_below,
@@ -43,6 +44,7 @@ from ostler.wire.provisioning import (
     DeliveryOrder,
     DeliveryResult,
     FrozenState,
+    MachinePath,
     PullRequestOrder,
     SetupOutcome,
     WorkspaceOrder,
@@ -95,6 +97,10 @@ class LocalWorkspaces:
     async def check_folder(self, path: str) -> None:
         """Hold a folder against the policy."""
         await asyncio.to_thread(allowed_folder, path, self._policy, field="cwd")
+
+    async def allowed_path(self, path: str, folders: tuple[str, ...], *, whole: bool = False) -> MachinePath:
+        """Hold a path against the policy."""
+        return await asyncio.to_thread(allowed_path, path, self._policy, folders, whole=whole)
 
     async def existing_files(self, paths: tuple[str, ...], folders: tuple[str, ...]) -> set[str]:
         """Those that name a file which clients may name."""

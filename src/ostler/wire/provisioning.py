@@ -58,6 +58,20 @@ class FrozenState(msgspec.Struct, frozen=True, kw_only=True):
     too_large: tuple[LargeFile, ...] = ()
 
 
+class MachinePath(msgspec.Struct, frozen=True, kw_only=True):
+    """Where something on a runner's machine really is, or would be."""
+
+    folder: str
+    """The nearest folder above it that is there."""
+    path: str
+    """The rest, below that folder."""
+
+    @property
+    def whole(self) -> str:
+        """The absolute path."""
+        return f"{self.folder.rstrip('/')}/{self.path}".rstrip("/") or "/"
+
+
 class FileContent(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of a file; `size` is that of the whole file."""
 

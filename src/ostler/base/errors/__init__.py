@@ -146,6 +146,13 @@ class PathRefused(OstlerError):
     template = "The path '{path}' {reason}. Give the path of an ordinary file or folder inside the workspace."
 
 
+class PathTaken(OstlerError):
+    """Something is there already, and was not to be replaced."""
+
+    code, status, title = "path_taken", 409, "Something is there"
+    template = "There is a file or folder '{path}' already. Choose another name, or send `overwrite`."
+
+
 class RepositoryRefused(OstlerError):
     """The policy of this server does not allow that repository."""
 

@@ -4,13 +4,16 @@ import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from ostler.base.errors import FileMissing
+from ostler.base.errors import FileMissing, PathRefused
 from ostler.base.undo import undone_by
 from ostler.link.luggage import Download
+from ostler.link.workspaces import EXACTLY
 from ostler.runner.file_trees.packing import pack
 from ostler.runner.workspaces.files import Files
+from ostler.runner.workspaces.laying_out import laid_out
 from ostler.runner.workspaces.orders import DiffLimits
 from ostler.runner.workspaces.searching import list_paths, search
 from ostler.runner.workspaces.states import States
@@ -20,6 +23,7 @@ from ostler.wire.workspaces import ArchiveForm, Difference, FileEntry, FileListi
 
 _Result = TypeVar("_Result")
 _PIECE_BYTES = 2**18
+_EXACT = f"{EXACTLY}/"
 _IN_MEMORY_BYTES = 4 * 2**20
 
 
@@ -47,9 +51,23 @@ class WorkspaceFiles:
         """Write a file."""
         return await self.use(workspace, lambda files: files.write(path, data, executable=executable))
 
-    async def remove(self, workspace: str, path: str) -> None:
-        """Remove a file."""
-        await self.use(workspace, lambda files: files.remove(path))
+    async def remove(self, place: str, path: str, *, recursive: bool = False) -> None:
+        """Remove a file or a folder."""
+        await self.use(place, lambda files: files.remove(path, recursive=recursive))
+
+    async def make_folder(self, place: str, path: str) -> FileEntry:
+        """Make a folder."""
+        return await self.use(place, lambda files: files.make_folder(path))
+
+    async def move(self, place: str, path: str, to: str, *, overwrite: bool = False) -> FileEntry:
+        """Give a file or folder another name."""
+        return await self.use(place, lambda files: files.move(path, to, overwrite=overwrite))
+
+    async def unpack(self, place: str, path: str, upload: str, limit: int) -> FilePaths:
+        """Lay an uploaded archive out."""
+        _, archive = self._storage.uploads.find(upload)
+        limits = self._storage.options.unpacking
+        return await self.use(place, lambda files: laid_out(files, path, archive, limits, limit))
 
     async def search(self, place: str, query: FileQuery) -> FileMatches:
         """Look for a text."""
@@ -62,7 +80,7 @@ class WorkspaceFiles:
     async def use(self, place: str, work: Callable[[Files], _Result]) -> _Result:
         """Work with files as the agent sees them, in a thread; a folder of the machine is used as it is."""
         if place.startswith("/"):
-            return await self._threads.run(lambda _: _used(_opened(place), work))
+            return await self._threads.run(lambda _: _used(_opened(place), work, links=not place.startswith(_EXACT)))
         root = await self._threads.alone(place, lambda: self._storage.open_tree(place))
         return await self._threads.run(lambda _: _used(root, work))
 
@@ -107,16 +125,21 @@ class WorkspaceFiles:
         return await self._threads.alone(workspace, lambda: self._states.patch(workspace, old, new, target))
 
 
-def _used(root: int, work: Callable[[Files], _Result]) -> _Result:
-    with Files(root) as files:
+def _used(root: int, work: Callable[[Files], _Result], *, links: bool = True) -> _Result:
+    with Files(root, links=links) as files:
         return work(files)
 
 
 def _opened(folder: str) -> int:
+    place = folder.removeprefix(EXACTLY) if folder.startswith(_EXACT) else folder
     try:
-        return os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        found = os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise FileMissing(what="folder", path=folder) from error
+        raise FileMissing(what="folder", path=place) from error
+    if place is not folder and str(Path(f"/proc/self/fd/{found}").readlink()) != place:
+        os.close(found)
+        raise PathRefused(path=place, reason="was replaced by a link while it was looked at")
+    return found
 
 
 async def _sent(file: BinaryIO) -> AsyncIterator[bytes]:

@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +13,7 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from ostler.base.beneath import make_folders, open_beneath, opened
-from ostler.base.errors import FileMissing, InvalidRequest, OstlerError, PathRefused
+from ostler.base.errors import FileMissing, InvalidRequest, OstlerError, PathRefused, PathTaken
 from ostler.base.undo import undone_by
 from ostler.runner.workspaces.diffs import printable
 from ostler.wire.provisioning import FileContent
@@ -27,10 +28,14 @@ _LEADS_OUT = {errno.EXDEV, errno.ELOOP, errno.EAGAIN}
 
 
 class Files:
-    """The files below one root; owns the descriptor, so it is closed after use. All methods block."""
+    """The files below one root; owns the descriptor, so it is closed after use. All methods block.
 
-    def __init__(self, root: int) -> None:
+    Links are followed as long as they stay inside, unless none may be.
+    """
+
+    def __init__(self, root: int, *, links: bool = True) -> None:
         self.root = root
+        self.links = links
 
     def __enter__(self) -> Self:
         return self
@@ -43,7 +48,7 @@ class Files:
     def list(self, path: str = "", *, limit: int = 1000) -> FileListing:
         """What is in a folder."""
         path = checked_path(path)
-        with _explained(path, "folder"), opened(self.root, path, _FOLDER, links=True) as at:
+        with _explained(path, "folder"), opened(self.root, path, _FOLDER, links=self.links) as at:
             with os.scandir(at) as found:
                 names = sorted(entry.name for entry in found)
             entries = [entry for name in names[:limit] if (entry := _entry_at(at, path, name)) is not None]
@@ -53,7 +58,7 @@ class Files:
         """What a name is; a link is shown as a link."""
         path = checked_path(path)
         above, _, name = path.rpartition("/")
-        with _explained(path, "file"), opened(self.root, above, os.O_PATH | os.O_DIRECTORY, links=True) as at:
+        with _explained(path, "file"), opened(self.root, above, os.O_PATH | os.O_DIRECTORY, links=self.links) as at:
             return _entry(at, above, name or ".")
 
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> FileContent:
@@ -61,7 +66,7 @@ class Files:
         path = checked_path(path)
         if offset < 0 or (length is not None and length < 0):
             raise InvalidRequest(reason="offset and length cannot be negative.")
-        with _explained(path, "file"), opened(self.root, path, _READ, links=True) as file:
+        with _explained(path, "file"), opened(self.root, path, _READ, links=self.links) as file:
             status = os.fstat(file)
             _check_ordinary(path, status)
             wanted = min(READ_BYTES, status.st_size if length is None else length)
@@ -74,22 +79,44 @@ class Files:
         if not name:
             raise InvalidRequest(reason="path: give the path of a file.", errors={"path": [path]})
         with _explained(path, "file"):
-            make_folders_inside(self.root, above)
-            with opened(self.root, above, _FOLDER, links=True) as at:
+            make_folders_inside(self.root, above, links=self.links)
+            with opened(self.root, above, _FOLDER, links=self.links) as at:
                 _replace(at, name, data, _mode(at, path, name, executable))
                 return _entry(at, above, name)
 
-    def remove(self, path: str) -> None:
-        """Remove a file, a link or an empty folder."""
+    def remove(self, path: str, *, recursive: bool = False) -> None:
+        """Remove a file, a link or a folder, which must be empty unless all below it goes too."""
         path = checked_path(path)
         above, _, name = path.rpartition("/")
         if not name:
             raise InvalidRequest(reason="path: the root cannot be removed.", errors={"path": [path]})
-        with _explained(path, "file"), opened(self.root, above, _FOLDER, links=True) as at:
-            if _entry(at, above, name).kind == "folder":
-                os.rmdir(name, dir_fd=at)
-            else:
+        with _explained(path, "file"), opened(self.root, above, _FOLDER, links=self.links) as at:
+            if _entry(at, above, name).kind != "folder":
                 os.unlink(name, dir_fd=at)
+            elif recursive:
+                shutil.rmtree(name, dir_fd=at)
+            else:
+                os.rmdir(name, dir_fd=at)
+
+    def make_folder(self, path: str) -> FileEntry:
+        """Make a folder and those above it; one that is there is fine."""
+        path = checked_path(path)
+        with _explained(path, "folder"):
+            make_folders_inside(self.root, path, links=self.links)
+        return self.stat(path)
+
+    def move(self, path: str, to: str, *, overwrite: bool = False) -> FileEntry:
+        """Give a file or folder another name; folders above it are made."""
+        path, to = checked_path(path), checked_path(to)
+        (above, _, name), (above_to, _, name_to) = path.rpartition("/"), to.rpartition("/")
+        if not name or not name_to:
+            raise InvalidRequest(reason="path: the root cannot be moved.", errors={"path": [path or to]})
+        with _explained(path, "file"), opened(self.root, above, _FOLDER, links=self.links) as at:
+            _entry(at, above, name)
+            make_folders_inside(self.root, above_to, links=self.links)
+            with opened(self.root, above_to, _FOLDER, links=self.links) as into:
+                _rename(at, name, into, name_to, to, overwrite=overwrite)
+                return _entry(into, above_to, name_to)
 
 
 def checked_path(path: str) -> str:
@@ -105,10 +132,10 @@ def checked_path(path: str) -> str:
     return "/".join(parts)
 
 
-def make_folders_inside(root: int, path: str) -> None:
+def make_folders_inside(root: int, path: str, *, links: bool = True) -> None:
     """Make the folders of a path that are missing; those that are there may be links that stay inside."""
     with suppress(OSError):
-        os.close(open_beneath(root, path, os.O_PATH | os.O_DIRECTORY, links=True))
+        os.close(open_beneath(root, path, os.O_PATH | os.O_DIRECTORY, links=links))
         return
     make_folders(root, path)
 
@@ -165,6 +192,16 @@ def _replace(at: int, name: str, data: bytes, mode: int) -> None:
 def _unlink(name: str, at: int) -> None:
     with suppress(OSError):
         os.unlink(name, dir_fd=at)
+
+
+def _rename(at: int, name: str, into: int, name_to: str, shown: str, *, overwrite: bool) -> None:
+    with suppress(FileNotFoundError):
+        there = _entry(into, "", name_to)
+        if not overwrite:
+            raise PathTaken(path=printable(shown))
+        if there.kind == "folder":
+            os.rmdir(name_to, dir_fd=into)
+    os.rename(name, name_to, src_dir_fd=at, dst_dir_fd=into)
 
 
 def _mode(at: int, path: str, name: str, executable: bool | None) -> int:

@@ -48,7 +48,7 @@ from ostler.server.api.routes import (
     templates,
     workspaces,
 )
-from ostler.server.api.routes.dialects import acp, agui, ai_sdk, daemon, daemon_acp, mcp, workflow
+from ostler.server.api.routes.dialects import acp, agui, ai_sdk, daemon, daemon_acp, daemon_fs, mcp, workflow
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import Streams
 from ostler.server.api.ui import Ui
@@ -156,6 +156,7 @@ def _litestar(services: Services | None) -> Litestar:
             *acp.HANDLERS,
             *daemon.HANDLERS,
             *daemon_acp.HANDLERS,
+            *daemon_fs.HANDLERS,
             *mcp.HANDLERS,
             *agui.HANDLERS,
             *workflow.HANDLERS,

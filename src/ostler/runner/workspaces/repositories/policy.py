@@ -11,9 +11,10 @@ from urllib.parse import quote, unquote, urlsplit
 import msgspec
 
 from ostler.base.addresses import AddressRules, Target, Unresolved
-from ostler.base.errors import InvalidRequest, RepositoryFailed, RepositoryRefused
+from ostler.base.errors import InvalidRequest, PathRefused, RepositoryFailed, RepositoryRefused
 from ostler.runner.workspaces.git import Remote
 from ostler.runner.workspaces.orders import Credential
+from ostler.wire.provisioning import MachinePath
 
 Protocol = Literal["https", "http", "ssh", "file"]
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
@@ -111,6 +112,28 @@ def allowed_folder(path: str, policy: Policy, *, field: str = "repo.url") -> Pat
         )
         raise _refused(path[:_LONGEST], reason, field)
     return real
+
+
+def allowed_path(path: str, policy: Policy, folders: tuple[str, ...], *, whole: bool) -> MachinePath:
+    """Where a path really leads, its end may be missing; raises PathRefused unless that is below an allowed folder.
+
+    With `whole` all below it is meant too: then it is no allowed folder itself, and nothing closed lies in it.
+    """
+    if not path.startswith("/") or "\0" in path or len(path) > _LONGEST:
+        raise InvalidRequest(reason="path: give an absolute path.", errors={"path": [path[:200]]})
+    try:
+        real = Path(path).resolve()
+    except (OSError, RuntimeError) as error:  # links that go round in circles, or a name that no disk has
+        raise InvalidRequest(reason=f"path: '{path[:200]}' cannot be used.", errors={"path": [path[:200]]}) from error
+    roots = [Path(folder).resolve() for folder in folders]
+    if not any(real.is_relative_to(root) for root in roots) and not _is_allowed(real, policy):
+        setting = f"{policy.whose} (setting repository_folders)"
+        raise PathRefused(path=path[:200], reason=f"is not below one of the allowed folders{setting}")
+    roots += [Path(each).resolve() for each in (*policy.folders, *filter(None, (policy.home, policy.closed)))]
+    if whole and any(root.is_relative_to(real) for root in roots):
+        raise PathRefused(path=path[:200], reason="is or holds a folder that has to stay")
+    folder = next(above for above in real.parents or (real,) if above.is_dir())
+    return MachinePath(folder=str(folder), path=str(real.relative_to(folder)))
 
 
 def is_below(path: str, policy: Policy, folders: tuple[str, ...]) -> bool:

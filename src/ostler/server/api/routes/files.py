@@ -19,11 +19,11 @@ from ostler.wire.provisioning import FileContent, FileQuery
 from ostler.wire.workspaces import ArchiveForm, ArtifactList, FileEntry, FileListing, FileMatches, FilePaths
 
 _TAGS = ["files"]
-_MEDIA = "application/octet-stream"
-_PIECE = 2**20
+MEDIA = "application/octet-stream"
+PIECE_BYTES = 2**20
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _SANDBOXED = {"x-content-type-options": "nosniff", "content-security-policy": "sandbox"}
-_SAFE = {**_SANDBOXED, "accept-ranges": "bytes"}
+SAFE = {**_SANDBOXED, "accept-ranges": "bytes"}
 """What an agent wrote must never run in a browser as if it were ours."""
 FilePath = Annotated[
     str, Parameter(description="Relative to the session's folder, such as src/main.py.", max_length=4000)
@@ -71,28 +71,28 @@ async def stat_file(session: str, services: Services, project: str, path: FilePa
     return await files.stat(place, path)
 
 
-@get("/sessions/{session:str}/files/content", operation_id="files.read", tags=_TAGS, media_type=_MEDIA, role="viewer")
+@get("/sessions/{session:str}/files/content", operation_id="files.read", tags=_TAGS, media_type=MEDIA, role="viewer")
 async def read_file(
     session: str, services: Services, project: str, request: Request[Any, Any, Any], path: FilePath
 ) -> Stream:
     """The content of a file, or with a `Range` header a piece of it."""
     files, workspace, path = await _found(services, project, session, path)
     wanted = _RANGE.fullmatch(request.headers.get("range", "").strip())
-    first = await files.read(workspace, path, offset=0, length=0 if wanted else _PIECE)
+    first = await files.read(workspace, path, offset=0, length=0 if wanted else PIECE_BYTES)
     if wanted is None or not any(wanted.groups()):
-        headers = {**_SAFE, "content-length": str(first.size)}
-        return Stream(_rest(files, workspace, first, first.size), media_type=_MEDIA, headers=headers)
+        headers = {**SAFE, "content-length": str(first.size)}
+        return Stream(rest_of(files, workspace, first, first.size), media_type=MEDIA, headers=headers)
     begin, end = _span(wanted, first.size)
-    piece = await files.read(workspace, path, offset=begin, length=min(_PIECE, end - begin))
+    piece = await files.read(workspace, path, offset=begin, length=min(PIECE_BYTES, end - begin))
     headers = {
-        **_SAFE,
+        **SAFE,
         "content-length": str(end - begin),
         "content-range": f"bytes {begin}-{end - 1}/{first.size}",
     }
-    return Stream(_rest(files, workspace, piece, end), media_type=_MEDIA, headers=headers, status_code=206)
+    return Stream(rest_of(files, workspace, piece, end), media_type=MEDIA, headers=headers, status_code=206)
 
 
-@get("/sessions/{session:str}/files/image", operation_id="files.image", tags=_TAGS, media_type=_MEDIA, role="viewer")
+@get("/sessions/{session:str}/files/image", operation_id="files.image", tags=_TAGS, media_type=MEDIA, role="viewer")
 async def show_image(
     session: str,
     services: Services,
@@ -120,7 +120,7 @@ def _span(wanted: re.Match[str], size: int) -> tuple[int, int]:
     return first, last
 
 
-async def _rest(files: Files, workspace: str, piece: FileContent, end: int) -> AsyncIterator[bytes]:
+async def rest_of(files: Files, workspace: str, piece: FileContent, end: int) -> AsyncIterator[bytes]:
     """A file piece by piece, up to `end`."""
     at = piece.offset
     while piece.data:
@@ -128,7 +128,7 @@ async def _rest(files: Files, workspace: str, piece: FileContent, end: int) -> A
         at += len(piece.data)
         if at >= end:
             return
-        piece = await files.read(workspace, piece.path, offset=at, length=min(_PIECE, end - at))
+        piece = await files.read(workspace, piece.path, offset=at, length=min(PIECE_BYTES, end - at))
 
 
 @put("/sessions/{session:str}/files/content", operation_id="files.write", tags=_TAGS, status_code=200, role="operator")
@@ -180,9 +180,7 @@ async def list_paths(
     return await files.paths(place, limit)
 
 
-@get(
-    "/sessions/{session:str}/files/archive", operation_id="files.archive", tags=_TAGS, media_type=_MEDIA, role="viewer"
-)
+@get("/sessions/{session:str}/files/archive", operation_id="files.archive", tags=_TAGS, media_type=MEDIA, role="viewer")
 async def archive_files(
     session: str,
     services: Services,
@@ -193,7 +191,7 @@ async def archive_files(
     workspace_of(await services.sessions.registry.live(project, session))
     files, workspace, _ = await _found(services, project, session, "")
     archive = await files.archive(workspace, form)
-    headers = {**_SAFE, "content-disposition": f'attachment; filename="{workspace}.{form}"'}
+    headers = {**SAFE, "content-disposition": f'attachment; filename="{workspace}.{form}"'}
     return Stream(
         archive.pieces, media_type="application/x-tar" if form == "tar" else "application/zip", headers=headers
     )
