@@ -41,6 +41,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.runner.delivery": ("ostler.runner.workspaces",),
     "ostler.runner.runtimes": ("ostler.runner.workspaces", "ostler.runner.processes"),
     "ostler.runner.starting": ("ostler.runner.runtimes", "ostler.runner.processes"),
+    "ostler.runner.commands": ("ostler.runner.starting", "ostler.runner.runtimes", "ostler.runner.processes"),
     "ostler.runner.logins": ("ostler.runner.starting", "ostler.runner.runtimes", "ostler.runner.processes"),
     "ostler.runner.provisioners": ("ostler.runner.runtimes",),
     "ostler.runner.execution": ("ostler.runner.starting", "ostler.runner.runtimes", "ostler.runner.processes"),

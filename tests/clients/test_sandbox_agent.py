@@ -113,3 +113,25 @@ def test_its_calls_for_files_work_below_allowed_folders(play: Play, server: Runn
     assert seen["gone"] == {"path": f"{folder}/b"}
     assert [each["name"] for each in seen["left"]] == ["a"]
     assert all(each["entryType"] == "directory" for each in seen["roots"])
+
+
+def test_its_calls_for_processes_work_and_so_does_its_terminal(
+    play: Play, server: RunningServer, tmp_path: Path
+) -> None:
+    seen = play("sandbox_agent_processes.mjs", url=server.url, folder=str(tmp_path))
+    assert seen["changed"] == {**seen["config"], "maxOutputBytes": 1_000_000}
+    ran = {"exitCode": 3, "stdout": f"{tmp_path}\nyes\n", "stderr": "no\n", "timedOut": False}
+    assert {name: seen["ran"][name] for name in ran} == ran
+    assert (seen["late"]["timedOut"], seen["late"]["exitCode"], seen["late"]["stdout"]) == (True, None, "begun\n")
+    assert (seen["cut"]["stdout"], seen["cut"]["stdoutTruncated"]) == ("123", True)
+    about = {"command": "cat", "args": [], "cwd": str(tmp_path), "status": "running", "tty": False, "owner": "user"}
+    assert {name: seen["cat"][name] for name in about} == about
+    assert seen["typed"] == {"bytesWritten": 4}
+    assert [True, "running"] in seen["listed"]
+    assert (seen["busy"], seen["gone"], seen["resized"]) == (409, 404, 409)
+    assert (seen["stopped"]["status"], seen["stopped"]["exitCode"]) == ("exited", None)
+    assert (seen["logs"], seen["stream"]) == ("one\n", "combined")
+    assert (seen["ready"], seen["exit"], seen["errors"]) == (True, 4, [])
+    assert "22 77" in seen["screen"]
+    assert "/dev/pts/" in seen["screen"]
+    assert seen["killed"]["status"] == "exited"

@@ -15,6 +15,7 @@ import msgspec
 
 from ostler.base.errors import NotSupported, Unprocessable
 from ostler.base.errors.runners import LinkLost
+from ostler.link.commands import Commands
 from ostler.link.luggage import Download, Luggage
 from ostler.link.messages import Call, Verb, verbs_of
 from ostler.link.peer import Peer, Remote, Send, remote
@@ -38,10 +39,12 @@ def _verb(name: str, result: Any, **fields: Any) -> Verb:
 
 _FILES = verbs_of(Files)
 _LUGGAGE = verbs_of(Luggage)
+_COMMANDS = verbs_of(Commands)
 _VERBS = {
     **verbs_of(Workspaces),
     **_FILES,
     **_LUGGAGE,
+    **_COMMANDS,
     "archive": msgspec.structs.replace(_FILES["archive"], result=Opened),
     "patch": msgspec.structs.replace(_FILES["patch"], result=Opened),
     "create": _verb("create", CreatedWorkspace, order=WorkspaceOrder, stream=int),
@@ -145,7 +148,21 @@ class RemoteFiles(_End):
         return Download(pieces=self.taken(opened.stream), size=opened.size)
 
 
-class RemoteWorkspaces(RemoteFiles):
+class RemoteCommands(_End):
+    """Implements link.commands.Commands; the server's end."""
+
+    launch = remote(Commands.launch)
+    complete = remote(Commands.complete)
+    commands = remote(Commands.commands)
+    command = remote(Commands.command)
+    signal_command = remote(Commands.signal_command)
+    forget_command = remote(Commands.forget_command)
+    command_log = remote(Commands.command_log)
+    type_in = remote(Commands.type_in)
+    resize_terminal = remote(Commands.resize_terminal)
+
+
+class RemoteWorkspaces(RemoteFiles, RemoteCommands):
     """Implements link.workspaces.Workspaces; the server's end."""
 
     check = remote(Workspaces.check)
@@ -178,6 +195,11 @@ class RemoteWorkspaces(RemoteFiles):
     @property
     def files(self) -> Files:
         """Their files."""
+        return self
+
+    @property
+    def programs(self) -> Commands:
+        """What people start there."""
         return self
 
     @property
@@ -306,8 +328,12 @@ class WorkspacesService(_End):
             case "lay_out":
                 return await self._workspaces.luggage.lay_out(**given)
             case _:
-                target = self._workspaces.files if verb in _FILES else self._workspaces
-                return await getattr(target, verb)(**given)
+                return await getattr(self._target(verb), verb)(**given)
+
+    def _target(self, verb: str) -> Files | Commands | Workspaces:
+        if verb in _COMMANDS:
+            return self._workspaces.programs
+        return self._workspaces.files if verb in _FILES else self._workspaces
 
     async def create(self, order: WorkspaceOrder, stream: int) -> CreatedWorkspace:
         """Make a workspace; all lines are there before the answer."""

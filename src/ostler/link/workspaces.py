@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterable, Callable
 from typing import Protocol
 
+from ostler.link.commands import Commands
 from ostler.link.luggage import Download, Luggage
 from ostler.wire.provisioning import (
     CreatedWorkspace,
@@ -91,6 +92,10 @@ class Workspaces(Protocol):
     @property
     def files(self) -> Files:
         """Their files."""
+
+    @property
+    def programs(self) -> Commands:
+        """What people start on the machine beside agents."""
 
     @property
     def luggage(self) -> Luggage:

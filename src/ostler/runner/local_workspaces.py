@@ -12,6 +12,7 @@ from ostler.base.errors import OstlerError, WorkspaceNotFound
 from ostler.base.paths import is_file
 from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Progress
+from ostler.runner.commands.service import LocalCommands
 from ostler.runner.delivery.checks import check_delivery
 from ostler.runner.luggage import LocalLuggage
 from ostler.runner.runtimes.memories import Memories
@@ -75,6 +76,7 @@ class LocalWorkspaces:
         self._library = library
         self.files = library.files
         self.luggage = LocalLuggage(library, memories, sessions)
+        self.programs = LocalCommands(starter, sessions)
         self._policy = policy
         self.starter = starter
         self._runtimes = starter.runtimes
@@ -247,6 +249,7 @@ class LocalWorkspaces:
 
     async def close(self) -> None:
         """Let go of everything; workspaces stay."""
+        await self.programs.close()
         await self._setups.close()
         self._sessions.close()
         with suppress(OstlerError):

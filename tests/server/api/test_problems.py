@@ -27,6 +27,7 @@ UNKNOWN = {
     "question_id": "ask_not_found",
     "prompt_id": "queue_entry_not_found",
     "prompt": "prompt_not_found",
+    "process": "process_not_found",
     "snapshot": "snapshot_not_found",
     "comment": "comment_not_found",
     "runner_id": "runner_not_found",

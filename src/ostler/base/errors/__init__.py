@@ -2,6 +2,7 @@
 
 from ostler.base.errors import (  # noqa: F401  parts of the table
     access,
+    commands,
     delivery,
     fleets,
     prompts,

@@ -9,8 +9,8 @@ from contextlib import suppress
 from ostler.agents.adapter import LoginOutput, LoginTalk, Over, Send, Shown, Unreadable, Ways
 from ostler.base.logs import Log
 from ostler.base.tasks import Background
-from ostler.runner.logins.ending import GRACE_SECONDS, end
 from ostler.runner.logins.screen import Screen
+from ostler.runner.processes.ending import GRACE_SECONDS, end
 from ostler.runner.runtimes.runtime import Start
 from ostler.runner.starting.starter import Starter
 from ostler.runner.starting.ways import with_pipes

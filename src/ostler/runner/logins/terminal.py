@@ -6,8 +6,8 @@ import os
 import signal
 from contextlib import suppress
 
-from ostler.runner.logins.ending import GRACE_SECONDS, end
 from ostler.runner.logins.screen import Screen
+from ostler.runner.processes.ending import GRACE_SECONDS, end
 from ostler.runner.runtimes.runtime import Start
 from ostler.runner.starting.starter import Starter
 from ostler.runner.starting.ways import in_terminal

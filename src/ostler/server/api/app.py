@@ -48,7 +48,17 @@ from ostler.server.api.routes import (
     templates,
     workspaces,
 )
-from ostler.server.api.routes.dialects import acp, agui, ai_sdk, daemon, daemon_acp, daemon_fs, mcp, workflow
+from ostler.server.api.routes.dialects import (
+    acp,
+    agui,
+    ai_sdk,
+    daemon,
+    daemon_acp,
+    daemon_fs,
+    daemon_processes,
+    mcp,
+    workflow,
+)
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import Streams
 from ostler.server.api.ui import Ui
@@ -157,6 +167,7 @@ def _litestar(services: Services | None) -> Litestar:
             *daemon.HANDLERS,
             *daemon_acp.HANDLERS,
             *daemon_fs.HANDLERS,
+            *daemon_processes.HANDLERS,
             *mcp.HANDLERS,
             *agui.HANDLERS,
             *workflow.HANDLERS,

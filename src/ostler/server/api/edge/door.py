@@ -71,7 +71,8 @@ class Door:
             check_shown(scope, self._settings)
             found = RUNNER
         else:
-            request = AuthRequest(client=client_of(scope), authorization=headers.get(b"authorization", ""))
+            shown = headers.get(b"authorization", "") or _of_terminal(scope)
+            request = AuthRequest(client=client_of(scope), authorization=shown)
             found = self._in_named_project(scope, headers, await self._authentication.authenticate(request))
         identify(scope, found)
         act_for(found.actor)
@@ -94,3 +95,11 @@ class Door:
             return found
         scope["query_string"] = urlencode([(name, value) for name, value in query if name != "projectId"]).encode()
         return moved
+
+
+def _of_terminal(scope: Scope) -> str:
+    """The token in the address of a terminal's socket: browsers cannot send a header with that."""
+    if scope["type"] != "websocket" or not scope["path"].endswith("/terminal/ws"):
+        return ""
+    token = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("access_token", "")
+    return f"Bearer {token}" if token else ""

@@ -104,6 +104,13 @@ class MachineFiles:
         found = await self._workspaces.folders("", limit)
         return [DaemonFsEntry(name=each.name, path=each.path, entry_type="directory", size=0) for each in found.folders]
 
+    async def first_root(self) -> str:
+        """Where a command begins that names no folder."""
+        found = await self._workspaces.folders("", 1)
+        if not found.path and not found.folders:
+            raise InvalidRequest(reason="cwd: name a folder; there is none that could be meant.", errors={"cwd": [""]})
+        return found.folders[0].path if not found.path else found.path
+
     async def find(self, path: str, *, whole: bool = False) -> Place:
         """What a path names; raises if nobody may use that, with `whole` if it has to stay where it is."""
         folders: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The end of a process that a login has started, with everything below it."""
+"""The end of a process with everything below it."""
 
 import asyncio
 import os

@@ -1,0 +1,1 @@
+"""Commands that people start on this machine."""
