@@ -50,6 +50,8 @@ TEST_TOOLS = {
     "faketime": "faketime",
     "bwrap": "bubblewrap",
     "tmux": "tmux",
+    "sshd": "openssh-server",
+    "rsync": "rsync",
 }
 UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
 

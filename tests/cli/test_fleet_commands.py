@@ -17,13 +17,13 @@ from tests.support.talk import Talk
 
 @contextmanager
 def follower(
-    env: dict[str, str], session: str, name: str, folder: Path, log: Path
+    env: dict[str, str], session: str, name: str, folder: Path, log: Path, *options: str
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """A machine that follows a session."""
     folder.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [*OSTLER, "follower", session, "--name", name, "--folder", str(folder)],
+            [*OSTLER, "follower", session, "--name", name, "--folder", str(folder), *options],
             env=env,
             stderr=out,
             stdin=subprocess.DEVNULL,

@@ -69,7 +69,7 @@ def running_nginx(folder: Path, servers: Sequence[str], makers: Sequence[str] | 
     if program is None:
         pytest.fail("nginx is not installed: install the package nginx")
     folder.mkdir(parents=True, exist_ok=True)
-    port = _free_port()
+    port = free_port()
     settings = folder / "nginx.conf"
     groups = {"servers": _lines(servers), "makers": _lines(makers or servers)}
     settings.write_text(_SETTINGS.format(folder=folder, port=port, **groups))
@@ -97,7 +97,7 @@ def _answers(port: int) -> bool:
     return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

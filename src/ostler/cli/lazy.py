@@ -28,6 +28,7 @@ COMMANDS = {
     "credentials": "Find what agents can log in with.",
     "events": "Read what happened in sessions.",
     "follower": "Follow SESSION: run what its leader orders in this folder, and report what it prints.",
+    "connect": "Reach the followers of a session.",
     "followers": "See the machines that hold copies of a session's files.",
     "asks": "Answer what agents ask.",
     "comments": "Comment on what an agent changed, and send it all as one prompt.",

@@ -229,6 +229,8 @@ class AsyncFollowers(AsyncGroup):
 
     list = _verb(fleet_operations.list_followers)
     order = _verb(fleet_operations.send_order)
+    input = _verb(fleet_operations.send_input)
+    proxy = _verb(fleet_operations.open_proxy)
 
 
 class AsyncTemplates(AsyncGroup):

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ostler.client.calls import API, Call, get, post, segment
-from ostler.wire.connecting import ControlOrder, OrderTaken
+from ostler.wire.connecting import ControlOrder, OrderTaken, SocksAccess
 from ostler.wire.fleets import FollowerList, IngestedEvent, IngestReceipt
 
 
@@ -22,6 +22,22 @@ def ingest_events(session: str, events: Sequence[IngestedEvent | dict[str, Any]]
         path=f"{API}/sessions/{segment(session)}/events/ingest",
         decode=msgspec.json.Decoder(IngestReceipt).decode,
         body=msgspec.json.encode(events),
+    )
+
+
+def open_proxy(session: str) -> Call[SocksAccess]:
+    """Where the proxy to the followers of a session is, and a password for it."""
+    return get("/connect/socks", msgspec.json.Decoder(SocksAccess).decode, sessionId=session)
+
+
+def send_input(session: str, host: str, data: bytes) -> Call[OrderTaken]:
+    """Hand input to what runs on a follower; nothing is the end of it."""
+    return Call(
+        method="POST",
+        path=f"{API}/relay/{segment(session)}/{segment(host)}/stdin",
+        decode=msgspec.json.Decoder(OrderTaken).decode,
+        body=data,
+        media_type="application/octet-stream",
     )
 
 

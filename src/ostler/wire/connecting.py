@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from ostler.wire.fleets import HostName, Tag, Word
+from ostler.wire.fleets import HostName, Line, Tag, Word
 from ostler.wire.struct import Answer, Body
 
 MOST_TARGETS = 16
@@ -96,7 +96,13 @@ class CloseOrder(Body, frozen=True, kw_only=True, tag_field="type", tag="close")
     """End what runs, and leave."""
 
 
-ControlOrder = RunOrder | SignalOrder | CloseOrder
+class SyncOrder(Body, frozen=True, kw_only=True, tag_field="type", tag="sync"):
+    """Make the copy equal to the archive (tar) that comes as input; it ends like a run."""
+
+    run: RunName
+
+
+ControlOrder = RunOrder | SyncOrder | SignalOrder | CloseOrder
 """What a leader sends to a follower by the relay."""
 
 
@@ -116,6 +122,9 @@ class RunStatus(Body, frozen=True, kw_only=True):
     os: Word | None = None
     """Of one that joins."""
     tags: Annotated[tuple[Tag, ...], Meta(max_length=64)] = ()
+    folder: Line | None = None
+    """Of one that joins: where its copy of the files is, if a fence may write there."""
+    ssh_user: Word | None = None
 
 
 class SocksAccess(Answer, frozen=True, kw_only=True):

@@ -37,6 +37,9 @@ class ReportedHost(Body, frozen=True, kw_only=True):
     name: HostName
     os: Word
     tags: Annotated[tuple[Tag, ...], Meta(max_length=64)] = ()
+    folder: Line | None = None
+    """Where its copy of the files is; absent if it has none that a fence may write."""
+    ssh_user: Word | None = None
 
 
 class ReportedFence(Body, frozen=True, kw_only=True):
@@ -165,6 +168,8 @@ class FleetHost(Wire, frozen=True, kw_only=True):
     name: str
     os: str
     tags: tuple[str, ...] = ()
+    folder: str | None = None
+    ssh_user: str | None = None
 
 
 class FleetCatalogData(ReportedData, frozen=True, kw_only=True):
@@ -250,6 +255,9 @@ class FollowerSession(Answer, frozen=True, kw_only=True):
     snapshot_id: str | None = None
     """The snapshot of that fence."""
     last_seen: str | None = None
+    folder: str | None = None
+    """Where its copy of the files is; absent if it has none that a fence may write."""
+    ssh_user: str | None = None
 
 
 class Follower(Answer, frozen=True, kw_only=True):

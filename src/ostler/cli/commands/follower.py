@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ostler.cli.api import ApiCommand, address_of
+from ostler.cli.fleet.copies import claim
 from ostler.cli.fleet.follower import Follower
 from ostler.cli.fleet.peer import register
 from ostler.cli.root import Target
@@ -18,10 +19,19 @@ from ostler.cli.root import Target
 @click.option("--name", required=True, metavar="HOST", help="What this machine is called in the session.")
 @click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".", show_default=True)
 @click.option("--target", "targets", multiple=True, metavar="NAME=HOST:PORT", help="An address to reach by the proxy.")
+@click.option("--overwrite", is_flag=True, help="Fences may replace the files of a folder that is not empty.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag to be chosen by.")
 @click.pass_obj
 def command(
-    target: Target, session: str, name: str, folder: Path, targets: tuple[str, ...], tags: tuple[str, ...]
+    target: Target,
+    /,
+    *,
+    session: str,
+    name: str,
+    folder: Path,
+    targets: tuple[str, ...],
+    overwrite: bool,
+    tags: tuple[str, ...],
 ) -> None:
     """Follow SESSION: run what its leader orders in this folder, and report what it prints.
 
@@ -30,7 +40,12 @@ def command(
     """
     named = _targets(targets)
     address = address_of(target)
-    follower = Follower(address, target.token, session, name, folder, tags=tags, reaches_ssh="ssh" in named)
+    is_copy = claim(folder, overwrite=overwrite)
+    if not is_copy:
+        click.echo(f"{folder} is not empty, so fences do not write to it; --overwrite lets them.", err=True)
+    follower = Follower(
+        address, target.token, session, name, folder, tags=tags, reaches_ssh="ssh" in named, is_copy=is_copy
+    )
     asyncio.run(_follow(follower, register(address, target.token, session, name, named) if named else None))
 
 

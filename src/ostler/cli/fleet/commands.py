@@ -1,15 +1,22 @@
-"""The commands of a leader: `ostler agent run-everywhere`, and `ostler agent followers list`."""
+"""The commands of a leader: `ostler agent sync-fence`, `run-everywhere` and `followers list`."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from ostler.cli.api import ApiCommand, Noun, connect_async, json_option
 from ostler.cli.commands.followers import list_
+from ostler.cli.fleet.fence import Fence, Fenced, FenceOptions
 from ostler.cli.fleet.leader import Ended, RunEverywhere, Show, chosen
 from ostler.cli.output import clean, json_line, table
 from ostler.cli.root import Target
+from ostler.client.aio import AsyncClient, AsyncSession
+from ostler.wire.fleets import Follower
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @click.group(cls=Noun)
@@ -20,11 +27,84 @@ def followers() -> None:
 followers.add_command(list_, "list")
 
 
+def _which(command: Command) -> Command:
+    """Give a command the options that choose followers."""
+    for option in (
+        click.option(
+            "--tag", "tags", multiple=True, metavar="TAG", help="Only followers with this tag, such as os=linux."
+        ),
+        click.option("--host", "hosts", multiple=True, metavar="NAME", help="Only this follower; again for more."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("sync-fence", cls=ApiCommand)
+@click.argument("session")
+@click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".", show_default=True)
+@_which
+@click.option(
+    "--timeout", type=click.FloatRange(0), default=60.0, show_default=True, metavar="SECONDS", help="For each."
+)
+@click.option("--everything", is_flag=True, help="Also what .gitignore names.")
+@click.option("--remote-folder", metavar="PATH", help="Where the copies are, if followers do not say it.")
+@click.option("--ssh-user", metavar="NAME", help="Who to log in as, if followers do not say it.")
+@click.option(
+    "--ssh-option", "ssh_options", multiple=True, metavar="LINE", help="A line for ssh_config, before all others."
+)
+@json_option
+@click.pass_obj
+@click.pass_context
+def sync_fence(
+    ctx: click.Context,
+    target: Target,
+    /,
+    *,
+    session: str,
+    hosts: tuple[str, ...],
+    tags: tuple[str, ...],
+    as_json: bool,
+    timeout: float,
+    **given: Any,
+) -> None:
+    """Make the copy of every follower of SESSION equal to this folder as it is now.
+
+    A follower that registered an address for ssh is reached by rsync through the proxy, any other by the relay. The
+    exit code is 0 if all are equal, 1 if one is not.
+    """
+    found = asyncio.run(_fence(target, session, hosts, tags, FenceOptions(seconds=timeout, **given)))
+    if as_json:
+        click.echo(json_line(found))
+    else:
+        rows = [(each.host, each.state, each.took_ms, each.message or "") for each in found]
+        click.echo(table(("HOST", "STATE", "MS", "WHY"), rows, "No followers."))
+    ctx.exit(0 if all(each.state == "consistent" for each in found) else 1)
+
+
+async def _fence(
+    target: Target, session: str, hosts: Sequence[str], tags: Sequence[str], options: FenceOptions
+) -> list[Fenced]:
+    async with connect_async(target) as client:
+        opened, found = await _chosen(client, session, hosts, tags)
+        return await Fence(client, opened, options).make(found)
+
+
+async def _chosen(
+    client: AsyncClient, session: str, hosts: Sequence[str], tags: Sequence[str]
+) -> tuple[AsyncSession, list[Follower]]:
+    opened = await client.sessions.open(session)
+    found = chosen((await client.followers.list()).items, opened.id, hosts, tags)
+    if not found:
+        raise click.ClickException(
+            f"Session '{session}' has no such follower. Start one there: ostler follower {session} --name NAME"
+        )
+    return opened, found
+
+
 @click.command("run-everywhere", cls=ApiCommand)
 @click.argument("session")
 @click.argument("command", nargs=-1, required=True)
-@click.option("--host", "hosts", multiple=True, metavar="NAME", help="Only this follower; again for more.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only followers with this tag, such as os=linux.")
+@_which
 @click.option("--fail-fast", is_flag=True, help="Stop all others when it fails on one.")
 @click.option("--timeout", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Kill what runs for longer.")
 @json_option
@@ -71,12 +151,7 @@ async def _run(
     show: Show,
 ) -> list[Ended]:
     async with connect_async(target) as client:
-        opened = await client.sessions.open(session)
-        known = await client.followers.list()
-        names = chosen(known.items, opened.id, hosts, tags)
-        if not names:
-            raise click.ClickException(
-                f"Session '{session}' has no such follower. Start one there: ostler follower {session} --name NAME"
-            )
+        opened, found = await _chosen(client, session, hosts, tags)
+        names = [each.name for each in found]
         fail_fast, seconds = bounds
         return await RunEverywhere(client, opened, names, show).run(command, seconds=seconds, fail_fast=fail_fast)

@@ -3,9 +3,11 @@
 import asyncio
 import base64
 import codecs
+import getpass
 import os
 import platform
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -54,13 +56,16 @@ class Follower:
         *,
         tags: tuple[str, ...],
         reaches_ssh: bool,
+        is_copy: bool,
     ) -> None:
+        """`is_copy` says that fences may write to the folder."""
         self._relay = f"/api/v1/relay/{quote(session)}/{quote(name)}"
         self._session = session
         self._name = name
         self._folder = folder
         self._tags = tags
         self._reaches_ssh = reaches_ssh
+        self._is_copy = is_copy
         self._http = httpx.AsyncClient(base_url=address, headers=headers(token), timeout=60.0, trust_env=False)
         self._seq: int | None = None
         self._reports: asyncio.Queue[Report] = asyncio.Queue(_WAITING)
@@ -91,8 +96,7 @@ class Follower:
             match order.get("type"):
                 case "hello" if self._seq is None:
                     self._seq = int(order["lastSeq"])
-                    joined = {"state": "joined", "os": platform.system().lower(), "tags": self._tags}
-                    await self._say("status", msgspec.json.encode(joined))
+                    await self._say("status", msgspec.json.encode(self._introduced()))
                     await self._reports.join()
                     click.echo(f"Following {self._session} as {self._name}.", err=True)
                 case "handshake":
@@ -103,7 +107,7 @@ class Follower:
                         {},
                         {},
                     )
-                case "run" if order["run"] not in self._runs:
+                case "run" | "sync" if order["run"] not in self._runs:
                     self._runs[order["run"]] = None
                     await self._orders.put(order)
                 case "signal":
@@ -113,6 +117,15 @@ class Follower:
                     self._closed.set()
                 case _:
                     pass  # a run that is known, or an order of a newer server
+
+    def _introduced(self) -> dict[str, Any]:
+        mine = {"folder": str(self._folder.resolve()), "sshUser": getpass.getuser()} if self._is_copy else {}
+        return {"state": "joined", "os": platform.system().lower(), "tags": self._tags, **mine}
+
+    def _command(self, order: dict[str, Any]) -> list[str]:
+        if order["type"] == "sync":
+            return [sys.executable, "-m", "ostler", "connect", "receive", str(self._folder)]
+        return [*order["command"]]
 
     async def _feed(self) -> None:
         async for words in self._stream("stdin"):
@@ -161,11 +174,11 @@ class Follower:
             await self._say("status", msgspec.json.encode({"state": "exited", "code": code, "run": order["run"]}))
 
     async def _execute(self, order: dict[str, Any]) -> int:
-        run = order["run"]
+        run, command = order["run"], self._command(order)
         await self._say("status", msgspec.json.encode({"state": "started", "run": run}))
         try:
             process = await asyncio.create_subprocess_exec(
-                *order["command"],
+                *command,
                 cwd=self._folder,
                 env={**os.environ, **order.get("env", {})},
                 stdin=asyncio.subprocess.PIPE,
@@ -174,7 +187,7 @@ class Follower:
                 start_new_session=True,
             )
         except OSError as error:
-            await self._say("stderr", f"{order['command'][0]}: {error.strerror}\n".encode(), run)
+            await self._say("stderr", f"{command[0]}: {error.strerror}\n".encode(), run)
             return 127
         self._runs[run] = process
         try:

@@ -67,6 +67,8 @@ def _session(session_id: str, title: str | None, host: KnownHost) -> FollowerSes
         fence_ms=host.fence_ms,
         snapshot_id=host.snapshot_id,
         last_seen=host.seen,
+        folder=host.folder,
+        ssh_user=host.ssh_user,
     )
 
 

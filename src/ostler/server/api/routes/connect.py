@@ -15,7 +15,7 @@ from ostler.server.api.streams.sse import EventStream
 from ostler.server.fleets.overlays import overlay_keys
 from ostler.server.fleets.relay import MailStream, frame
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.fleet import FleetState, Taken
+from ostler.server.sessions.log.fleet import FleetState, KnownHost, Taken
 from ostler.wire import fleets
 from ostler.wire.connecting import (
     AskKeys,
@@ -35,6 +35,7 @@ _TAGS = ["fleets"]
 _BAD = 4400
 """What a socket is closed with whose first words are wrong."""
 _NOBODY = 4404
+_ANY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - what is told is replaced
 Host = Annotated[str, Parameter(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", description="The follower's name.")]
 Run = Annotated[str, Parameter(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Which run.")]
 SessionId = Annotated[str, QueryParameter(name="sessionId", description="The session's id or key.")]
@@ -68,10 +69,16 @@ async def handshake_ack(services: Services, project: str, data: HandshakeAck) ->
 
 
 @get("/connect/socks", operation_id="connect.socks", tags=_TAGS, role="operator")
-async def socks(services: Services, project: str, session_id: SessionId) -> SocksAccess:
+async def socks(
+    services: Services, project: str, session_id: SessionId, request: Request[Any, Any, Any]
+) -> SocksAccess:
     """Where the SOCKS5 proxy is and a password that reaches the peers of this session, for an hour."""
     live = await services.sessions.registry.live(project, session_id)
-    return services.rendezvous.access(live.id, services.clock.now())
+    live.refuse_if_over("connections")
+    access = services.rendezvous.access(live.id, services.clock.now())
+    if access.host in _ANY:  # it is there at the address that the server was found at
+        return msgspec.structs.replace(access, host=request.url.hostname or access.host)
+    return access
 
 
 @websocket("/connect/socks/register", role="operator")
@@ -224,16 +231,20 @@ async def status(
 def _reported(live: LiveSession, host: str, data: RunStatus, seq: int | None) -> fleets.IngestedEvent:
     if data.state == "joined":
         known = (live.state.fleet or FleetState()).hosts
-        others = [
-            fleets.ReportedHost(name=each.name, os=each.os, tags=each.tags) for each in known if each.name != host
-        ]
-        mine = fleets.ReportedHost(name=host, os=data.os or "unknown", tags=data.tags)
+        others = [_known(each) for each in known if each.name != host]
+        mine = fleets.ReportedHost(
+            name=host, os=data.os or "unknown", tags=data.tags, folder=data.folder, ssh_user=data.ssh_user
+        )
         return fleets.ReportFollowers(hosts=(*others, mine)[-fleets.MOST_HOSTS :], seq=seq, origin=host)
     if data.state == "started":
         return fleets.ReportHostStarted(host=host, run=data.run, seq=seq, origin=host)
     return fleets.ReportHostExited(
         host=host, code=-1 if data.code is None else data.code, run=data.run, seq=seq, origin=host
     )
+
+
+def _known(host: KnownHost) -> fleets.ReportedHost:
+    return msgspec.convert(host, fleets.ReportedHost, from_attributes=True)
 
 
 HANDLERS = (

@@ -49,6 +49,8 @@ class KnownHost(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fence_ms: int | None = None
     snapshot_id: str | None = None
     seen: str | None = None
+    folder: str | None = None
+    ssh_user: str | None = None
 
 
 class FleetState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,7 +76,14 @@ def _catalog(state: FleetState, event: Happened) -> FleetState:
     return replace(
         state,
         hosts=tuple(
-            replace(known.get(host.name) or KnownHost(name=host.name), os=host.os, tags=host.tags, seen=event.time)
+            replace(
+                known.get(host.name) or KnownHost(name=host.name),
+                os=host.os,
+                tags=host.tags,
+                seen=event.time,
+                folder=host.folder,
+                ssh_user=host.ssh_user,
+            )
             for host in data.hosts
         ),
     )
