@@ -106,7 +106,7 @@ test("model and permissions are changed in the middle of a session", async () =>
   await page.getByRole("button", { name: "Model, mode and permissions" }).click();
   const dialog = page.getByRole("dialog", { name: "How the agent works" });
   assert.ok(await dialog.getByRole("button", { name: "Save" }).isDisabled());
-  await dialog.getByLabel("Model").fill("mock-large");
+  await dialog.getByLabel("Model").selectOption({ label: "Mock large" });
   await dialog.getByLabel("Permissions").selectOption("bypass");
   await page.keyboard.press("Enter");
   await dialog.waitFor({ state: "detached" });
@@ -115,7 +115,8 @@ test("model and permissions are changed in the middle of a session", async () =>
   await api("POST", `/sessions/${session.id}/messages`, { message: "mock: permission go on\nmock: say Went on." });
   await page.getByText(/Went on\.$/).last().waitFor();
   await page.getByRole("button", { name: "Model, mode and permissions" }).click();
-  await dialog.getByLabel("Model").fill("nonsense");
+  await dialog.getByLabel("Model", { exact: true }).selectOption({ label: "Another one…" });
+  await dialog.getByLabel("Model, by its name").fill("nonsense");
   await dialog.getByRole("button", { name: "Save" }).click(); // as soon as the turn has ended
   await dialog.getByRole("alert").waitFor();
   assert.deepEqual(page.problems, []);

@@ -1,5 +1,5 @@
 // How an agent is to work: model, effort, mode and permissions, for a new session and for one that runs.
-import { useId, type ReactNode } from "react";
+import { useId, useState, type ReactNode } from "react";
 import type { Agent, PermissionMode } from "../api/types";
 import { PERMISSIONS } from "../state/draft";
 
@@ -25,19 +25,23 @@ export function AgentFields({ agent, choice, canBeEmpty = false, onChange }: Pro
   const variants = [...new Set((model ? [model] : models).flatMap((one) => one.variants ?? []))];
   return (
     <>
-      <Listed
+      <Picked
+        key={agent?.id}
         label="Model"
         placeholder="The agent's own choice"
         value={choice.model}
         options={models.map(({ id, name }) => [id, name])}
+        canBeEmpty={canBeEmpty}
         onChange={(text) => onChange({ model: text })}
       />
       {(agent?.capabilities.variants || variants.length > 0) && (
-        <Listed
-          label="Effort"
+        <Picked
+          key={`${agent?.id} effort`}
+          label={agent?.id === "ostler" ? "Thinking" : "Effort"}
           placeholder="Usual effort"
           value={choice.variant}
           options={variants.map((name) => [name, name])}
+          canBeEmpty={canBeEmpty}
           onChange={(text) => onChange({ variant: text })}
         />
       )}
@@ -78,6 +82,60 @@ export function Field({ label, children, hint }: { label: string; children: Reac
         {children}
       </label>
       {hint && <p className="mt-1 text-2xs text-dim">{hint}</p>}
+    </div>
+  );
+}
+
+const OTHER = "\0";
+
+/** One of what the agent tells, or any other by its name. */
+function Picked({
+  label,
+  placeholder,
+  value,
+  options,
+  canBeEmpty,
+  onChange,
+}: {
+  label: string;
+  placeholder: string;
+  value: string;
+  options: [string, string][];
+  canBeEmpty: boolean;
+  onChange(text: string): void;
+}) {
+  const isKnown = !value || options.some(([id]) => id === value);
+  const [isOther, setOther] = useState(false);
+  if (!options.length) return <Listed {...{ label, placeholder, value, options, onChange }} />;
+  return (
+    <div>
+      <Field label={label}>
+        <select
+          className="field"
+          value={isOther || !isKnown ? OTHER : value}
+          onChange={({ target }) => {
+            setOther(target.value === OTHER);
+            onChange(target.value === OTHER ? "" : target.value);
+          }}
+        >
+          {(canBeEmpty || !value) && <option value="">{placeholder}</option>}
+          {options.map(([id, name]) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+          <option value={OTHER}>Another one…</option>
+        </select>
+      </Field>
+      {(isOther || !isKnown) && (
+        <input
+          className="field mt-1"
+          aria-label={`${label}, by its name`}
+          placeholder="Its name"
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      )}
     </div>
   );
 }

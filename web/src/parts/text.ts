@@ -30,7 +30,10 @@ export function moment(iso: string): string {
 }
 
 export function duration(from: string, to: string | number): string {
-  const ms = Math.max(0, (typeof to === "number" ? to : Date.parse(to)) - Date.parse(from));
+  return lasting((typeof to === "number" ? to : Date.parse(to)) - Date.parse(from));
+}
+
+export function lasting(ms: number): string {
   if (ms < 95) return "";
   if (ms < 950) return `${(ms / 1000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1000);

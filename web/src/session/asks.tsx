@@ -9,6 +9,7 @@ import { say } from "../parts/toasts";
 import { shortened } from "../state/paths";
 import { overview, refreshAsks } from "../state/sessions";
 import { useSelected } from "../state/store";
+import { useNumbered } from "./numbered";
 
 export interface AskProps {
   sessionId: string;
@@ -96,7 +97,7 @@ function PermissionCard({ sessionId, askId, permission, keys }: AskProps & { per
           {namesTool(permission) || <span className="ml-2 font-normal text-dim">{permission.tool}</span>}
         </span>
       </p>
-      <Details metadata={permission.metadata} />
+      <Details metadata={permission.metadata} action={permission.action} sessionId={sessionId} cwd={cwd} />
       {reason === undefined ? (
         <div className="mt-2 flex flex-wrap gap-2">
           <button type="button" disabled={busy} className="btn btn-main" onClick={() => reply("once")}>
@@ -148,13 +149,21 @@ function Key({ active, name }: { active: boolean; name: string }) {
   ) : null;
 }
 
-function Details({ metadata }: { metadata?: Record<string, unknown> | null }) {
+interface DetailsProps {
+  metadata?: Record<string, unknown> | null;
+  action: string;
+  sessionId: string;
+  cwd?: string | null;
+}
+
+/** What the action does not say yet. */
+function Details({ metadata, action, sessionId, cwd }: DetailsProps) {
   if (!metadata || !Object.keys(metadata).length) return null;
   const { command, diff, ...rest } = metadata;
   return (
     <div className="mt-2 max-h-60 space-y-2 overflow-auto" tabIndex={0} role="group" aria-label="Details">
-      {typeof command === "string" && <Code text={command} language="bash" />}
-      {typeof diff === "string" && <Diff text={diff} label="Proposed changes" />}
+      {typeof command === "string" && !action.includes(command) && <Code text={command} language="bash" />}
+      {typeof diff === "string" && <Proposed diff={diff} sessionId={sessionId} cwd={cwd} />}
       {Object.keys(rest).length > 0 && (
         <details>
           <summary className="text-2xs text-dim">Details</summary>
@@ -163,6 +172,10 @@ function Details({ metadata }: { metadata?: Record<string, unknown> | null }) {
       )}
     </div>
   );
+}
+
+function Proposed({ diff, sessionId, cwd }: { diff: string; sessionId: string; cwd?: string | null }) {
+  return <Diff text={useNumbered(sessionId, cwd, diff, "old")} label="Proposed changes" />;
 }
 
 function questionsOf(data: QuestionData): readonly Question[] {
@@ -176,6 +189,9 @@ function questionsOf(data: QuestionData): readonly Question[] {
     },
   ];
 }
+
+/** The answer that lets a plan be carried out. */
+const APPROVE = "Approve";
 
 function QuestionCard({ sessionId, askId, question, keys }: AskProps & { question: QuestionData }) {
   const questions = questionsOf(question);
@@ -196,6 +212,13 @@ function QuestionCard({ sessionId, askId, question, keys }: AskProps & { questio
     if (!isMulti) setOwn(own.map((text, index) => (index === at ? "" : text)));
   };
   const submit = () => isComplete && send(() => api.answer(sessionId, askId, answers));
+  const isPlan = question.metadata?.kind === "plan" && questions.length === 1 && questions[0]!.free_text;
+  const wish = own[0]?.trim();
+  const approve = () =>
+    send(async () => {
+      await api.answer(sessionId, askId, [[APPROVE]]);
+      await api.send(sessionId, { message: `The plan is approved with these changes:\n\n${wish}`, whenBusy: "steer" });
+    });
   const current = Math.max(
     0,
     answers.findIndex((labels) => !labels.length),
@@ -229,10 +252,15 @@ function QuestionCard({ sessionId, askId, question, keys }: AskProps & { questio
           }}
         />
       ))}
-      <div className="mt-2 flex gap-2">
+      <div className="mt-2 flex flex-wrap gap-2">
         <button type="submit" disabled={busy || !isComplete} className="btn btn-main">
           Answer
         </button>
+        {isPlan && (
+          <button type="button" disabled={busy || !wish} className="btn" onClick={approve}>
+            Approve with these changes
+          </button>
+        )}
         <button type="button" disabled={busy} className="btn" onClick={() => send(() => api.decline(sessionId, askId))}>
           Decline
         </button>

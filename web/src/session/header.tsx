@@ -137,8 +137,14 @@ function Context() {
   const share = Math.min(1, usage.context_used / usage.context_window);
   return (
     <span
-      className="inline-flex items-center gap-1.5"
-      title={`${usage.context_used} of ${usage.context_window} tokens of context`}
+      className={`inline-flex items-center gap-1.5 ${share > 0.8 ? "text-warn" : ""}`}
+      role="meter"
+      aria-label="Context"
+      aria-valuemin={0}
+      aria-valuemax={usage.context_window}
+      aria-valuenow={usage.context_used}
+      aria-valuetext={`${short(usage.context_used)} of ${short(usage.context_window)} tokens`}
+      title={`${usage.context_used} of ${usage.context_window} tokens of context. A full one is summarised.`}
     >
       <span className="h-1 w-12 overflow-hidden rounded bg-line" aria-hidden>
         <span
@@ -146,7 +152,7 @@ function Context() {
           style={{ width: `${Math.max(2, share * 100)}%` }}
         />
       </span>
-      {short(usage.context_used)} context
+      {short(usage.context_used)} of {short(usage.context_window)}
     </span>
   );
 }

@@ -1,10 +1,10 @@
 // The lines of a review, with their colours.
 import { MessageSquarePlus } from "lucide-react";
-import { useEffect, useState } from "react";
+import { useColours } from "../parts/coloured";
 import { LOOKS, SIGNS } from "../parts/diff";
 import { isCode, numberOf, sideOf, type Chosen } from "../state/comments";
 import type { DiffLine } from "../state/diff";
-import { language, splitHtml, type Placed, type ReviewRow } from "../state/review";
+import type { Placed, ReviewRow } from "../state/review";
 
 export type Begin = (path: string, at: number, isRange: boolean) => void;
 
@@ -86,37 +86,4 @@ export function OneLine(props: {
 /** Whether the click ended a selection of text. */
 function hasSelection(): boolean {
   return Boolean(getSelection()?.toString());
-}
-
-const MOST_COLOURED = 100_000;
-const coloured = new WeakMap<readonly DiffLine[], Map<number, string>>();
-let highlighter: ((text: string, language: string) => string | undefined) | undefined;
-
-/** The HTML of a line when the highlighter is loaded: hunk by hunk, so that what spans lines is right. */
-function useColours(path: string, lines: readonly DiffLine[], at: number | undefined): string | undefined {
-  const [, arrived] = useState(Boolean(highlighter));
-  useEffect(() => {
-    if (!highlighter)
-      void import("../parts/highlight").then(({ highlight }) => ((highlighter = highlight), arrived(true)));
-  }, []);
-  if (at === undefined || !highlighter || !isCode(lines[at])) return undefined;
-  const known = coloured.get(lines) ?? new Map<number, string>();
-  coloured.set(lines, known);
-  if (!known.has(at)) colourHunk(lines, at, language(path), known);
-  return known.get(at) || undefined;
-}
-
-function colourHunk(lines: readonly DiffLine[], at: number, name: string, known: Map<number, string>): void {
-  let first = at;
-  while (first > 0 && isCode(lines[first - 1])) first--;
-  let last = at;
-  while (isCode(lines[last + 1])) last++;
-  for (const side of ["old", "new"] as const) {
-    const places: number[] = [];
-    for (let place = first; place <= last; place++) if (numberOf(lines[place]!, side) !== undefined) places.push(place);
-    const text = places.map((place) => lines[place]!.text).join("\n");
-    const html = text.length > MOST_COLOURED ? undefined : highlighter!(text, name);
-    const shown = html === undefined ? [] : splitHtml(html);
-    places.forEach((place, index) => known.set(place, shown[index] ?? ""));
-  }
 }

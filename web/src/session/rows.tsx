@@ -4,20 +4,23 @@ import { memo, useState, type ReactNode } from "react";
 import { Link } from "wouter";
 import { Output } from "../parts/ansi";
 import { Boundary } from "../parts/boundary";
-import { Code } from "../parts/code";
+import { Code, languageOf } from "../parts/code";
 import { Counts, Diff } from "../parts/diff";
 import { clock, duration, moment, money, short } from "../parts/text";
 import { say } from "../parts/toasts";
 import type { PlanEntry, Usage } from "../api/types";
 import { countChanges } from "../state/diff";
 import { openedLogin } from "../state/logins";
-import { shortened, shortPath } from "../state/paths";
+import { fileHref, shortened, shortPath } from "../state/paths";
+import { commentsIn, type SentComment } from "../state/sent_comments";
+import { isOpen } from "../state/steps";
 import { openedPrompts } from "../state/prompts";
 import type { AskRow, FileRow, MessageRow, NoteRow, Row, TurnRow } from "../state/rows";
 import { overview } from "../state/sessions";
 import { useSelected } from "../state/store";
 import { useHead, useLive, useOpen, useRow } from "./context";
-import { Parts } from "./parts";
+import { Decision } from "./decision";
+import { Parts, Said } from "./parts";
 import { ToolCard } from "./tool";
 import { textOf } from "./words";
 import { TurnActions } from "./workspace";
@@ -124,6 +127,8 @@ function Message({ row }: { row: MessageRow }) {
   const { item } = row;
   const growing = item.status === "in_progress";
   if (item.role === "user") {
+    const sent = commentsIn(textOf(item));
+    if (sent) return <SentComments {...sent} />;
     return (
       <div className="relative my-1 ml-auto w-fit max-w-full rounded-lg bg-accent-soft px-3 py-2 text-[14px] sm:max-w-[85%]">
         <span className="sr-only">You: </span>
@@ -143,6 +148,38 @@ function Message({ row }: { row: MessageRow }) {
     );
   }
   return <Parts parts={item.content} rowId={row.id} className="text-dim" />;
+}
+
+/** Comments of a review, as they went to the agent. */
+function SentComments({ first, comments }: { first: string; comments: readonly SentComment[] }) {
+  return (
+    <div className="my-1 ml-auto w-full max-w-[85%] space-y-1.5 rounded-lg bg-accent-soft p-2 max-sm:max-w-full">
+      <span className="sr-only">You: </span>
+      {first && <Said text={first} />}
+      {comments.map((comment, index) => (
+        <SentCommentCard key={index} comment={comment} />
+      ))}
+    </div>
+  );
+}
+
+function SentCommentCard({ comment }: { comment: SentComment }) {
+  const { id } = useLive();
+  const { path, place, line, code, text } = comment;
+  return (
+    <article className="card overflow-hidden" aria-label={`Comment on ${[path, place].filter(Boolean).join(", ")}`}>
+      <p className="flex flex-wrap items-baseline gap-x-2 px-2.5 pt-1.5 text-xs">
+        <Link className="font-mono underline-offset-2 hover:underline" href={fileHref(id, { path, line })}>
+          {path}
+        </Link>
+        <span className="text-dim">{place}</span>
+      </p>
+      {code !== undefined && <Code bare text={code} language={languageOf(path)} />}
+      <div className="px-2.5 pb-2">
+        <Said text={text} />
+      </div>
+    </article>
+  );
 }
 
 /** Whether a prompt has headings, lists or code: what was pasted or written plainly stays as it is. */
@@ -298,30 +335,14 @@ function Note({ row }: { row: NoteRow }) {
   );
 }
 
-const DECISIONS: Record<string, string> = {
-  requested: "waiting for you",
-  accept: "allowed once",
-  accept_for_session: "allowed for this session",
-  reject: "rejected",
-  answered: "answered",
-  rejected: "declined",
-};
-
 function AskLine({ row }: { row: AskRow }) {
   const cwd = useHead((head) => head.session?.cwd);
-  const status = row.permission?.status ?? row.question?.status ?? "requested";
-  const bad = status === "reject" || status === "rejected";
-  const answers = row.question?.answers?.map((chosen) => chosen.join(", ")).join("; ");
+  if (isOpen(row)) return null; // it stands above the message field
   return (
     <div className="flex items-start gap-2 px-1 text-dim">
       <ShieldQuestionMark size={14} className="mt-[3px] shrink-0" aria-hidden />
       <p className="min-w-0 break-words">
-        {row.permission ? shortened(row.permission.action, cwd) : row.question?.prompt}
-        <span className={`ml-2 ${bad ? "text-bad" : status === "requested" ? "text-warn" : "text-ok"}`}>
-          {DECISIONS[status] ?? status}
-          {answers && `: ${answers}`}
-        </span>
-        {row.permission?.message && <span className="ml-2 italic">“{row.permission.message}”</span>}
+        {row.permission ? shortened(row.permission.action, cwd) : row.question?.prompt} <Decision ask={row} />
       </p>
     </div>
   );

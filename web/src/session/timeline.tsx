@@ -1,10 +1,12 @@
 // The rows of a session, of which only those on the screen exist; follows the end until the person scrolls away.
 import { ArrowDown } from "lucide-react";
-import { useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
+import { entriesOf, placeIn } from "../state/steps";
 import { useHead, useLive } from "./context";
 import { RowView } from "./rows";
 import { Starting } from "./starting";
+import { Steps } from "./steps";
 
 const NEAR_END = 24;
 const LEAVING = 400;
@@ -20,9 +22,16 @@ function useHash(): string {
   );
 }
 
-export function Timeline() {
+/** What is shown, with steps of one kind as one. */
+function useEntries() {
   const live = useLive();
   const order = useHead((head) => head.order);
+  return useMemo(() => entriesOf(order, (id) => live.row(id)), [order, live]);
+}
+
+export function Timeline() {
+  const live = useLive();
+  const order = useEntries();
   const hasEarlier = useHead((head) => head.hasEarlier);
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
@@ -98,7 +107,15 @@ export function Timeline() {
             itemSize={44}
             startMargin={hasEarlier ? 42 : 0}
           >
-            {(id) => <RowView key={id} id={id} marked={marked === id} />}
+            {({ id, steps }) =>
+              steps.length ? (
+                <div key={id}>
+                  <Steps id={id} steps={steps} marked={steps.includes(marked ?? "") ? marked : undefined} />
+                </div>
+              ) : (
+                <RowView key={id} id={id} marked={marked === id} />
+              )
+            }
           </Virtualizer>
           <Starting />
         </div>
@@ -129,7 +146,10 @@ function useMarked(
     if (!id) return;
     leave();
     setAway(true);
-    const index = live.head.get().order.indexOf(id);
+    const index = placeIn(
+      entriesOf(live.head.get().order, (row) => live.row(row)),
+      id,
+    );
     const timer = setTimeout(() => {
       leave(); // the scroll to the end, before the row was known, may have been told only now
       list.current?.scrollToIndex(index, { align: "center" });

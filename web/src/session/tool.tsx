@@ -1,5 +1,6 @@
 // Tool cards: a line that says what was done, and below it what is worth seeing for this kind of tool.
 import {
+  Bot,
   ChevronRight,
   CircleAlert,
   FileText,
@@ -14,14 +15,18 @@ import { useMemo, type ReactNode } from "react";
 import { Output } from "../parts/ansi";
 import { Code, languageOf } from "../parts/code";
 import { Counts, Diff } from "../parts/diff";
-import { duration } from "../parts/text";
+import { lasting } from "../parts/text";
 import { countChanges, diffOfEdit } from "../state/diff";
 import type { TerminalChunk, ToolRow } from "../state/rows";
 import { editOf, factsOf, isPicture, type ToolFacts, type ToolKind } from "../state/tools";
 import { shortened } from "../state/paths";
-import { useHead, useOpen } from "./context";
+import { isOpen, timeOf } from "../state/steps";
+import { useHead, useLive, useOpen } from "./context";
+import { Decision } from "./decision";
+import { useNumbered } from "./numbered";
 import { Parts } from "./parts";
 import { Picture } from "./picture";
+import { RowView } from "./rows";
 
 const ICONS: Record<ToolKind, typeof Wrench> = {
   terminal: SquareTerminal,
@@ -36,9 +41,10 @@ export function ToolCard({ row }: { row: ToolRow }) {
   const facts = useMemo(() => factsOf(row.name, row.arguments), [row.name, row.arguments]);
   const cwd = useHead((head) => head.session?.cwd);
   const isRunning = row.status === "in_progress";
+  const asks = row.asks.some(isOpen); // what is asked stands above the message field meanwhile
   const [open, toggle] = useOpen(
     row.id,
-    row.status === "failed" || facts.kind === "edit" || (isRunning && facts.kind === "terminal"),
+    !asks && (row.status === "failed" || facts.kind === "edit" || (isRunning && facts.kind === "terminal")),
   );
   const Icon = ICONS[facts.kind];
   return (
@@ -53,14 +59,47 @@ export function ToolCard({ row }: { row: ToolRow }) {
         <Icon size={14} className="shrink-0 text-dim" aria-hidden />
         <span className="shrink-0 font-medium">{row.name || "tool"}</span>
         <span className="min-w-0 flex-1 truncate font-mono text-xs text-dim">
-          {shortened(facts.subject.split("\n")[0]!, cwd)}
+          {asks ? "" : shortened(facts.subject.split("\n")[0]!, cwd)}
         </span>
-        <Lines row={row} facts={facts} />
+        {row.asks.map((ask) => (
+          <Decision key={ask.id} ask={ask} />
+        ))}
+        {!asks && <Lines row={row} facts={facts} />}
         <State row={row} />
       </button>
       {open && (
         <div className="border-t border-line">
           <Body row={row} facts={facts} />
+        </div>
+      )}
+      {row.children.length > 0 && <Handed row={row} />}
+    </div>
+  );
+}
+
+/** The work of the agent that this call hands its task to. */
+function Handed({ row }: { row: ToolRow }) {
+  const live = useLive();
+  const isRunning = row.status === "in_progress";
+  const [open, toggle] = useOpen(`${row.id}:work`, false);
+  const tools = row.children.filter((id) => live.row(id)?.kind === "tool").length;
+  return (
+    <div className="border-t border-line" data-handed>
+      <button
+        type="button"
+        className="flex w-full items-center gap-2 rounded-lg px-2.5 py-1 text-left text-dim hover:bg-hover"
+        aria-expanded={open}
+        onClick={toggle}
+      >
+        <ChevronRight size={13} className={`shrink-0 ${open ? "rotate-90" : ""}`} aria-hidden />
+        <Bot size={14} className="shrink-0" aria-hidden />
+        Sub-agent{isRunning ? " at work" : ""}, {tools} {tools === 1 ? "step" : "steps"}
+      </button>
+      {open && (
+        <div className="ml-3 border-l-2 border-line">
+          {row.children.map((id) => (
+            <RowView key={id} id={id} marked={false} />
+          ))}
         </div>
       )}
     </div>
@@ -79,7 +118,7 @@ function State({ row }: { row: ToolRow }) {
   return (
     <span className="flex shrink-0 items-center gap-1 text-2xs text-dim tabular-nums">
       {row.status === "failed" && <CircleAlert size={13} className="text-bad" role="img" aria-label="Failed" />}
-      {row.endedAt && duration(row.at, row.endedAt)}
+      {lasting(timeOf(row))}
     </span>
   );
 }
@@ -151,12 +190,15 @@ function diffOf(row: ToolRow, facts: ToolFacts): string | undefined {
   const patch = facts.input.patch ?? facts.input.diff ?? facts.input.input;
   if (typeof patch === "string" && /^[+-]/m.test(patch)) return patch;
   const edit = editOf(facts.input);
-  return edit && diffOfEdit(edit.before, edit.after);
+  return edit && diffOfEdit(edit.before, edit.after, facts.subject);
 }
 
 function EditBody({ row, facts }: { row: ToolRow; facts: ToolFacts }) {
-  const diff = diffOf(row, facts);
-  if (diff === undefined) return <OtherBody row={row} />;
+  const live = useLive();
+  const cwd = useHead((head) => head.session?.cwd);
+  const known = diffOf(row, facts);
+  const diff = useNumbered(live.id, cwd, known ?? "", row.status === "completed" ? "new" : "old");
+  if (known === undefined) return <OtherBody row={row} />;
   return (
     <>
       <Diff text={diff} label={`Changes of ${facts.subject || row.name}`} />

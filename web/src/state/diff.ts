@@ -32,6 +32,45 @@ export function readDiff(text: string): DiffLine[] {
   });
 }
 
+/** The file that a diff is about. */
+export function pathOf(text: string): string | undefined {
+  const names = [...text.matchAll(/^(?:\+\+\+|---) (?:[ab]\/)?(.+?)\t?$/gm)].map((found) => found[1]!);
+  return names.findLast((name) => name !== "/dev/null" && name !== "dev/null");
+}
+
+/** A diff of a piece of a file with the numbers that its lines have in the file, if they are there just once. */
+export function renumbered(text: string, file: string, side: "old" | "new"): string {
+  const all = file.split("\n");
+  const gone = side === "old" ? "added" : "removed";
+  const lines = readDiff(text);
+  return lines
+    .map((line, at) => {
+      const found = line.kind === "hunk" && /^@@ -1(,\d+)? \+1(,\d+)? @@(.*)$/.exec(line.text);
+      if (!found) return rawOf(line);
+      const end = lines.findIndex((other, index) => index > at && (other.kind === "hunk" || other.kind === "meta"));
+      const piece = lines.slice(at + 1, end < 0 ? undefined : end).filter(({ kind }) => kind !== gone);
+      const first = placeOfLines(
+        all,
+        piece.map((other) => other.text),
+      );
+      return first ? `@@ -${first}${found[1] ?? ""} +${first}${found[2] ?? ""} @@${found[3]}` : line.text;
+    })
+    .join("\n");
+}
+
+function rawOf({ kind, text }: DiffLine): string {
+  return { added: "+", removed: "-", same: " ", hunk: "", meta: "" }[kind] + text;
+}
+
+function placeOfLines(all: readonly string[], piece: readonly string[]): number | undefined {
+  if (!piece.length) return undefined;
+  // the ends of a piece may be parts of lines
+  const fits = (line: string | undefined, at: number) =>
+    line !== undefined && (at && at < piece.length - 1 ? line === piece[at] : line.includes(piece[at]!));
+  const places = all.flatMap((_, from) => (piece.every((_, at) => fits(all[from + at], at)) ? from + 1 : []));
+  return places.length === 1 ? places[0] : undefined;
+}
+
 export function countChanges(diff: string | null | undefined): { added: number; removed: number } {
   let added = 0;
   let removed = 0;
@@ -65,8 +104,9 @@ export function joinedDiff(making: string, change: string): string | undefined {
 }
 
 /** A diff of what an edit tool was told, for agents that do not send one. */
-export function diffOfEdit(before: string, after: string): string {
+export function diffOfEdit(before: string, after: string, path = ""): string {
   const removed = before ? before.split("\n").map((line) => `-${line}`) : [];
   const added = after ? after.split("\n").map((line) => `+${line}`) : [];
-  return [`@@ -1,${removed.length} +1,${added.length} @@`, ...removed, ...added].join("\n");
+  const heads = path ? [`--- ${path}`, `+++ ${path}`] : [];
+  return [...heads, `@@ -1,${removed.length} +1,${added.length} @@`, ...removed, ...added].join("\n");
 }

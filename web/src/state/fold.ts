@@ -3,7 +3,7 @@ import type { Event, EventOf, Item, Part } from "../api/types";
 import { countChanges, joinedDiff } from "./diff";
 import { limitText } from "./limits";
 import { movedText, placementOf } from "./moves";
-import type { Row, Summary, TerminalChunk, ToolRow, TurnRow } from "./rows";
+import type { AskRow, Row, Summary, TerminalChunk, ToolRow, TurnRow } from "./rows";
 
 /** Terminal output kept for a row; of more, the end counts. */
 export const TERMINAL_LIMIT = 256 * 1024;
@@ -55,10 +55,22 @@ export class Fold {
   }
 
   put(row: Row): void {
-    if (!this.rows.has(row.id)) this.newIds.push(row.id);
+    if (!this.rows.has(row.id)) this.add(row);
     this.rows.set(row.id, row);
     this.dirty.add(row.id);
     if (this.summary.quiet && isOfAgent(row)) this.tell({ quiet: false });
+  }
+
+  private add({ id, parent: parentId }: Row): void {
+    const parent = this.rows.get(parentId ?? "");
+    if (parent?.kind === "tool") this.put({ ...parent, children: [...parent.children, id] });
+    else this.newIds.push(id);
+  }
+
+  /** The row of the call that an item is part of the work of. */
+  private parentOf({ parent_id, item_id }: Item): string | undefined {
+    const parent = this.toolOf.get(parent_id ?? "");
+    return parent === this.toolOf.get(item_id) ? undefined : parent;
   }
 
   tell(change: Partial<Summary>): void {
@@ -120,6 +132,7 @@ export class Fold {
       id: item.item_id,
       sequence: known?.sequence ?? event.sequence,
       at: known?.at ?? event.time,
+      parent: known?.parent ?? this.parentOf(item),
       item,
     });
   }
@@ -157,6 +170,9 @@ export class Fold {
       status: "in_progress",
       terminal: [],
       files: [],
+      asks: [],
+      children: [],
+      parent: item.kind === "tool_call" ? this.parentOf(item) : undefined,
     };
   }
 
@@ -236,15 +252,14 @@ export class Fold {
     const question = isPermission ? undefined : (event.data as EventOf<"question.requested">["data"]);
     const askId = permission?.permission_id ?? question?.question_id ?? "";
     const known = this.rows.get(`ask:${askId}`);
-    const at = known?.at ?? event.time;
-    this.put({
-      kind: "ask",
-      id: `ask:${askId}`,
-      sequence: known?.sequence ?? event.sequence,
-      at,
-      permission,
-      question,
-    });
+    const tool = this.rows.get(this.toolOf.get(`ask:${askId}`) ?? this.toolOf.get(event.data.item_id ?? "") ?? "");
+    if (tool) this.toolOf.set(`ask:${askId}`, tool.id); // the answer may not name the call
+    const asked = tool?.kind === "tool" ? tool.asks.find((ask) => ask.id === `ask:${askId}`) : undefined;
+    const { sequence, at } = known ?? asked ?? { sequence: event.sequence, at: event.time };
+    const endedAt = event.data.status === "requested" ? undefined : event.time;
+    const row: AskRow = { kind: "ask", id: `ask:${askId}`, sequence, at, endedAt, permission, question };
+    if (known || tool?.kind !== "tool") this.put(row);
+    else this.put({ ...tool, asks: asked ? tool.asks.map((ask) => (ask === asked ? row : ask)) : [...tool.asks, row] });
     const others = this.summary.asks.filter((ask) => ask.id !== askId);
     this.tell({
       asks: event.data.status === "requested" ? [...others, { id: askId, at, permission, question }] : others,
@@ -304,6 +319,9 @@ export class Fold {
   }
 }
 
+/** Notices that the conversation was too long for the model and is remembered as a summary. */
+const COMPACTIONS = new Set(["compaction", "compacted", "compact_boundary"]);
+
 type Handlers = { [T in Event["type"]]?: (fold: Fold, event: EventOf<T>) => void };
 
 const HANDLERS: Handlers = {
@@ -353,12 +371,19 @@ const HANDLERS: Handlers = {
   error: (fold, event) =>
     fold.note(event, "error", event.data.code ?? "Error", event.data.message, event.data.details ?? undefined),
   notice: (fold, event) => {
-    if (event.data.code !== "handed_over") fold.note(event, event.data.severity, "Notice", event.data.message);
+    if (COMPACTIONS.has(event.data.code ?? "")) fold.note(event, "info", "Memory", event.data.message);
+    else if (event.data.code !== "handed_over") fold.note(event, event.data.severity, "Notice", event.data.message);
   },
   "workspace.created": (fold, event) => {
-    const { provider, path, url, branch } = event.data;
+    const { url, branch } = event.data;
+    const name = url
+      ?.replace(/\/+$/, "")
+      .replace(/\.git$/, "")
+      .split(/[/:]/)
+      .at(-1);
     fold.tell({ workspaceId: event.data.workspace_id });
-    fold.note(event, "info", "Workspace", [url, branch, `${provider} at ${path}`].filter(Boolean).join(", "));
+    const text = [name ? `a private copy of ${name}` : "a folder of its own", branch].filter(Boolean).join(", ");
+    fold.note(event, "info", "Workspace", text, event.data);
   },
   "delivery.completed": (fold, event) => {
     const { mode, url, branch } = event.data;

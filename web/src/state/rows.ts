@@ -17,6 +17,8 @@ interface Base {
   at: string;
   /** A rewind took it out of the conversation. */
   rewound?: boolean;
+  /** The tool call of an agent that hands work on to another one, whose work this is. */
+  parent?: string;
 }
 
 export interface TurnRow extends Base {
@@ -48,6 +50,10 @@ export interface ToolRow extends Base {
   result?: Item;
   terminal: TerminalChunk[];
   files: FileChange[];
+  /** What was asked about this call. */
+  asks: AskRow[];
+  /** Rows of the agent that does the work of this call, in order. */
+  children: readonly string[];
   endedAt?: string;
 }
 
@@ -76,6 +82,7 @@ export interface NoteRow extends Base {
 
 export interface AskRow extends Base {
   kind: "ask";
+  endedAt?: string;
   permission?: PermissionData;
   question?: QuestionData;
 }
