@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ostler.client import AsyncClient, Client, OstlerApiError
+from ostler.client import AsyncClient, Client, OstlerApiError, QuestionUnanswered, TurnTimeout
 from ostler.wire.events import ItemDelta, PermissionData, QuestionResolved
 from ostler.wire.parts import TextInput, TextPart
 from ostler.wire.sessions import PermissionReply
@@ -94,6 +94,34 @@ def test_run_answers_questions_or_declines_them(server: RunningServer) -> None:
         s.stop()
         asked = [event.data for event in s.events() if isinstance(event, QuestionResolved)]
         assert [(each.status, each.answers) for each in asked] == [("answered", (("coffee",),)), ("rejected", None)]
+
+
+def test_a_question_that_nothing_answers_is_raised_at_once_and_the_turn_can_be_waited_for_again(
+    server: RunningServer,
+) -> None:
+    with Client(server.url) as ostler:
+        s = ostler.sessions.create(agent="mock")
+        turn = s.start("mock: question Tea? | tea | coffee\nmock: say Over.")
+        with pytest.raises(QuestionUnanswered, match="on_question") as asked:
+            turn.wait()
+        s.answer(asked.value.question_id, [["tea"]])
+        assert turn.wait().outcome == "completed"
+        assert "Over." in turn.text
+
+
+async def test_a_turn_is_waited_for_no_longer_than_asked(server: RunningServer) -> None:
+    async with AsyncClient(server.url) as ostler:
+        s = await ostler.sessions.create(agent="mock")
+        turn = await s.start("mock: say Begun.\nmock: wait 600")
+        with pytest.raises(TurnTimeout, match="goes on"):
+            await turn.wait(timeout=0.5)
+        assert turn.outcome is None
+        await s.interrupt()
+        assert (await turn.wait()).outcome == "interrupted"
+    with Client(server.url) as ostler:
+        with pytest.raises(TurnTimeout):
+            ostler.sessions.open(s.id).run("mock: wait 600", timeout=0.5)
+        ostler.sessions.cancel(s.id)
 
 
 def test_a_turn_tells_which_files_it_changed(server: RunningServer) -> None:

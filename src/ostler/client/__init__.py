@@ -13,8 +13,10 @@ if TYPE_CHECKING:
         MissingEvents,
         NoAnswer,
         OstlerApiError,
+        QuestionUnanswered,
         ServerUnreachable,
         TokenExposed,
+        TurnTimeout,
     )
     from ostler.client.events import EventBatch, SessionEvent
     from ostler.client.sync import Client, SyncSession, SyncTurn
@@ -32,11 +34,13 @@ __all__ = [
     "MissingEvents",
     "NoAnswer",
     "OstlerApiError",
+    "QuestionUnanswered",
     "ServerUnreachable",
     "SessionEvent",
     "SyncSession",
     "SyncTurn",
     "TokenExposed",
+    "TurnTimeout",
 ]
 _EXPORTS = {
     "ostler.client.aio": ("AsyncClient", "AsyncSession", "AsyncTurn"),

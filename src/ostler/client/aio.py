@@ -18,6 +18,7 @@ from ostler.client import (
 )
 from ostler.client import operations as op
 from ostler.client.calls import AsyncAnswer, Call
+from ostler.client.errors import QuestionUnanswered
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, AsyncTransport, check_exposure
 from ostler.client.turns import AsyncDecide, AsyncReply, OwnTurn, async_answered, async_decided
@@ -297,25 +298,48 @@ class AsyncTurn(OwnTurn):
     def __init__(self, session: "AsyncSession", receipt: PromptReceipt) -> None:
         super().__init__(receipt)
         self._session = session
-        self._events = session.events(offset=session.seen)
+        self._position = session.seen
 
-    async def events(self) -> AsyncGenerator[SessionEvent, None]:
-        """The events of this turn alone, each once, until it is over; asking again goes on where one left."""
-        async for event in self._events:
-            own = self.take(event)
-            if self.outcome is not None:
-                self._session.seen = event.sequence
-                await self._events.aclose()
-            for each in own:
-                yield each
+    async def events(self, *, timeout: float | None = None) -> AsyncGenerator[SessionEvent, None]:
+        """The events of this turn alone, each once, until it is over; asking again goes on where one left.
 
-    async def wait(self, on_permission: AsyncDecide | None = None, on_question: AsyncReply | None = None) -> Self:
-        """Read to the end; asks are answered by these functions, or by another client of the session."""
-        async for event in self.events():
+        Raises TurnTimeout when it is not over after so many seconds.
+        """
+        if self.outcome is not None:
+            return
+        stream = self._session.events(offset=self._position, within=timeout)
+        try:
+            async for event in stream:
+                own = self.take(event)
+                self._position = event.sequence
+                if self.outcome is not None:
+                    self._session.seen = event.sequence
+                for each in own:
+                    yield each
+                if self.outcome is not None:
+                    return
+        finally:
+            await stream.aclose()
+
+    async def wait(
+        self,
+        on_permission: AsyncDecide | None = None,
+        on_question: AsyncReply | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Self:
+        """Read to the end; asks are answered by these functions, permissions also by another client of the session.
+
+        Raises QuestionUnanswered for a question without a function, and TurnTimeout after so many seconds; both leave
+        the turn as it is.
+        """
+        async for event in self.events(timeout=timeout):
             if on_permission is not None and isinstance(event, PermissionRequested):
                 reply = await async_decided(on_permission, event.data)
                 await self._session.reply(event.data.permission_id, reply)
-            elif on_question is not None and isinstance(event, QuestionRequested):
+            elif isinstance(event, QuestionRequested):
+                if on_question is None:
+                    raise QuestionUnanswered(event.data.question_id, event.data.prompt)
                 answers = await async_answered(on_question, event.data)
                 if answers is None:
                     await self._session.reject(event.data.question_id)
@@ -389,14 +413,19 @@ class AsyncSession:
     reject = _own(op.reject_question)
 
     def events(
-        self, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
+        self,
+        *,
+        offset: int = 0,
+        include_raw: bool = False,
+        reconnect_for: float | None = None,
+        within: float | None = None,
     ) -> AsyncGenerator[SessionEvent, None]:
         """The whole log from its beginning, or after `offset`: each event once, until the session ends.
 
-        To hear what becomes of one prompt, use `run` or `start`.
+        Raises TurnTimeout after `within` seconds. To hear what becomes of one prompt, use `run` or `start`.
         """
         return self._transport.follow(
-            session_stream(self.id, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for)
+            session_stream(self.id, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for, within=within)
         )
 
     async def start(self, message: str | Sequence[InputPart], *, when_busy: WhenBusy = "queue") -> AsyncTurn:
@@ -410,10 +439,15 @@ class AsyncSession:
         when_busy: WhenBusy = "queue",
         on_permission: AsyncDecide | None = None,
         on_question: AsyncReply | None = None,
+        timeout: float | None = None,
     ) -> AsyncTurn:
-        """Send a prompt and wait until its turn is over; `text` of the turn is what the agent said."""
+        """Send a prompt and wait until its turn is over; `text` of the turn is what the agent said.
+
+        A question without `on_question` raises QuestionUnanswered at once, and a turn that takes longer than
+        `timeout` seconds TurnTimeout; it goes on meanwhile.
+        """
         turn = await self.start(message, when_busy=when_busy)
-        return await turn.wait(on_permission, on_question)
+        return await turn.wait(on_permission, on_question, timeout=timeout)
 
 
 class AsyncClient:

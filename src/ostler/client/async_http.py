@@ -64,6 +64,7 @@ class HttpTransport(AsyncTransport):
                                 yield event
                             if cursor.ended:
                                 return
+                            cursor.patience(0)
                     raise closed(self.address)
                 except ClientError as error:
                     delay = cursor.delay_after(error, reached=self.reached)
@@ -82,7 +83,7 @@ class HttpTransport(AsyncTransport):
                 stream.path,
                 params=stream.params(position),
                 headers=stream.headers(position),
-                timeout=limit(self._silence),
+                timeout=limit(cursor.patience(self._silence)),
             ) as response:
                 self.reached = True
                 kind = response.headers.get("content-type", "")

@@ -100,3 +100,22 @@ class MissingEvents(ClientError):
         self.expected = expected
         self.found = found
         self.final = final
+
+
+class TurnTimeout(ClientError, TimeoutError):
+    """The time to wait for a turn is over; the turn goes on."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"The turn was not over after {seconds:g} seconds. It goes on: wait again, or interrupt it.")
+        self.seconds = seconds
+
+
+class QuestionUnanswered(ClientError):
+    """The agent asks something, and there is no function that answers."""
+
+    def __init__(self, question_id: str, prompt: str) -> None:
+        super().__init__(
+            f"The agent asks '{prompt}' and nothing answers. Give on_question to run() or wait(), or answer question "
+            f"'{question_id}' and wait again."
+        )
+        self.question_id = question_id

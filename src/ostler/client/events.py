@@ -1,5 +1,6 @@
 """Reading a log: pages of events, and the cursor that makes a broken stream look whole."""
 
+import time
 from collections.abc import Iterator
 
 import msgspec
@@ -13,6 +14,7 @@ from ostler.client.errors import (
     MissingEvents,
     OstlerApiError,
     ServerUnreachable,
+    TurnTimeout,
 )
 from ostler.client.sse import SseMessage, SseParser
 from ostler.wire.events import AnyEvent, UnknownEvent, decode_event
@@ -55,6 +57,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     """Whether positions are the events' own sequence, without gaps."""
     include_raw: bool = False
     reconnect_for: float | None = None
+    within: float | None = None
+    """Seconds after which its reader gives up."""
 
     def headers(self, position: int | None) -> dict[str, str]:
         """Ask for a stream that goes on after this position."""
@@ -67,10 +71,14 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
         return raw if position is None else {**raw, "offset": str(position)}
 
 
-def session_stream(session: str, *, offset: int, include_raw: bool, reconnect_for: float | None) -> Stream:
+def session_stream(
+    session: str, *, offset: int, include_raw: bool, reconnect_for: float | None, within: float | None = None
+) -> Stream:
     """The stream of one session."""
     path = f"{API}/sessions/{segment(session)}/events/sse"
-    return Stream(path=path, offset=offset, numbered=True, include_raw=include_raw, reconnect_for=reconnect_for)
+    return Stream(
+        path=path, offset=offset, numbered=True, include_raw=include_raw, reconnect_for=reconnect_for, within=within
+    )
 
 
 def project_stream(*, offset: int | None, reconnect_for: float | None) -> Stream:
@@ -88,6 +96,15 @@ class Cursor:
         self._parser = SseParser()
         self._missing: int | None = None
         self._delays: Iterator[float] | None = None
+        self._over_at = None if stream.within is None else time.monotonic() + stream.within
+
+    def patience(self, silence: float) -> float:
+        """Seconds to bear silence. Raises TurnTimeout when the reader's time is over."""
+        if self._over_at is None or self._stream.within is None:
+            return silence
+        if (left := self._over_at - time.monotonic()) <= 0:
+            raise TurnTimeout(self._stream.within)
+        return min(silence, left)
 
     def connected(self) -> None:
         """A new connection begins: half a message of the old one is worthless."""
@@ -119,6 +136,7 @@ class Cursor:
 
         A server that was never reached is more likely a wrong address than one that restarts.
         """
+        self.patience(0)
         if self._delays is None:
             self._delays = delays(_FIRST_DELAY, _LONGEST_DELAY, within=self._stream.reconnect_for)
         never_there = isinstance(error, ServerUnreachable) and not reached

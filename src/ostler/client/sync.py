@@ -18,6 +18,7 @@ from ostler.client import (
 )
 from ostler.client import operations as op
 from ostler.client.calls import Answer, Call
+from ostler.client.errors import QuestionUnanswered
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, SyncTransport, check_exposure
 from ostler.client.turns import Decide, Reply, OwnTurn, answered, decided
@@ -297,25 +298,48 @@ class SyncTurn(OwnTurn):
     def __init__(self, session: "SyncSession", receipt: PromptReceipt) -> None:
         super().__init__(receipt)
         self._session = session
-        self._events = session.events(offset=session.seen)
+        self._position = session.seen
 
-    def events(self) -> Generator[SessionEvent, None]:
-        """The events of this turn alone, each once, until it is over; asking again goes on where one left."""
-        for event in self._events:
-            own = self.take(event)
-            if self.outcome is not None:
-                self._session.seen = event.sequence
-                self._events.close()
-            for each in own:
-                yield each
+    def events(self, *, timeout: float | None = None) -> Generator[SessionEvent, None]:
+        """The events of this turn alone, each once, until it is over; asking again goes on where one left.
 
-    def wait(self, on_permission: Decide | None = None, on_question: Reply | None = None) -> Self:
-        """Read to the end; asks are answered by these functions, or by another client of the session."""
-        for event in self.events():
+        Raises TurnTimeout when it is not over after so many seconds.
+        """
+        if self.outcome is not None:
+            return
+        stream = self._session.events(offset=self._position, within=timeout)
+        try:
+            for event in stream:
+                own = self.take(event)
+                self._position = event.sequence
+                if self.outcome is not None:
+                    self._session.seen = event.sequence
+                for each in own:
+                    yield each
+                if self.outcome is not None:
+                    return
+        finally:
+            stream.close()
+
+    def wait(
+        self,
+        on_permission: Decide | None = None,
+        on_question: Reply | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Self:
+        """Read to the end; asks are answered by these functions, permissions also by another client of the session.
+
+        Raises QuestionUnanswered for a question without a function, and TurnTimeout after so many seconds; both leave
+        the turn as it is.
+        """
+        for event in self.events(timeout=timeout):
             if on_permission is not None and isinstance(event, PermissionRequested):
                 reply = decided(on_permission, event.data)
                 self._session.reply(event.data.permission_id, reply)
-            elif on_question is not None and isinstance(event, QuestionRequested):
+            elif isinstance(event, QuestionRequested):
+                if on_question is None:
+                    raise QuestionUnanswered(event.data.question_id, event.data.prompt)
                 answers = answered(on_question, event.data)
                 if answers is None:
                     self._session.reject(event.data.question_id)
@@ -389,14 +413,19 @@ class SyncSession:
     reject = _own(op.reject_question)
 
     def events(
-        self, *, offset: int = 0, include_raw: bool = False, reconnect_for: float | None = None
+        self,
+        *,
+        offset: int = 0,
+        include_raw: bool = False,
+        reconnect_for: float | None = None,
+        within: float | None = None,
     ) -> Generator[SessionEvent, None]:
         """The whole log from its beginning, or after `offset`: each event once, until the session ends.
 
-        To hear what becomes of one prompt, use `run` or `start`.
+        Raises TurnTimeout after `within` seconds. To hear what becomes of one prompt, use `run` or `start`.
         """
         return self._transport.follow(
-            session_stream(self.id, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for)
+            session_stream(self.id, offset=offset, include_raw=include_raw, reconnect_for=reconnect_for, within=within)
         )
 
     def start(self, message: str | Sequence[InputPart], *, when_busy: WhenBusy = "queue") -> SyncTurn:
@@ -410,10 +439,15 @@ class SyncSession:
         when_busy: WhenBusy = "queue",
         on_permission: Decide | None = None,
         on_question: Reply | None = None,
+        timeout: float | None = None,
     ) -> SyncTurn:
-        """Send a prompt and wait until its turn is over; `text` of the turn is what the agent said."""
+        """Send a prompt and wait until its turn is over; `text` of the turn is what the agent said.
+
+        A question without `on_question` raises QuestionUnanswered at once, and a turn that takes longer than
+        `timeout` seconds TurnTimeout; it goes on meanwhile.
+        """
         turn = self.start(message, when_busy=when_busy)
-        return turn.wait(on_permission, on_question)
+        return turn.wait(on_permission, on_question, timeout=timeout)
 
 
 class Client:

@@ -53,6 +53,7 @@ class HttpTransport(SyncTransport):
                         yield from cursor.feed(chunk)
                         if cursor.ended:
                             return
+                        cursor.patience(0)
                 raise closed(self.address)
             except ClientError as error:
                 delay = cursor.delay_after(error, reached=self.reached)
@@ -69,7 +70,7 @@ class HttpTransport(SyncTransport):
                 stream.path,
                 params=stream.params(position),
                 headers=stream.headers(position),
-                timeout=limit(self._silence),
+                timeout=limit(cursor.patience(self._silence)),
             ) as response,
         ):
             self.reached = True
