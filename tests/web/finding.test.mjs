@@ -108,7 +108,7 @@ test("model and permissions are changed in the middle of a session", async () =>
   assert.ok(await dialog.getByRole("button", { name: "Save" }).isDisabled());
   await dialog.getByLabel("Model").selectOption({ label: "Mock large" });
   await dialog.getByLabel("Permissions").selectOption("bypass");
-  await page.keyboard.press("Enter");
+  await dialog.getByRole("button", { name: "Save" }).click();
   await dialog.waitFor({ state: "detached" });
   const changed = await api("GET", `/sessions/${session.id}`);
   assert.deepEqual([changed.model, changed.permissionMode], ["mock-large", "bypass"]);

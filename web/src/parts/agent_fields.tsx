@@ -30,7 +30,7 @@ export function AgentFields({ agent, choice, canBeEmpty = false, onChange }: Pro
         label="Model"
         placeholder="The agent's own choice"
         value={choice.model}
-        options={models.map(({ id, name }) => [id, name])}
+        options={agent ? models.map(({ id, name }) => [id, name]) : undefined}
         canBeEmpty={canBeEmpty}
         onChange={(text) => onChange({ model: text })}
       />
@@ -40,7 +40,7 @@ export function AgentFields({ agent, choice, canBeEmpty = false, onChange }: Pro
           label={agent?.id === "ostler" ? "Thinking" : "Effort"}
           placeholder="Usual effort"
           value={choice.variant}
-          options={variants.map((name) => [name, name])}
+          options={agent ? variants.map((name) => [name, name]) : undefined}
           canBeEmpty={canBeEmpty}
           onChange={(text) => onChange({ variant: text })}
         />
@@ -100,13 +100,15 @@ function Picked({
   label: string;
   placeholder: string;
   value: string;
-  options: [string, string][];
+  /** Nothing while they are not known yet. */
+  options?: [string, string][];
   canBeEmpty: boolean;
   onChange(text: string): void;
 }) {
-  const isKnown = !value || options.some(([id]) => id === value);
+  const known = options ?? (value ? [[value, value]] : []);
+  const isKnown = !value || known.some(([id]) => id === value);
   const [isOther, setOther] = useState(false);
-  if (!options.length) return <Listed {...{ label, placeholder, value, options, onChange }} />;
+  if (options?.length === 0) return <Listed {...{ label, placeholder, value, options, onChange }} />;
   return (
     <div>
       <Field label={label}>
@@ -119,7 +121,7 @@ function Picked({
           }}
         >
           {(canBeEmpty || !value) && <option value="">{placeholder}</option>}
-          {options.map(([id, name]) => (
+          {known.map(([id, name]) => (
             <option key={id} value={id}>
               {name}
             </option>
