@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ostler.cli.terminal.text import item_text
 from ostler.client import Client
 from ostler.wire.sessions import Session
 from tests.cli.conftest import Ostler
@@ -59,10 +60,48 @@ def test_a_permission_is_allowed_with_one_letter(server: RunningServer, env: dic
         person.expect("May I? dig a hole")
         person.expect("[o]nce, [a]lways or [r]eject? ")
         person.type("what")
-        person.expect("[o]nce, [a]lways or [r]eject? ")
+        person.expect("'what' is none of the choices. [o]nce, [a]lways or [r]eject? ")
         person.type("o")
         person.expect("allowed once")
         person.expect("dug")
+        assert person.end() == 0
+
+
+def test_a_conversation_has_commands_of_its_own_and_leaves_the_others_to_the_agent(
+    server: RunningServer, env: dict[str, str]
+) -> None:
+    with Client(server.url) as ostler:
+        session = ostler.sessions.create(agent="mock", key="stable-work", title="Tidy the stable")
+        ostler.sessions.create(agent="mock", key="other", title="Tidy the barn")
+    with terminal(env, "attach", "stable-w", "--live") as person:
+        person.expect("> ")
+        person.type("/help")
+        person.expect("what changed since the session began")
+        person.type("/model mock-large")
+        person.expect("from the next turn on")
+        person.type("/model")
+        person.expect("mock-large")
+        person.type("//help")
+        person.expect("/help")
+        person.type("/quit")
+        person.expect("the session goes on")
+        assert person.end() == 0
+    with Client(server.url) as ostler:
+        sent = [each.item for each in ostler.sessions.messages(session.id).messages if each.item.role == "user"]
+    assert [item_text(item) for item in sent] == ["/help"]
+
+
+def test_attach_takes_a_part_of_a_title_that_one_session_has(server: RunningServer, env: dict[str, str]) -> None:
+    with Client(server.url) as ostler:
+        ostler.sessions.create(agent="mock", key="wall", title="Whitewash the wall")
+        ostler.sessions.create(agent="mock", key="fence", title="Whitewash the fence")
+    with terminal(env, "attach", "white") as person:
+        person.expect("may be several sessions")
+        assert person.end() == 1
+    with terminal(env, "attach", "the FENCE", "--live") as person:
+        person.expect("> ")
+        person.type("/quit")
+        person.expect("ostler attach fence")
         assert person.end() == 0
 
 

@@ -58,6 +58,8 @@ def _usage(error: click.UsageError) -> str:
 
 
 def _api(error: OstlerApiError) -> str:
+    if error.status == 401:  # the server speaks of headers
+        return f"{error.detail.partition(' Send ')[0]} Give the token with `--token` or OSTLER_TOKEN."
     reasons = {name: " ".join(found) for name, found in error.errors.items()}
     new = {name: text for name, text in reasons.items() if name not in error.detail and text not in error.detail}
     fields = "; ".join(f"{name}: {text}" for name, text in new.items())

@@ -46,7 +46,10 @@ def list_sessions(
     """List sessions, newest first."""
     with connect(target) as client:
         found = client.sessions.list(status=status, agent=agent, labels=labels, q=search, page=page, per_page=per_page)
-    rows = [(each.id, each.key, each.agent.type, each.status, _doing(each), each.title) for each in found.items]
+    rows = [
+        (each.id, "" if each.key == each.id else each.key, each.agent.type, each.status, _doing(each), each.title)
+        for each in found.items
+    ]
     text = table(("SESSION", "KEY", "AGENT", "STATUS", "ACTIVITY", "TITLE"), rows, "No sessions.")
     more = f"\n{found.total} in all; next: --page {found.next_page}" if found.next_page else ""
     show(found, as_json, lambda: text + more)

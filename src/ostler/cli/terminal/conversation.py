@@ -13,6 +13,7 @@ import msgspec
 from ostler.cli.output import json_line
 from ostler.cli.terminal.dialog import Answered, Decision, Declined, Dialog, Permit, dialog_for
 from ostler.cli.terminal.keyboard import typed_lines
+from ostler.cli.terminal.own_commands import QUIT, for_agent, own_command
 from ostler.cli.terminal.reader import on_reader_gone
 from ostler.cli.terminal.render import Renderer
 from ostler.cli.terminal.text import item_text
@@ -205,6 +206,8 @@ class Conversation:
             return
         with typed_lines(sys.stdin.fileno()) as lines:
             while (line := await lines.get()) is not None:
+                if self._options.takes_messages and line.strip() == QUIT:
+                    break
                 await self._heard(line)
         if self._options.takes_messages:
             showing.cancel()
@@ -214,11 +217,7 @@ class Conversation:
         if dialog is None:
             self._is_ready = False
             if self._options.takes_messages and line.strip():
-                self._own.append(line)
-                was_working, self._working = self._working, True
-                if not await self._attempt(self._session.send(line)):
-                    self._own.remove(line)
-                    self._working = was_working
+                await self._said(line)
             self._invite()
             return
         decision = dialog.feed(line)
@@ -226,6 +225,21 @@ class Conversation:
             self._dialogs.pop(dialog.ask_id, None)
             await self._decide(decision)
         self._prompt()
+
+    async def _said(self, line: str) -> None:
+        """A line that answers nothing: a command of ours, or a message."""
+        if (answer := own_command(self._session, line)) is not None:
+            await self._attempt(self._tell(answer))
+            return
+        message = for_agent(line)
+        self._own.append(message)
+        was_working, self._working = self._working, True
+        if not await self._attempt(self._session.send(message)):
+            self._own.remove(message)
+            self._working = was_working
+
+    async def _tell(self, answer: Awaitable[str]) -> None:
+        self._say(await answer)
 
     async def _decide_alone(self, decision: Decision) -> None:
         """Without a person; who decided before us, such as the permission mode, is in the log."""

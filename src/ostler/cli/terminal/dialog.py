@@ -42,10 +42,13 @@ class PermissionDialog:
     def __init__(self, ask: PermissionData) -> None:
         self.ask_id = ask.permission_id
         self._wants_reason = False
+        self._wrong = ""
 
     def prompt(self) -> str:
         """What to show before the next line."""
-        return "Reason (Enter for none): " if self._wants_reason else "[o]nce, [a]lways or [r]eject? "
+        if self._wants_reason:
+            return "Reason (Enter for none): "
+        return f"{_none_of(self._wrong)}[o]nce, [a]lways or [r]eject? "
 
     def feed(self, line: str) -> Decision | None:
         """Take a line; None asks on."""
@@ -61,6 +64,8 @@ class PermissionDialog:
                 return self._rejected(reason)
             case "r" | "reject" | "n" | "no":
                 self._wants_reason = True
+            case _:
+                self._wrong = line.strip()
         return None
 
     def _rejected(self, reason: str) -> Permit:
@@ -74,18 +79,20 @@ class QuestionDialog:
         self.ask_id = ask.question_id
         self._questions = questions_of(ask)
         self._answers: list[tuple[str, ...]] = []
+        self._wrong = ""
 
     def prompt(self) -> str:
         """What to show before the next line."""
         question = self._questions[len(self._answers)]
         which = f" to question {len(self._answers) + 1}" if len(self._questions) > 1 else ""
-        return f"Your answer{which} ({_ways(question)}): "
+        return f"{_none_of(self._wrong)}Your answer{which} ({_ways(question)}): "
 
     def feed(self, line: str) -> Decision | None:
         """Take a line; None asks on."""
         if line.strip() == DECLINE:
             return Declined(ask_id=self.ask_id)
         chosen = _chosen(self._questions[len(self._answers)], line)
+        self._wrong = "" if chosen else line.strip()
         if chosen:
             self._answers.append(chosen)
         if len(self._answers) < len(self._questions):
@@ -105,6 +112,10 @@ def dialog_for(ask: PermissionData | QuestionData) -> Dialog:
             return QuestionDialog(ask)
         case _:
             assert_never(ask)
+
+
+def _none_of(wrong: str) -> str:
+    return f"'{wrong}' is none of the choices. " if wrong else ""
 
 
 def _ways(question: Question) -> str:

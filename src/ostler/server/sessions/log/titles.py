@@ -29,7 +29,8 @@ def title_of(prompt: str) -> str | None:
     lines = (_MARK.sub("", line.strip()) for line in _FENCED.sub("\n", prompt).splitlines())
     line = " ".join(next(filter(None, lines), prompt.strip("`\n ")).split())
     wanted = _POLITE.sub("", line)
-    sentence = _END.split(wanted if wanted != line and wanted else line, maxsplit=1)[0].rstrip(":,; ")
+    says_more = wanted != line and " " in wanted  # of "Hello there" only "there" would be left
+    sentence = _END.split(wanted if says_more else line, maxsplit=1)[0].rstrip(":,; ")
     if not sentence:
         return None
     return _cut(sentence if sentence == line[: len(sentence)] else sentence[0].upper() + sentence[1:])
