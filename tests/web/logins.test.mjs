@@ -70,7 +70,7 @@ test("a turn that is not let in shows a failed session and a button; with a key 
   const { id } = await api("POST", "/sessions", { agent: "guest" });
   const page = await openPage(browser, `${server.url}/sessions/${id}`);
   await api("POST", `/sessions/${id}/messages`, { message: "hello" });
-  const error = page.locator('[data-row="note"]').filter({ hasText: "auth" });
+  const error = page.locator('[data-row="note"]').filter({ has: page.getByRole("button", { name: "Log in" }) });
   await error.getByRole("button", { name: "Log in" }).waitFor();
   await page.locator("header").getByText("Failed").waitFor();
   await error.getByRole("button", { name: "Log in" }).click();

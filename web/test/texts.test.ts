@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { SseParser } from "../src/api/sse";
 import { overwritten, tail } from "../src/parts/ansi";
-import { duration, money, short } from "../src/parts/text";
+import { duration, forPage, money, short } from "../src/parts/text";
 import { bodyOf, pairsOf, remembered } from "../src/state/draft";
 import { countChanges, diffOfEdit, readDiff } from "../src/state/diff";
 import { piecesOf } from "../src/state/said";
@@ -156,4 +156,15 @@ describe("a new session", () => {
     expect(pairsOf("a=1, b = x=y ,", /,/)).toEqual({ a: "1", b: "x=y" });
     expect(() => pairsOf("a=1, nonsense", /,/)).toThrow('"nonsense" is not name=value.');
   });
+});
+
+test("what is meant for a terminal is left out of a page", () => {
+  const login =
+    "Not logged in. Log it in with `ostler agents login claude-code`, or give a key with `--env`. Then try again.";
+  expect(forPage(login)).toBe("Not logged in. Then try again.");
+  expect(forPage("There is no session 'x'. List sessions with `ostler sessions list`.")).toBe(
+    "There is no session 'x'.",
+  );
+  expect(forPage("Use `ostler serve`.")).toBe("Use `ostler serve`."); // better than nothing
+  expect(forPage("file.py: line 3. It is wrong.")).toBe("file.py: line 3. It is wrong.");
 });

@@ -1,4 +1,5 @@
 // Calls of the API: one function for each that the UI makes, and one shape for everything that goes wrong.
+import { forPage } from "../parts/text";
 import { connection, headersOf, urlOf, type Connection } from "./connection";
 import type {
   AddComment,
@@ -100,7 +101,7 @@ function search(query: Query = {}): string {
 export async function refusal(answer: Response): Promise<ApiError> {
   try {
     const problem = (await answer.json()) as Problem;
-    return new ApiError(answer.status, problem.detail ?? problem.title, problem);
+    return new ApiError(answer.status, forPage(problem.detail ?? problem.title), problem);
   } catch {
     return new ApiError(answer.status, `The server answered with status ${answer.status}.`);
   }

@@ -127,7 +127,10 @@ function Repository({ draft, change }: { draft: Draft; change: Change }) {
         options={branches}
         hint={
           <span role="status">
-            {looking ? "Looking at its branches…" : (problem ?? (refs ? `${branches.length} branches and tags` : ""))}
+            {looking
+              ? "Looking at its branches…"
+              : (problem ??
+                (refs ? (branches.length === 1 ? "1 branch" : `${branches.length} branches and tags`) : ""))}
           </span>
         }
         onChange={(branch) => change({ branch })}

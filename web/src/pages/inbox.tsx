@@ -1,12 +1,12 @@
 // Everything that waits for a person, of all sessions, and what has ended and was not seen.
 import { Bell, BellRing, Check, Volume2, VolumeX } from "lucide-react";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { Link } from "wouter";
 import type { Session } from "../api/types";
 import { useNow } from "../parts/now";
 import { StatusWord } from "../parts/status";
 import { ago, moment } from "../parts/text";
-import { AskCard } from "../session/asks";
+import { AskCard, isTyping } from "../session/asks";
 import { sound, startWorker, toggleSound } from "../state/attention";
 import { placeOf } from "../state/places";
 import { overview } from "../state/sessions";
@@ -20,6 +20,7 @@ export default function InboxPage() {
   const ended = useMemo(() => unreadOf(sessions.values(), known), [sessions, known]);
   const now = useNow(15_000);
   const count = asks.length + ended.length;
+  const [at, moveTo] = useAt(asks.length);
   return (
     <div className="h-full overflow-auto">
       <header className="flex flex-wrap items-center gap-2 border-b border-line px-3 py-2 sm:px-4">
@@ -39,7 +40,13 @@ export default function InboxPage() {
         {asks.map((ask, index) => {
           const session = sessions.get(ask.sessionId);
           return (
-            <li key={ask.askId}>
+            <li
+              key={ask.askId}
+              aria-current={asks.length > 1 && index === at ? "true" : undefined}
+              ref={(node) => void (index === at && asks.length > 1 && node?.scrollIntoView({ block: "nearest" }))}
+              className={asks.length > 1 && index === at ? "-mx-2 rounded-lg bg-accent-soft px-2 pb-2" : ""}
+              onFocus={() => moveTo(index)}
+            >
               <p className="mb-1 flex items-center gap-2 text-xs text-dim">
                 <Link
                   className="truncate font-medium text-ink underline-offset-2 hover:underline"
@@ -57,7 +64,7 @@ export default function InboxPage() {
                 askId={ask.askId}
                 permission={ask.permission}
                 question={ask.question}
-                keys={index === 0}
+                keys={index === at}
               />
             </li>
           );
@@ -75,6 +82,23 @@ export default function InboxPage() {
       )}
     </div>
   );
+}
+
+/** The ask that the keys answer: `j` and `k` go to the next and back. */
+function useAt(count: number): [number, (at: number) => void] {
+  const [chosen, choose] = useState(0);
+  const at = Math.max(0, Math.min(chosen, count - 1));
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      const step = { j: 1, k: -1 }[event.key];
+      if (!step || isTyping(event) || document.querySelector("dialog[open]")) return;
+      choose(Math.max(0, Math.min(at + step, count - 1)));
+      event.preventDefault();
+    };
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  }, [at, count]);
+  return [at, choose];
 }
 
 function Ended({ session, now }: { session: Session; now: number }) {

@@ -102,7 +102,11 @@ function Health({ runner }: { runner: Runner }) {
 
 function Load({ runner: { used, slots, name } }: { runner: Runner }) {
   if (slots === null || slots === undefined) {
-    return <p className="text-2xs text-dim">{used} at work, no limit</p>;
+    return (
+      <p className="text-2xs text-dim">
+        {used} {used === 1 ? "agent has" : "agents have"} a process, no limit
+      </p>
+    );
   }
   const share = slots > 0 ? Math.min(1, used / slots) : 0;
   return (

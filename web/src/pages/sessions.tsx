@@ -365,7 +365,7 @@ const Row = memo(function Row({ session, unread, now }: { session: Session; unre
             </span>
           )}
           {session.queueLength > 0 && <span>{session.queueLength} queued</span>}
-          {session.error && <span className="truncate text-bad">{session.error}</span>}
+          {session.error && hasFailed(session) && <span className="truncate text-bad">{session.error}</span>}
         </span>
       </span>
       <span className="hidden w-24 text-right sm:block">

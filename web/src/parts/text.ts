@@ -62,6 +62,15 @@ function sum(currency: string, amount: number): string {
   return isMoney ? text : `${text} ${currency}`;
 }
 
+/** What a server says to a person at a terminal, without the commands and fields that a page has buttons for. */
+export function forPage(text: string): string {
+  const left = text.replace(
+    /(?:^|(?<=[.!?;] ))[^.!?;]*(?:`ostler [^`]*`|`--\w[^`]*`|`(?:env|provider|credential)`)[^.!?;]*(?:[.!?;] ?|$)/g,
+    "",
+  );
+  return left.trim() || text;
+}
+
 export function bytes(count: number): string {
   return count < 1024
     ? `${count} B`

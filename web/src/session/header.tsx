@@ -203,6 +203,7 @@ function Title() {
         className="field"
         aria-label="Title"
         value={draft}
+        onFocus={(event) => event.target.select()}
         onChange={(event) => setDraft(event.target.value)}
         onBlur={save}
         onKeyDown={(event) => event.key === "Escape" && setDraft(undefined)}

@@ -6,7 +6,7 @@ import { Output } from "../parts/ansi";
 import { Boundary } from "../parts/boundary";
 import { Code, languageOf } from "../parts/code";
 import { Counts, Diff } from "../parts/diff";
-import { clock, duration, moment, money, short } from "../parts/text";
+import { clock, duration, forPage, moment, money, short } from "../parts/text";
 import { say } from "../parts/toasts";
 import type { PlanEntry, Usage } from "../api/types";
 import { countChanges } from "../state/diff";
@@ -192,7 +192,7 @@ function SaveAsPrompt({ text }: { text: string }) {
   return (
     <button
       type="button"
-      className="absolute top-1 -left-6 text-dim opacity-0 group-hover/row:opacity-100 focus-visible:opacity-100 pointer-coarse:opacity-100"
+      className="absolute top-1 -left-6 text-dim opacity-0 pointer-coarse:-left-10 pointer-coarse:flex pointer-coarse:size-10 pointer-coarse:items-center pointer-coarse:justify-center group-hover/row:opacity-100 focus-visible:opacity-100 pointer-coarse:opacity-100"
       aria-label="Save as prompt"
       title="Save as prompt"
       onClick={() => openedPrompts.set({ what: "save", text })}
@@ -318,8 +318,8 @@ function Note({ row }: { row: NoteRow }) {
       className={`rounded-lg border px-3 py-1.5 ${TONES[row.tone]}`}
       role={row.tone === "error" ? "note" : undefined}
     >
-      <span className="font-medium">{row.title}</span>{" "}
-      <span className="break-words whitespace-pre-wrap">{linked(row.text)}</span>
+      {row.title !== NOT_LET_IN && <span className="font-medium">{row.title}</span>}{" "}
+      <span className="break-words whitespace-pre-wrap">{linked(forPage(row.text))}</span>
       {row.title === NOT_LET_IN && row.tone === "error" && <LogIn />}
       {row.details !== undefined && (
         <button type="button" className="ml-2 underline" aria-expanded={open} onClick={toggle}>

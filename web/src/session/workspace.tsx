@@ -28,10 +28,18 @@ export function TurnActions({ row }: { row: TurnRow }) {
   };
   return (
     <span className="flex gap-1">
-      <button type="button" className="btn btn-bare px-1 py-0 text-2xs text-dim" onClick={() => void fork()}>
+      <button
+        type="button"
+        className="btn btn-bare px-1 py-0 text-2xs text-dim pointer-coarse:min-h-10 pointer-coarse:px-2"
+        onClick={() => void fork()}
+      >
         <GitFork size={12} aria-hidden /> Fork
       </button>
-      <button type="button" className="btn btn-bare px-1 py-0 text-2xs text-dim" onClick={() => setAsking(true)}>
+      <button
+        type="button"
+        className="btn btn-bare px-1 py-0 text-2xs text-dim pointer-coarse:min-h-10 pointer-coarse:px-2"
+        onClick={() => setAsking(true)}
+      >
         <Undo2 size={12} aria-hidden /> Rewind
       </button>
       {asking && (
