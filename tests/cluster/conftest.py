@@ -22,7 +22,7 @@ class Servers:
         self._folder = folder
         self._running: dict[str, tuple[RunningServer, ExitStack]] = {}
         self._objects = folder / "objects"
-        self._objects.mkdir()
+        self._objects.mkdir(parents=True)
         self.cluster = cluster
         self.timeout = min(_MOST_SECONDS, stretched(_TIMEOUT_SECONDS))
         """Seconds without a beat until one of them is lost."""

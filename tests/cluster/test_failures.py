@@ -170,8 +170,8 @@ async def test_a_request_is_passed_on_once_and_no_further(servers: Servers, a: h
     database = await asyncpg.connect(servers.database)
     secret = await database.fetchval("SELECT value FROM shared WHERE name = 'relay'")
     await database.close()
-    actor = quote('{"id": "somebody", "role": "operator", "project": "default"}')
-    headers = {"ostler-relay": secret, "ostler-relay-actor": actor, "ostler-relay-client": "10.1.2.3"}
+    scope = quote('{"actor": "somebody", "roles": ["viewer", "operator"]}')
+    headers = {"ostler-relay": secret, "ostler-relay-scope": scope, "ostler-relay-client": "10.1.2.3"}
     refused = b.patch(f"/sessions/{talk.id}", json={"title": "no"}, headers=headers)
     assert (refused.status_code, refused.json()["code"]) == (503, "session_elsewhere")
     assert refused.headers["retry-after"]

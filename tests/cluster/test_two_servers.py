@@ -11,6 +11,7 @@ from functools import partial
 from operator import contains
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -212,7 +213,8 @@ def test_the_chat_dialect_finds_its_session_at_the_other_server(servers: Servers
 
 def test_nobody_but_a_server_can_speak_for_others(servers: Servers, a: httpx.Client, b: httpx.Client) -> None:
     talk = Talk(a)
-    forged = {"ostler-relay": "guessed", "ostler-relay-actor": "%7B%22id%22%3A%22x%22%2C%22role%22%3A%22admin%22%7D"}
+    scope = quote('{"actor": "x", "roles": ["viewer", "operator", "admin"], "reach": "server"}')
+    forged = {"ostler-relay": "guessed", "ostler-relay-scope": scope}
     answer = b.post(f"/sessions/{talk.id}/messages", json={"message": "mock: say hi"}, headers=forged)
     assert answer.status_code == 202
     talk.until_type("turn.ended")

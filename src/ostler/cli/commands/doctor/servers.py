@@ -22,7 +22,7 @@ _SECONDS = 5.0
 _AT_ONCE = 16
 _CLOCK_SECONDS = 3.0
 _REFUSED = frozenset({401, 403})
-_ACTOR = quote('{"id":"doctor","role":"viewer"}')
+_SCOPE = quote('{"actor":"doctor","roles":["viewer"]}')
 
 
 class _Answer(NamedTuple):
@@ -62,7 +62,7 @@ def _check(server: ServerFacts, secret: str, trust: Trust) -> Check:
 
 def _ask(address: str, secret: str, trust: Trust) -> _Answer:
     """A page that needs the servers' secret, because of where it seems to come from."""
-    headers = {"ostler-relay": secret, "ostler-relay-actor": _ACTOR, "Origin": "http://ostler-doctor.invalid"}
+    headers = {"ostler-relay": secret, "ostler-relay-scope": _SCOPE, "Origin": "http://ostler-doctor.invalid"}
     request = urllib.request.Request(f"{address}/api/v1/version", headers=headers)  # noqa: S310  servers wrote it
     begun, asked = time.perf_counter(), time.time()
     opener = urllib.request.build_opener(
