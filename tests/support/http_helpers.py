@@ -40,7 +40,7 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "AskKeys": {"providers": ["none"]},
     "Handshake": {"sessionId": "nobody", "hosts": ["lin-01"], "timeoutSec": 0},
     "HandshakeAck": {"sessionId": "nobody", "host": "lin-01"},
-    "RunOrder": {"type": "run", "run": "one", "command": ["true"]},
+    "ControlOrder": {"type": "run", "run": "one", "command": ["true"]},
     "RunStatus": {"state": "started"},
     "SendMessage": {"message": "mock: say hello"},
     "ReplyPermission": {"reply": "once"},

@@ -333,5 +333,6 @@ def _not_from_here(agent: str, wanted: str | None, there: str | None, found: Ins
     if found is None:
         return InstallFailed(agent=agent, reason="put its program on the PATH of the server.")
     if wanted in {None, there}:
-        return InstallFailed(agent=agent, reason=f"Ostler did not install {found.path}; put it there anew yourself.")
+        reason = f"Ostler did not install {found.path}. Put it there anew yourself, or leave reinstall out."
+        return Unprocessable(reason=f"reinstall: {reason}", errors={"reinstall": [reason]})
     return VersionNotOffered(agent=agent, version=wanted, installed=there or "another")

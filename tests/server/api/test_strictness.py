@@ -13,6 +13,7 @@ from tests.support.serving import RunningServer
 BEYOND_A_SCHEMA = {
     "fields that go together": r"needs `message` or `parts`|`data` or `path`|is for a workspace|exclude each other"
     r"|must be provided when|cannot be combined with|needs repo\.mode=git|data\.messages is required"
+    r"|is required, unless|fill a template; name it"
     r"|needs the ask's id|pull request needs a token|which forge|Acp-(Connection|Session)-Id is missing",
     "something to say, in one of several places": r"prompt is empty|must not be empty|has no text, image or file",
     "who spoke last": r"must be from the user|decides no permission|last message must be the user's",
@@ -22,6 +23,7 @@ BEYOND_A_SCHEMA = {
     "bytes, which are not characters": r"File name too long|longer than \d+ bytes",
     "addresses that the server may call": r"is not an address that this server may call",
     "words that can be looked for": r"has no word to look for",
+    "characters that can be printed": r"must be a line of",
     "paths that lead out": r"is not a path inside the workspace",
     "free words of an application": r"forwardedProps\.\w+: |messages\[\d+\]\.content",
 }

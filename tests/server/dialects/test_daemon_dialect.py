@@ -177,7 +177,7 @@ def test_installing_what_is_there_is_done(daemon: httpx.Client) -> None:
 
 
 def test_what_we_did_not_install_is_not_installed_anew(daemon: httpx.Client) -> None:
-    refused = assert_problem(daemon.post("/agents/mock/install", json={"reinstall": True}), "install_failed")
+    refused = assert_problem(daemon.post("/agents/mock/install", json={"reinstall": True}), "unprocessable")
     assert "Ostler did not install" in refused["detail"]
     assert daemon.post("/agents/mock/install", json={"reinstall": False}).status_code == 204
 

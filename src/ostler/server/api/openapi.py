@@ -264,7 +264,7 @@ def _tidy_parameter(parameter: Document) -> None:
 
 def _tidy_body(body: Document) -> None:
     media = body["content"]["application/json"]
-    if options := media["schema"].get("oneOf"):  # a body that may be left out
+    if {"type": "null"} in (options := media["schema"].get("oneOf", [])):  # a body that may be left out
         media["schema"] = options[0]
         body["required"] = False
 

@@ -161,7 +161,12 @@ async def stdin(session: str, host: Host, services: Services, project: str) -> R
 
 
 @post(
-    "/relay/{session:str}/{host:str}/control", operation_id="relay.order", tags=_TAGS, status_code=200, role="operator"
+    "/relay/{session:str}/{host:str}/control",
+    operation_id="relay.order",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    body="ControlOrder",
 )
 async def order(session: str, host: Host, services: Services, project: str, data: ControlOrder) -> OrderTaken:
     """Hand an order to a follower; the answer comes when it has it."""
