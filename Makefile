@@ -8,7 +8,7 @@ TESTS = $(BIN)/python -m tests.support.run -q --durations=10 -n 4 --dist workste
 OSTLER_STATE_DIR ?= $(CURDIR)/.ostler
 
 .DEFAULT_GOAL := help
-.PHONY: help serve web sdk test test-all test-setup flaky check lint conformance chaos chaos-selftest bench schema format lock setup setup-runtime clean
+.PHONY: help serve web sdk test test-all test-setup test-parts flaky check lint conformance chaos chaos-selftest bench schema format lock setup setup-runtime clean
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +31,11 @@ test-all: test-setup ## checks and all tests of all lanes
 	@echo "test: pytest, all lanes"
 	@$(TESTS) --lanes=all --session-timeout=14400 $(ARGS)
 
-test-setup: lint web
+test-setup:
+	@$(MAKE) --no-print-directory --jobs=2 lint test-parts
+
+test-parts: setup
+	@$(PYTHON) tools/setup.py web
 	@$(PYTHON) tools/setup.py browser
 	@$(PYTHON) tools/setup.py clients
 	@$(PYTHON) tools/setup.py sdk

@@ -34,3 +34,13 @@ def test_the_stacks_of_own_and_shared_servers_are_in_the_output(tmp_path: Path) 
     assert done.stdout.count("The server at http://127.0.0.1:") == 2
     assert done.stdout.count("End of stacks.") == 2
     assert "in serve" in done.stdout
+
+
+def test_what_may_take_long_begins_first() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "--lanes=fast", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "tests/server/test_survival.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    first, second, *_ = done.stdout.splitlines()
+    assert "::test_kills_lose_no_acknowledged_event" in first
+    assert "::test_ctrl_c_with_live_sessions" in second

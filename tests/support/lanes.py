@@ -172,14 +172,14 @@ class Lanes:
         return True if lane_of(collection_path.relative_to(ROOT).as_posix()) not in self._chosen else None
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Each test knows its lane; those of lanes that are not chosen go."""
+        """Each test knows its lane; those of lanes that are not chosen go, and long ones begin first."""
         kept: list[pytest.Item] = []
         left: list[pytest.Item] = []
         for item in items:
             lane = _lane_of_item(item)
             item.user_properties.append(("lane", lane))
             (kept if lane in self._chosen else left).append(item)
-        items[:] = kept
+        items[:] = sorted(kept, key=lambda item: _own_bound_of(item) <= FAST_SECONDS)
         if left:
             self._config.hook.pytest_deselected(items=left)
 
@@ -205,9 +205,14 @@ class Lanes:
             terminalreporter.write_line(f"OPEN {name}: {reason}")
 
 
+def _own_bound_of(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0]) if marker else 0.0
+
+
 def _bound_of(item: pytest.Item) -> float:
-    if marker := item.get_closest_marker("timeout"):
-        return float(marker.args[0])
+    if own := _own_bound_of(item):
+        return own
     return FAST_SECONDS if _lane_of_item(item) == "fast" else float(item.config.getini("timeout"))
 
 

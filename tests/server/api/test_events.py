@@ -154,6 +154,7 @@ def stalled(server: RunningServer, api: httpx.Client) -> Iterator[tuple[Talk, so
         yield talk, client
 
 
+@pytest.mark.lane("server")
 def test_a_stalled_client_loses_nothing_and_costs_little(
     server: RunningServer, stalled: tuple[Talk, socket.socket]
 ) -> None:

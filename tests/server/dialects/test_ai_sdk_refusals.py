@@ -213,6 +213,7 @@ BODIES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.lane("server")
 @given(body=BODIES)
 @settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 def test_no_body_is_too_strange_for_an_answer(root: httpx.Client, body: Any) -> None:
