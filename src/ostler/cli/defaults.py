@@ -49,10 +49,6 @@ def usual_agent(client: Client) -> str:
     raise click.UsageError(f"Say which agent: one of {names}, or set {VARIABLE}{hint}")
 
 
-def _has_key(own: Agent) -> bool:
-    return own.logged_in or bool(own.credentials_available)
-
-
 def _choice(agents: Sequence[Agent]) -> str:
     click.echo("Which agent? It is the usual one from then on.", err=True)
     for number, each in enumerate(agents, 1):

@@ -15,10 +15,7 @@ LATEST = "latest"
 """The tag that every push moves."""
 REVISION = r"^sha256:[0-9a-f]{64}$"
 
-TemplateName = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": NAME})]
 Tag = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": NAME})]
-TemplateReference = str
-"""`name`, `name@tag` or `name@sha256:...`."""
 Inputs = dict[str, Any]
 """Values for the variables of a template."""
 VariableType = Literal["string", "integer", "number", "boolean", "list"]
