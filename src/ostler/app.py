@@ -72,11 +72,14 @@ from ostler.server.store.opening import join_servers, open_store
 from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import Store
 from ostler.server.store.schedules import FIRE
+from ostler.server.store.triggers import DELIVERY
 from ostler.server.tasks import webhooks
 from ostler.server.tasks.pull_request_looks import PullRequestLooks
 from ostler.server.tasks.retention import Keep, Retention
 from ostler.server.tasks.stored_files import StoredFiles
 from ostler.server.tasks.uploads import Uploads
+from ostler.server.triggers.acting import Deliveries
+from ostler.server.triggers.service import Triggers
 from ostler.stopping import Leaving, at_terminal, bounded, stop_signal
 from ostler.wire.runners import RunnerAbout
 
@@ -259,7 +262,11 @@ async def make_server(settings: Settings, front: "Front | None" = None) -> Serve
             runner=runner,
             workspaces=workspaces,
             engine=engine,
-            works={webhooks.KIND: calls.work, FIRE: Fires(services.sessions, services.runners).work},
+            works={
+                webhooks.KIND: calls.work,
+                FIRE: Fires(services.sessions, services.runners).work,
+                DELIVERY: Deliveries(services.sessions, services.runners).work,
+            },
             retention=retention,
             opened=opened.pop_all(),
             front=front,
@@ -323,6 +330,7 @@ async def _services(
         search=search,
         inventory=await asyncio.to_thread(read_inventories, settings.follower_inventories),
         schedules=Schedules(store.schedules, clock),
+        triggers=Triggers(store.triggers, store.templates, clock),
         engine=engine,
         directory=await _directory(store, is_shared=peers is not None, opened=opened),
         clock=clock,

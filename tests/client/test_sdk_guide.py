@@ -15,7 +15,8 @@ PROGRAMS = re.findall(
     GUIDE.read_text()
     + GUIDE.with_name("saved-prompts.md").read_text()
     + GUIDE.with_name("templates.md").read_text()
-    + GUIDE.with_name("schedules.md").read_text(),
+    + GUIDE.with_name("schedules.md").read_text()
+    + GUIDE.with_name("triggers.md").read_text(),
     re.MULTILINE | re.DOTALL,
 )
 
@@ -25,11 +26,19 @@ PROGRAMS = re.findall(
     list(
         zip(
             PROGRAMS,
-            ["Hello completed\nHello again", "I am the mock agent.", "404 session_not_found", "Hello Ann", "Hi", "5"],
+            [
+                "Hello completed\nHello again",
+                "I am the mock agent.",
+                "404 session_not_found",
+                "Hello Ann",
+                "Hi",
+                "5",
+                "waiting",
+            ],
             strict=True,
         )
     ),
-    ids=["run", "watch", "errors", "prompts", "templates", "schedules"],
+    ids=["run", "watch", "errors", "prompts", "templates", "schedules", "triggers"],
 )
 def test_a_program_of_the_guide_runs(server: RunningServer, tmp_path: Path, program: str, printed: str) -> None:
     ready = program.replace("http://127.0.0.1:2468", server.url)

@@ -27,6 +27,7 @@ _NOUNS = (
     "prompts",
     "templates",
     "schedules",
+    "triggers",
     "events",
     "asks",
     "tasks",

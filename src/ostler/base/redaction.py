@@ -66,6 +66,11 @@ def holds_secret(text: str) -> bool:
     return bool(_SHAPED.search(text) or _BEARER.search(text) or _PRIVATE_KEY in text)
 
 
+def without_shaped(text: str) -> str:
+    """The text without what has the shape of a credential; JSON stays JSON."""
+    return _SHAPED.sub(HIDDEN, text)
+
+
 def is_secret_name(name: str) -> bool:
     """Whether what has this name is better not shown."""
     return _NAMED.fullmatch(f"{name}=x") is not None

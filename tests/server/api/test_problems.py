@@ -34,6 +34,8 @@ UNKNOWN = {
     "template": "template_not_found",
     "revision": "template_not_found",
     "schedule": "schedule_not_found",
+    "trigger": "trigger_not_found",
+    "delivery": "trigger_not_found",
     "key_id": "not_found",
 }
 ANY = {"host", "stream"}

@@ -10,6 +10,7 @@ from ostler.base.errors import (  # noqa: F401  parts of the table
     schedules,
     servers,
     templates,
+    triggers,
     turns,
 )
 from ostler.base.errors.error import OstlerError as OstlerError

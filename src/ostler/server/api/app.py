@@ -46,6 +46,7 @@ from ostler.server.api.routes import (
     system,
     tasks,
     templates,
+    triggers,
     workspaces,
 )
 from ostler.server.api.routes.dialects import (
@@ -144,6 +145,7 @@ def _litestar(services: Services | None) -> Litestar:
         prompts,
         templates,
         schedules,
+        triggers,
         asks,
         snapshots,
         workspaces,

@@ -36,6 +36,7 @@ TAGS = {
     "prompts": "Prompts that people saved to use them again.",
     "templates": "Stored definitions of agents, and their revisions.",
     "schedules": "Tasks that begin by the clock.",
+    "triggers": "Events from outside that become tasks or prompts.",
     "events": "The log: pages, streams and log lines.",
     "asks": "What waits for a human, and the answers.",
     "tasks": "Order work on a repository: a session with a workspace, a prompt and a delivery.",
@@ -68,6 +69,8 @@ _PARAMETERS = {
     "prompt": "The name of a saved prompt.",
     "template": "The name of a template.",
     "schedule": "The id or the name of a schedule.",
+    "trigger": "The id or the name of a trigger; senders outside know its id.",
+    "delivery": "The id of a delivery.",
     "revision": "`sha256:...`, or a tag.",
     "snapshot": "The id of a snapshot of the session.",
     "comment": "The id of a comment.",
@@ -158,7 +161,13 @@ def _ingested() -> dict[str, Document]:
     (array,), schemas = msgspec.json.schema_components((list[IngestedEvent],), ref_template=REF)
     about = {"title": "IngestedEvent", "description": "One event that a leader reports.", **array["items"]}
     events = {"title": "IngestedEvents", "description": "Events that a leader reports.", "type": "array"}
-    return {**schemas, "IngestedEvent": about, "IngestedEvents": events | {"items": reference("IngestedEvent")}}
+    sent = {"title": "SentEvent", "description": "Whatever the sender has to say, as JSON."}
+    return {
+        **schemas,
+        "SentEvent": sent,
+        "IngestedEvent": about,
+        "IngestedEvents": events | {"items": reference("IngestedEvent")},
+    }
 
 
 def _orders() -> dict[str, Document]:

@@ -27,7 +27,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def role(self) -> Role:
         """The highest of the roles."""
-        return self.roles[-1]
+        return self.roles[-1] if self.roles else "viewer"
 
     def moved(self, tenant: str, project: str) -> "Scope":
         """The same actor in another project."""
@@ -52,6 +52,9 @@ TOKEN = Scope(actor="token", roles=ROLES, reach="server")
 """A client with the server's token."""
 RUNNER = Scope(actor="runner", roles=("viewer",))
 """A client at an address for runners, with a credential of its own that is checked there."""
+
+OUTSIDE = Scope(actor="trigger", roles=())
+"""A sender of deliveries, whose signature is checked by the trigger."""
 
 
 def identify(connection: MutableMapping[str, Any], found: Scope | OstlerError) -> None:

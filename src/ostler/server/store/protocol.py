@@ -32,6 +32,7 @@ from ostler.server.store.records import (
 from ostler.server.store.schedules import Schedules
 from ostler.server.store.search import CompletedItems, SearchIndex
 from ostler.server.store.templates import Templates
+from ostler.server.store.triggers import Triggers
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.workspaces import Snapshot
 
@@ -266,6 +267,7 @@ class Store(Protocol):
     access: Access
     templates: Templates
     schedules: Schedules
+    triggers: Triggers
     search: SearchIndex
     schema_version: int
     was_cut: bool

@@ -90,6 +90,12 @@ TABLES = (
     ),
     Table("schedules", ("id",), ("id", "project", "name", "body", "due", "created_at")),
     Table("fires", ("schedule", "due"), ("schedule", "due", "state", "session", "reason")),
+    Table("triggers", ("id",), ("id", "project", "name", "body", "created_at")),
+    Table(
+        "deliveries",
+        ("id",),
+        ("id", "trigger_id", "name", "state", "chain", "session", "reason", "duplicates", "at", "body"),
+    ),
     Table("template_tags", ("project", "name", "tag"), ("project", "name", "tag", "revision")),
     Table("managed_runners", ("id",), ("id", "pool", "server", "runner", "state", "created_at")),
 )

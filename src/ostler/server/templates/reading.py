@@ -33,10 +33,10 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     license: str | None = None
     prompt: str | None = None
     metadata: dict[str, str] = {}
-    variables: dict[str, "_Variable"] = {}
+    variables: dict[str, "Variable"] = {}
 
 
-class _Variable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Variable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of `[variables]`."""
 
     type: VariableType = "string"

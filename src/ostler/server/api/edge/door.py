@@ -1,6 +1,7 @@
 """Finds out in which scope a request is served, and leaves it there for the handlers."""
 
 import asyncio
+import re
 from contextlib import AbstractAsyncContextManager
 from urllib.parse import parse_qsl, urlencode
 
@@ -15,13 +16,20 @@ from ostler.server.api.services import Counters
 from ostler.server.auth import scope as auth
 from ostler.server.auth.authenticator import Authentication, AuthRequest
 from ostler.server.auth.directory import Directory
-from ostler.server.auth.scope import RUNNER, identify
+from ostler.server.auth.scope import OUTSIDE, RUNNER, identify
 from ostler.server.store.acting import act_for
 
 _FOR_ANYONE = frozenset({"GET", "HEAD", "PUT"})
 """Methods of handlers that anyone may call; every other request is refused before a byte of it is read."""
 FOR_RUNNERS = frozenset({LINK_PATH, REGISTER_PATH})
 """Where runners show a token or a key of their own, which is checked there."""
+
+_FROM_OUTSIDE = re.compile(r"/api/v1/triggers/[^/]+/deliveries")
+
+
+def is_from_outside(scope: Scope) -> bool:
+    """Whether a request is a delivery to a trigger: its signature is checked there, over the bytes as they came."""
+    return scope.get("method") == "POST" and _FROM_OUTSIDE.fullmatch(scope["path"]) is not None
 
 
 class Door:
@@ -70,6 +78,8 @@ class Door:
         if scope["path"] in FOR_RUNNERS:
             check_shown(scope, self._settings)
             found = RUNNER
+        elif is_from_outside(scope):
+            found = OUTSIDE
         else:
             shown = headers.get(b"authorization", "") or _of_terminal(scope)
             request = AuthRequest(client=client_of(scope), authorization=shown)

@@ -6,7 +6,7 @@ from ostler.base.failpoints import failpoint
 from ostler.base.settings import Settings
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.edge.bodies import Bodies
-from ostler.server.api.edge.door import FOR_RUNNERS, Door
+from ostler.server.api.edge.door import FOR_RUNNERS, Door, is_from_outside
 from ostler.server.api.edge.forwarded import TrustedProxies
 from ostler.server.api.edge.runner_link import LINK_PATH, TOKENS_PATH
 from ostler.server.api.edge.senders import Cors, Senders, headers_of
@@ -108,7 +108,8 @@ class Gate:
 
         begin_trace([value for name, value in scope["headers"] if name == b"traceparent"])
         try:
-            once = _may_be_repeated(scope) and scope["path"] not in FOR_RUNNERS | {TOKENS_PATH}
+            is_own = scope["path"] in FOR_RUNNERS | {TOKENS_PATH} or is_from_outside(scope)
+            once = _may_be_repeated(scope) and not is_own
             await (self._posts if once else self._app)(scope, self._bodies.limited(scope, receive), watched)
         except (TooLarge, RequestTimeout) as error:
             if not begun:

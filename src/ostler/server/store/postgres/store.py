@@ -35,8 +35,10 @@ from ostler.server.store.sql.reading import Query
 from ostler.server.store.sql.schedules import SqlSchedules
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.templates import SqlTemplates
+from ostler.server.store.sql.triggers import SqlTriggers
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
 from ostler.server.store.templates import Templates
+from ostler.server.store.triggers import Triggers
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -138,6 +140,7 @@ class PostgresStore(_Writing, SqlReads):
         )
         self.templates: Templates = SqlTemplates(reader, self._change)
         self.schedules: Schedules = SqlSchedules(reader, self._change)
+        self.triggers: Triggers = SqlTriggers(reader, self._change)
         self.search: SearchIndex = PostgresSearch(reader.pool)
         self.was_cut = lock.was_cut
         self._lock = lock

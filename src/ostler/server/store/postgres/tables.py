@@ -16,7 +16,9 @@ _MORE = {
     "turns": ("turn_id", "first_sequence", "branches"),
 }
 """Columns that other databases take out of JSON."""
-_TEXT_KEYS = frozenset({"id", "session", "ask_id", "scope", "key", "project", "name", "revision", "tag", "schedule"})
+_TEXT_KEYS = frozenset(
+    {"id", "session", "ask_id", "scope", "key", "project", "name", "revision", "tag", "schedule", "trigger_id"}
+)
 
 
 class PostgresTables:

@@ -7,6 +7,7 @@ from ostler.server.store.sql.prompts_schema import PROMPTS
 from ostler.server.store.sql.schedules_schema import SCHEDULES, SCHEDULES_POSTGRES
 from ostler.server.store.sql.search_schema import SEARCH
 from ostler.server.store.sql.templates_schema import TEMPLATES, TEMPLATES_POSTGRES
+from ostler.server.store.sql.triggers_schema import TRIGGERS, TRIGGERS_POSTGRES
 
 _SESSIONS = """
 CREATE TABLE sessions (
@@ -399,6 +400,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(ACCESS, ACCESS),
     Migration(TEMPLATES, TEMPLATES_POSTGRES),
     Migration(SCHEDULES, SCHEDULES_POSTGRES),
+    Migration(TRIGGERS, TRIGGERS_POSTGRES),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

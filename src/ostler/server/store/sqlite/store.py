@@ -16,6 +16,7 @@ from ostler.server.store.sql.access import SqlAccess
 from ostler.server.store.sql.schedules import SqlSchedules
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.templates import SqlTemplates
+from ostler.server.store.sql.triggers import SqlTriggers
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
 from ostler.server.store.sqlite import jobs, statements
 from ostler.server.store.sqlite.database import Database
@@ -27,6 +28,7 @@ from ostler.server.store.sqlite.prompts import SqlitePrompts
 from ostler.server.store.sqlite.runner_keys import SqliteRunnerKeys
 from ostler.server.store.sqlite.search import SqliteSearch
 from ostler.server.store.templates import Templates
+from ostler.server.store.triggers import Triggers
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -85,6 +87,7 @@ class SqliteStore(_Writing, SqlReads):
         self.access: Access = SqlAccess(database, lambda sql, values: database.write(_change, sql, values))
         self.templates: Templates = SqlTemplates(database, database.change)
         self.schedules: Schedules = SqlSchedules(database, database.change)
+        self.triggers: Triggers = SqlTriggers(database, database.change)
         self.jobs: Jobs = SqliteJobs(database)
         self._search = SqliteSearch(folder)
         self.search: SearchIndex = self._search

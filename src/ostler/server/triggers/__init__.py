@@ -1,0 +1,1 @@
+"""Triggers: events from outside that become tasks or prompts."""

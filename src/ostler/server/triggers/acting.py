@@ -1,0 +1,119 @@
+"""Deliveries at work: each begins one task, or is told to one session, however often a server is killed.
+
+What a delivery leads to is stored under its id, so that a job that is done twice leads to nothing twice. Deliveries of
+one chain are told in the order they came: the job of each looks after those before it.
+"""
+
+import asyncio
+from collections import defaultdict
+
+import msgspec
+from msgspec.structs import replace
+
+from ostler.base.errors import OstlerError
+from ostler.base.errors.servers import OwnedElsewhere
+from ostler.server.engine.protocol import NotDone, Retry, Work
+from ostler.server.runners.placement import agent_anywhere
+from ostler.server.runners.registry import Runners
+from ostler.server.sessions.live import Leases
+from ostler.server.sessions.service import Sessions
+from ostler.server.store.acting import begin_claims
+from ostler.server.store.records import Job
+from ostler.server.store.triggers import DeliveryJob, DeliveryRow, TriggerRow
+from ostler.server.tasks.orders import session_of, spec_of
+from ostler.server.templates.applying import filled, task_of, with_template
+from ostler.server.templates.service import found
+from ostler.server.triggers.liquid_texts import LiquidFault
+from ostler.server.triggers.mapping import Event, Words, words_of
+from ostler.wire.sessions import CreateSession, SendMessage
+from ostler.wire.tasks import CreateTask
+from ostler.wire.triggers import NewTrigger
+
+LABEL = "trigger"
+"""The label of a session that says which trigger began it."""
+_DAYS = 24 * 3600.0
+_JOB_SECONDS = 120.0
+_body = msgspec.json.Decoder(NewTrigger).decode
+_event = msgspec.json.Decoder(Event).decode
+_job = msgspec.json.Decoder(DeliveryJob).decode
+
+
+class Deliveries:
+    """Acts on deliveries."""
+
+    def __init__(self, sessions: Sessions, runners: Runners) -> None:
+        self._rows = sessions.store.triggers
+        self._sessions = sessions
+        self._runners = runners
+        self._chains: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @property
+    def work(self) -> Work:
+        """How an engine does it."""
+        return Work(run=self._do, retry=Retry(first=1.0, longest=60.0, within=3 * _DAYS), seconds=_JOB_SECONDS)
+
+    async def _do(self, job: Job) -> None:
+        row = await self._rows.delivery(_job(job.body).delivery)
+        trigger = await self._rows.named(row.trigger_id) if row is not None else None
+        if row is None or trigger is None or row.state != "waiting":
+            return
+        with Leases():
+            if row.chain is None:
+                await self._act(trigger, row)
+                return
+            async with self._chains[trigger.id, row.chain]:
+                for each in await self._rows.waiting(row):
+                    await self._act(trigger, each)
+
+    async def _act(self, trigger: TriggerRow, row: DeliveryRow) -> None:
+        try:
+            session = await self._led_to(trigger, _body(trigger.body), row)
+        except LiquidFault as fault:
+            await self._rows.settle(replace(row, state="failed", reason=str(fault)))
+        except OstlerError as error:
+            if error.status >= 500 or isinstance(error, OwnedElsewhere):
+                raise NotDone(str(error)) from error
+            await self._rows.settle(replace(row, state="failed", reason=str(error)))
+        else:
+            await self._rows.settle(replace(row, state="started", session=session))
+
+    async def _led_to(self, trigger: TriggerRow, body: NewTrigger, row: DeliveryRow) -> str:
+        """The session that a delivery begins, or goes to."""
+        begin_claims(f"delivery {row.id}")
+        event = _event(row.body)
+        templates = self._sessions.store.templates
+        definition = (await found(templates, trigger.project, body.template))[1] if body.template is not None else None
+        words = await asyncio.to_thread(words_of, body, event, definition)
+        if body.session_policy == "fixed":
+            live = await self._sessions.registry.live(trigger.project, body.session or "")
+            message = SendMessage(message=words.whole_prompt(words.prompt or "", trigger.name))
+            await self._sessions.send(live, message)
+            return live.record.id
+        if body.session_policy == "mapped":
+            return await self._prompted(trigger, body, row, words)
+        return await self._begun(trigger, body, row, words)
+
+    async def _prompted(self, trigger: TriggerRow, body: NewTrigger, row: DeliveryRow, words: Words) -> str:
+        """A prompt for the session of the key, which is made for its first."""
+        templates = self._sessions.store.templates
+        template = await filled(templates, trigger.project, body.template or "", words.inputs, "")
+        key = f"{trigger.id}:{row.chain}"[:128]
+        wanted = CreateSession(key=key, title=f"{trigger.name} {row.chain}"[:200], labels={LABEL: trigger.name})
+        session = with_template(wanted, template, ())
+        live, _ = await self._sessions.creation.create(trigger.project, session)
+        message = SendMessage(message=words.whole_prompt(words.prompt or template.prompt, trigger.name))
+        await self._sessions.send(live, message)
+        return live.record.id
+
+    async def _begun(self, trigger: TriggerRow, body: NewTrigger, row: DeliveryRow, words: Words) -> str:
+        """A task of its own."""
+        templates = self._sessions.store.templates
+        labels = {LABEL: trigger.name}
+        task = CreateTask(template=body.template, inputs=words.inputs, prompt=words.prompt, labels=labels)
+        order = await task_of(templates, trigger.project, task, ())
+        order = replace(order, prompt=words.whole_prompt(order.prompt or "", trigger.name))
+        agent = await agent_anywhere(self._runners, order.worker.type)
+        live, _ = await self._sessions.creation.create(
+            trigger.project, replace(session_of(order, agent), key=row.id), spec_of(order)
+        )
+        return live.record.id

@@ -1,0 +1,62 @@
+"""What every store answers about triggers and deliveries."""
+
+import asyncio
+
+import msgspec
+from msgspec.structs import replace
+
+from ostler.server.store.protocol import Store
+from ostler.server.store.triggers import DELIVERY, DeliveryJob, DeliveryRow, TriggerRow
+from tests.store.conftest import Opener
+
+AT = "2026-01-01T00:00:00.000Z"
+
+
+def _trigger(name: str, project: str = "default") -> TriggerRow:
+    return TriggerRow(id=f"{project}-{name}", project=project, name=name, body=b"{}", created_at=AT)
+
+
+def _delivery(name: str, at: float = 100.0, chain: str | None = None) -> DeliveryRow:
+    return DeliveryRow(
+        id=f"dlv_{name}", trigger_id="default-a", name=name, state="waiting", chain=chain, at=at, body=b"{}"
+    )
+
+
+async def test_a_delivery_is_taken_once_with_its_job_whoever_is_faster(opener: Opener) -> None:
+    store = await opener()
+    assert await store.triggers.add(_trigger("a"))
+    assert not await store.triggers.add(replace(_trigger("a"), id="another"))
+    taken = await asyncio.gather(*(store.triggers.take(_delivery("one"), most=9, oldest=0.0) for _ in range(4)))
+    assert sorted(each.is_new for each in taken) == [False, False, False, True]
+    await store.close()
+    store = await opener()
+    (job,) = await store.jobs.take("me", [DELIVERY], 9, seconds=1.0)
+    assert msgspec.json.decode(job.body, type=DeliveryJob) == DeliveryJob(delivery="dlv_one")
+    found = await store.triggers.delivery("dlv_one")
+    assert found == replace(_delivery("one"), duplicates=3)
+    await store.triggers.settle(replace(found, state="started", session="ses_1"))
+    assert (await store.triggers.deliveries("default-a", 9))[0].session == "ses_1"
+    await store.close()
+
+
+async def test_no_more_wait_than_may_and_old_ones_are_forgotten(store: Store) -> None:
+    assert (await store.triggers.take(_delivery("old", 10.0), most=2, oldest=0.0)).is_new
+    assert (await store.triggers.take(_delivery("x", chain="k"), most=2, oldest=0.0)).is_new
+    assert (await store.triggers.take(_delivery("y", chain="k"), most=2, oldest=0.0)).row is None
+    assert (await store.triggers.take(_delivery("y", chain="k"), most=2, oldest=50.0)).is_new
+    assert [row.id for row in await store.triggers.waiting(_delivery("y", chain="k"))] == ["dlv_x", "dlv_y"]
+    assert [row.id for row in await store.triggers.waiting(_delivery("x", chain="k"))] == ["dlv_x"]
+
+
+async def test_triggers_are_of_one_project_and_go_with_their_deliveries(store: Store) -> None:
+    for row in (_trigger("b"), _trigger("a"), _trigger("a", "other")):
+        assert await store.triggers.add(row)
+    assert [row.name for row in await store.triggers.all("default")] == ["a", "b"]
+    assert await store.triggers.find("other", "default-a") is None
+    assert await store.triggers.named("default-a") == _trigger("a")
+    assert not await store.triggers.change(replace(_trigger("a"), project="other", id="default-a"))
+    assert await store.triggers.change(replace(_trigger("a"), body=b"[]"))
+    await store.triggers.take(_delivery("one"), most=9, oldest=0.0)
+    assert not await store.triggers.remove("other", "default-a")
+    assert await store.triggers.remove("default", "default-a")
+    assert await store.triggers.delivery("dlv_one") is None
