@@ -15,6 +15,7 @@ from ostler.client import (
     schedule_operations,
     task_operations,
     template_operations,
+    trigger_operations,
 )
 from ostler.client import operations as op
 from ostler.client.calls import Answer, Call
@@ -260,6 +261,21 @@ class SyncSchedules(SyncGroup):
     runs = _verb(schedule_operations.list_schedule_runs)
 
 
+class SyncTriggers(SyncGroup):
+    """Events from outside that become tasks or prompts."""
+
+    list = _verb(trigger_operations.list_triggers)
+    create = _verb(trigger_operations.create_trigger)
+    show = _verb(trigger_operations.show_trigger)
+    edit = _verb(trigger_operations.edit_trigger)
+    remove = _verb(trigger_operations.remove_trigger)
+    preview = _verb(trigger_operations.preview_trigger)
+    test = _verb(trigger_operations.try_trigger)
+    deliveries = _verb(trigger_operations.list_deliveries)
+    delivery = _verb(trigger_operations.show_delivery)
+    replay = _verb(trigger_operations.replay_delivery)
+
+
 class SyncEvents(SyncGroup):
     """Logs of sessions."""
 
@@ -487,6 +503,7 @@ class Client:
         self.followers = SyncFollowers(self._transport)
         self.templates = SyncTemplates(self._transport)
         self.schedules = SyncSchedules(self._transport)
+        self.triggers = SyncTriggers(self._transport)
         self.tenants = SyncTenants(self._transport)
         self.projects = SyncProjects(self._transport)
         self.keys = SyncKeys(self._transport)
