@@ -1,6 +1,7 @@
 """A turn: the model speaks, tools run, people steer and interrupt, and limits hold."""
 
 import json
+import signal
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from ostler.conformance.model import ScriptedModel
 from ostler.wire.own_agent import Failed, Grown, Image, MessageEnded, Planned, ToolBegun, ToolEnded, Used
 from tests.agent.process import APIS, agent, asked, end, notices, of, results, text
-from tests.support.patience import wait_until
+from tests.support.patience import stretched, wait_until
 
 ALL = pytest.mark.parametrize("api", APIS)
 
@@ -329,3 +330,23 @@ def test_the_agent_ends_with_its_input(tmp_path: Path, model: ScriptedModel) -> 
         running.prompt("bash sleep 300", "say Never.")
         running.until(ToolBegun)
         assert running.close_input() == 0
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_process_that_is_to_end_leaves_its_turn_to_the_next_one(
+    tmp_path: Path, model: ScriptedModel, *, is_asked: bool
+) -> None:
+    with agent(tmp_path, model) as running:
+        running.prompt("bash touch began; sleep 300", "say Went on.", id="prm_1")
+        wait_until((running.workspace / "began").exists, "the command runs")
+        conversation = running.ready.session
+        if is_asked:
+            running.process.send_signal(signal.SIGTERM)
+        else:
+            running.close_input()
+        assert running.process.wait(stretched(60)) == 0
+    with agent(tmp_path, model, resume=conversation) as running:
+        frames = running.turn("bash touch began; sleep 300", "say Went on.", id="prm_1")
+    [(output, failed)] = results(frames)
+    assert ("cut off" in output, failed) == (True, True)
+    assert (text(frames), end(frames)) == ("Went on.", ("completed", "end_turn"))

@@ -79,7 +79,8 @@ class Calls:
         try:
             output, how = await self._run(call, was_cut=was_cut)
         except asyncio.CancelledError:
-            self._answer(call, Output(text=INTERRUPTED, failed=True), "interrupted")
+            if not self._inbox.is_closed:  # else it is the next process that says what became of it
+                self._answer(call, Output(text=INTERRUPTED, failed=True), "interrupted")
             raise
         except ToolFailed as failed:
             output, how = Output(text=str(failed), failed=True), "ran"

@@ -45,6 +45,8 @@ class Inbox:
         self._decided: dict[str, Reply | Answered] = {}
         """Answers to what an earlier process asked."""
         self._turn: asyncio.Task[None] | None = None
+        self.is_closed = False
+        """Whether this process is to end; its turn is left for the next one."""
 
     async def read(self, first: bytes) -> None:
         """Take all lines until the input ends; `first` has been read before."""
@@ -69,7 +71,8 @@ class Inbox:
         self.steered = deque(message for message in self.steered if message.id not in known)
 
     def close(self) -> None:
-        """Nothing more will come; the turn under way is ended."""
+        """Nothing more will come; the turn under way is broken off, for the next process to go on with."""
+        self.is_closed = True
         self.end_turn()
         self.prompts.put_nowait(None)
 

@@ -231,6 +231,8 @@ class Loop:
 
     def _keep_cut(self, entry_id: str, blocks: tuple[Block, ...]) -> None:
         """The model was interrupted: its words stay, what it was about to do does not."""
+        if self._inbox.is_closed:  # the next process asks anew
+            return
         self._keep(entry_id, Answer(blocks=blocks, stop="interrupted", tokens=Tokens()))
 
     async def _run(self, calls: Sequence[Call], answer: Answer | Assistant) -> None:

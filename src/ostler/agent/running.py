@@ -34,7 +34,8 @@ async def _run(start: Start, journal: Journal, rest: bytes) -> None:
             inbox.begin_turn(turn)
             await asyncio.wait({turn})
             inbox.end_turn()
-            _conclude(loop, turn)
+            if not (inbox.is_closed and turn.cancelled()):
+                _conclude(loop, turn)
     finally:
         reading.cancel()
         await asyncio.wait({reading})
