@@ -3,14 +3,13 @@
 import asyncio
 from typing import Any
 
-import msgspec
-
 from ostler.agent.channel import Inbox, write
 from ostler.agent.entries import Call
 from ostler.agent.tools.tool import CallContext, Input, Tool
 from ostler.agent.workspace import ToolFailed
 from ostler.wire.own_agent import Answered, ModeChanged, PermissionAsk, PlanAsk, QuestionAsk, Reply, Start
 
+_MOST_SHOWN = 200
 _IN_PLAN_MODE = "Nothing may be changed in plan mode. Show your plan with `exit_plan_mode` when it is ready."
 
 
@@ -43,7 +42,7 @@ class Gate:
             tool=call.id,
             name=tool.name,
             action=_action(tool, given),
-            input=msgspec.Raw(msgspec.json.encode(given)),
+            input=tool.shown(given),
             diff=diff,
         )
         match await self._inbox.decided(ask):
@@ -56,6 +55,8 @@ class Gate:
 
 def _action(tool: Tool[Any], given: Input) -> str:
     command, path = getattr(given, "command", None), getattr(given, "path", None)
+    if command is None and path is None:
+        return f"{tool.name} {bytes(tool.shown(given)).decode()}"[:_MOST_SHOWN]
     return str(command) if command is not None else f"{tool.name} {path}"
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -33,7 +33,10 @@ class Calls:
         journal: Journal,
         workspace: Workspace,
         environ: Mapping[str, str],
+        delegate: Callable[[Call, str, bool], Awaitable[Output]],
     ) -> None:
+        """`delegate` has a sub-agent do something."""
+        self._delegate = delegate
         self._tools = tools
         self._gate = gate
         self._inbox = inbox
@@ -48,10 +51,13 @@ class Calls:
     async def run(self, calls: Sequence[Call], *, was_cut: bool) -> None:
         """Run all, unless people say something meanwhile; `was_cut` says that the last may not be whole."""
         for group in self._groups(calls):
-            if self._inbox.steered and not any(self._journal.claim(call.id).is_begun for call in group):
+            if self._inbox.steered and not any(map(self._has_begun, group)):
                 self.refuse(group, SKIPPED, "skipped")
             else:
                 await asyncio.gather(*(self._one(call, was_cut=was_cut) for call in group))
+
+    def _has_begun(self, call: Call) -> bool:
+        return self._journal.claim(call.id).is_begun or self._journal.has_below(call.id)
 
     def refuse(self, calls: Sequence[Call], why: str, how: How) -> None:
         """Run none of these."""
@@ -63,7 +69,7 @@ class Calls:
         group: list[Call] = []
         for call in calls:
             tool = self._tools.get(call.name)
-            looks = tool is not None and runs_beside_others(tool)
+            looks = tool is not None and runs_beside_others(tool, call.input)
             if group and (not looks or len(group) == _MOST_AT_ONCE):
                 yield group
                 group = []
@@ -118,6 +124,7 @@ class Calls:
             show=partial(_show, call.id),
             people=Asked(self._gate, self._inbox, call),
             claim=self._journal.claim(call.id),
+            delegate=partial(self._delegate, call),
         )
 
     def _answer(self, call: Call, output: Output, how: How) -> None:
@@ -130,6 +137,7 @@ class Calls:
             pictures=output.pictures,
             change=output.change,
             plan=output.plan,
+            tokens=output.tokens,
         )
         say_result(result)
         self._journal.claim(call.id).forget()

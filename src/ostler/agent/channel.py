@@ -5,21 +5,31 @@ import os
 import sys
 from collections import deque
 from collections.abc import Collection
+from contextvars import ContextVar
 
 import msgspec
+from msgspec.structs import replace
 
 from ostler.wire.own_agent import (
     Answered,
     AnyFromAgent,
     AnyToAgent,
+    Done,
+    Grown,
     Interrupted,
+    MessageBegun,
+    MessageEnded,
+    ModelChosen,
     Noted,
     PermissionAsk,
     PlanAsk,
+    Planned,
     Prompted,
     QuestionAsk,
     Reply,
     Steered,
+    ToolBegun,
+    Used,
 )
 
 _LONGEST_LINE = 2**28
@@ -27,26 +37,51 @@ _MOST_SHOWN = 200
 _decoder: msgspec.json.Decoder[AnyToAgent] = msgspec.json.Decoder(AnyToAgent)
 
 
+BELOW: ContextVar[str | None] = ContextVar("below", default=None)
+"""The call of the sub-agent whose task this is."""
+
+
 def write(frame: AnyFromAgent) -> None:
     """Write a line; who reads slowly slows the agent down."""
+    parent = BELOW.get()
+    if parent is not None:
+        if _is_of_the_turn(frame):
+            return
+        if isinstance(frame, MessageBegun | Grown | MessageEnded | ToolBegun):
+            frame = replace(frame, parent=parent)
     line = memoryview(msgspec.json.encode(frame) + b"\n")
     while line:
         line = line[os.write(1, line) :]
 
 
+def _is_of_the_turn(frame: AnyFromAgent) -> bool:
+    """Whether it is for the agent of the session alone to say."""
+    match frame:
+        case Used() | Done() | Planned() | ModelChosen() | Noted(code="setting_dropped"):
+            return True
+        case _:
+            return False
+
+
 class Inbox:
     """What was sent to the agent and is not yet dealt with."""
 
-    def __init__(self) -> None:
+    def __init__(self, above: "Inbox | None" = None) -> None:
+        """`above` is that of the agent whose sub-agent has this one: it hears the answers to what both ask."""
+        self._above = above
         self.prompts: asyncio.Queue[Prompted | None] = asyncio.Queue()
         """None at the end of the input."""
         self.steered: deque[Steered] = deque()
-        self._asks: dict[str, asyncio.Future[Reply | Answered]] = {}
-        self._decided: dict[str, Reply | Answered] = {}
+        self._asks: dict[str, asyncio.Future[Reply | Answered]] = {} if above is None else above._asks
+        self._decided: dict[str, Reply | Answered] = {} if above is None else above._decided
         """Answers to what an earlier process asked."""
         self._turn: asyncio.Task[None] | None = None
-        self.is_closed = False
+        self._is_closed = False
+
+    @property
+    def is_closed(self) -> bool:
         """Whether this process is to end; its turn is left for the next one."""
+        return self._is_closed or (self._above is not None and self._above.is_closed)
 
     async def read(self, first: bytes) -> None:
         """Take all lines until the input ends; `first` has been read before."""
@@ -72,7 +107,7 @@ class Inbox:
 
     def close(self) -> None:
         """Nothing more will come; the turn under way is broken off, for the next process to go on with."""
-        self.is_closed = True
+        self._is_closed = True
         self.end_turn()
         self.prompts.put_nowait(None)
 

@@ -1,6 +1,6 @@
 """Going on with a turn whose process died: what it came to, and saying again what people may not have heard."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -42,7 +42,7 @@ def left_of(turn: list[AnyEntry]) -> Left:
     calls = tuple(call for call in calls_of(last.blocks) if call.id not in results) if last is not None else ()
     return Left(
         asked=len(answers),
-        used=_sum(answer.tokens for answer in answers),
+        used=_sum(entry.tokens for entry in turn if isinstance(entry, Assistant | Result)),
         made=made,
         answer=last if calls or turn[-1] is last else None,
         calls=calls,
@@ -56,12 +56,21 @@ def _sum(tokens: Iterator[Tokens]) -> Tokens:
     return total
 
 
-def say_again(turn: list[AnyEntry], start: Start) -> None:
-    """Tell what may not have been heard: an entry is written before it is told."""
-    messages = {entry.id for entry in turn if isinstance(entry, Assistant)}
+def ids_of(turn: Iterable[AnyEntry]) -> set[str]:
+    """The messages and calls of a turn, as people know them."""
+    answers = [entry for entry in turn if isinstance(entry, Assistant)]
+    return {answer.id for answer in answers} | {call.id for answer in answers for call in calls_of(answer.blocks)}
+
+
+def say_again(turn: list[AnyEntry], start: Start, below: Collection[str] = ()) -> None:
+    """Tell what may not have been heard: an entry is written before it is told.
+
+    `below` are the ids of sub-agents that go on, and say theirs again.
+    """
     calls = {call.id: call for entry in turn if isinstance(entry, Assistant) for call in calls_of(entry.blocks)}
+    known = ids_of(turn).union(below)
     for begun in start.begun:
-        if begun not in messages and begun not in calls:
+        if begun not in known:
             write(MessageEnded(id=begun, broken=True))  # it was in the middle of a message, which comes anew
     for entry in turn:
         match entry:

@@ -135,6 +135,8 @@ class Result(Entry, frozen=True, kw_only=True, tag="result"):
     pictures: tuple[Picture, ...] = ()
     change: Change | None = None
     plan: tuple[Todo, ...] | None = None
+    tokens: Tokens = Tokens()
+    """What a sub-agent used."""
 
 
 class Ended(Entry, frozen=True, kw_only=True, tag="end"):

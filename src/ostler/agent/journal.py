@@ -3,6 +3,7 @@
     .ostler-agent/<conversation>/turns/0007.jsonl    the entries of a turn
     .ostler-agent/<conversation>/blobs/<name>        images
     .ostler-agent/<conversation>/calls/<call>/       what a call does, while it has no result (claims.py)
+    .ostler-agent/<conversation>/calls/<call>/<call> the journal of its sub-agent
     .ostler-agent/<conversation>/calls/<entry>.<api> what the model answers after an entry, as it comes
 
 A line is written at once and whole, so that it survives the end of the process; a last line without its end is none.
@@ -50,7 +51,11 @@ class Journal:
     @classmethod
     def begin(cls, home: Path) -> "Journal":
         """A new conversation, which is on disk at once."""
-        journal = cls(home / FOLDER / ulid())
+        return cls._begun(home / FOLDER / ulid())
+
+    @classmethod
+    def _begun(cls, folder: Path) -> "Journal":
+        journal = cls(folder)
         for name in ("turns", "blobs"):
             (journal._folder / name).mkdir(parents=True, mode=0o700)
         journal.begin_turn()
@@ -63,6 +68,10 @@ class Journal:
         folder = home / FOLDER / conversation
         if not _NAME.fullmatch(conversation) or not (folder / "turns").is_dir():
             return None
+        return cls._resumed(folder)
+
+    @classmethod
+    def _resumed(cls, folder: Path) -> "Journal":
         journal = cls(folder)
         segments = sorted((folder / "turns").glob("*.jsonl"))
         journal._turns = len(segments)
@@ -118,6 +127,17 @@ class Journal:
     def claim(self, call: str) -> Claim:
         """What is on disk of a call."""
         return Claim(self._folder / "calls" / call)
+
+    def below(self, call: str) -> "Journal":
+        """That of a sub-agent, which is there as long as its call; one that was begun goes on."""
+        return self._resumed(self._below(call)) if self.has_below(call) else self._begun(self._below(call))
+
+    def has_below(self, call: str) -> bool:
+        """Whether the sub-agent of a call has begun."""
+        return any((self._below(call) / "turns").glob("*.jsonl"))
+
+    def _below(self, call: str) -> Path:
+        return self._folder / "calls" / call / call
 
     def recorded(self, reader: Reader, api: str) -> Reader:
         """The reader of an answer to what has been said so far; the answer is kept as it comes."""

@@ -1,5 +1,6 @@
 """The loop: a turn is a call of the model, the tools that it wants, and again, until it wants no more."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -7,9 +8,9 @@ from msgspec.structs import replace
 
 from ostler.agent.asking import Gate
 from ostler.agent.calling import Calls
-from ostler.agent.channel import Inbox, write
+from ostler.agent.channel import BELOW, Inbox, write
 from ostler.agent.compaction import first_remaining, is_full, order, summary_of
-from ostler.agent.continuing import Left, left_of, message_parts, say_again
+from ostler.agent.continuing import Left, ids_of, left_of, message_parts, say_again
 from ostler.agent.entries import (
     AnyEntry,
     Assistant,
@@ -17,27 +18,34 @@ from ostler.agent.entries import (
     Call,
     Compaction,
     Ended,
+    Result,
     Step,
+    Text,
     Tokens,
     User,
     calls_of,
     conversation,
 )
 from ostler.agent.journal import Journal
-from ostler.agent.models.asking import Answer, ModelFailed, Question
+from ostler.agent.mcp.servers import Servers
+from ostler.agent.models.asking import Answer, ModelFailed, Question, ToolSpec
 from ostler.agent.models.client import Model
 from ostler.agent.models.endpoint import Endpoint, endpoint, without_keys
 from ostler.agent.models.known import Fitted, fitted, known
-from ostler.agent.prompts import PLANNING, system_prompt
+from ostler.agent.prompts import PLANNING, SUB_AGENT, system_prompt
 from ostler.agent.skills import skills
 from ostler.agent.speaking import Spoken, ask_quietly, speak
-from ostler.agent.tools.table import chosen
+from ostler.agent.tools.people import PLAN
+from ostler.agent.tools.table import chosen, of_sub_agent
+from ostler.agent.tools.tool import Output
 from ostler.agent.workspace import Workspace
 from ostler.base.ids import ulid
 from ostler.wire.own_agent import Done, Message, MessageEnded, ModelChosen, Noted, Outcome, Prompted, Start, Used
 
 _MOST_BAD_INPUTS = 3
 _MOST_REPETITIONS = 5
+_MOST_SUB_AGENTS = 4
+_MOST_TURNS_BELOW = 25
 
 
 class Ending(Exception):
@@ -52,16 +60,27 @@ class Loop:
     """One conversation with a model; a turn at a time."""
 
     def __init__(
-        self, start: Start, journal: Journal, inbox: Inbox, workspace: Workspace, environ: Mapping[str, str]
+        self,
+        start: Start,
+        journal: Journal,
+        inbox: Inbox,
+        workspace: Workspace,
+        environ: Mapping[str, str],
+        servers: Servers | None,
+        gate: Gate | None = None,
     ) -> None:
+        """`gate` is that of the agent whose sub-agent this is."""
         self._start = start
         self._journal = journal
         self._inbox = inbox
         self._environ = environ
-        self._gate = Gate(start, inbox)
-        self._tools = chosen(start.tools, plans=self._gate.plans)
-        self._specs = tuple(tool.spec() for tool in self._tools.values())
-        self._calls = Calls(self._tools, self._gate, inbox, journal, workspace, without_keys(environ))
+        self._servers = servers
+        self._workspace = workspace
+        self._gate = gate or Gate(start, inbox)
+        self._tools = chosen(start.tools, plans=gate is None and self._gate.plans)
+        self._specs: tuple[ToolSpec, ...] = ()
+        self._room = asyncio.Semaphore(_MOST_SUB_AGENTS)
+        self._calls = Calls(self._tools, self._gate, inbox, journal, workspace, without_keys(environ), self._delegate)
         self._calls.granted |= {path for entry in journal.entries if isinstance(entry, User) for path in entry.files}
         found = skills(workspace, Path(environ.get("HOME") or "."))
         self._calls.granted |= {skill.path for skill in found}
@@ -77,10 +96,12 @@ class Loop:
             left = self._begin(prompt)
         elif isinstance(ended := begun[-1], Ended):
             say_again(begun, self._start)
+            self._used = left_of(begun).used
             self._tell_end(ended)
             return
         else:
             left = self._go_on(begun)
+        await self._offer()
         try:
             reason = await self._work(left)
         except Ending as ending:
@@ -88,21 +109,29 @@ class Loop:
             reason = ending.reason
         self.end("completed", reason)
 
+    async def _offer(self) -> None:
+        """The tools that the model has: all requests of this process begin with them."""
+        if not self._specs:
+            if self._servers is not None:
+                self._tools |= await self._servers.tools()
+            self._specs = tuple(self._tools[name].spec() for name in sorted(self._tools))
+
     def _begin(self, prompt: Prompted) -> Left:
         if self._start.heard or self._start.begun:
             raise ModelFailed("What the agent did in this turn is not in its memory any more.", code="memory")
         self._journal.begin_turn()
         self._used, self._last, self._calls.bad_inputs = Tokens(), [], 0
         self._hear_steered()  # what came when the turn before was just over
-        self._hear(prompt, note=PLANNING if self._gate.plans else "")
+        self._hear(prompt, note=PLANNING if PLAN.name in self._tools and self._gate.plans else "")
         return Left()
 
     def _go_on(self, begun: list[AnyEntry]) -> Left:
         known = {entry.prompt for entry in begun if isinstance(entry, User)}
         self._inbox.forget(known)
         self._journal.go_on()
-        say_again(begun, self._start)
         left = left_of(begun)
+        going_on = [self._journal.below(call.id) for call in left.calls if self._journal.has_below(call.id)]
+        say_again(begun, self._start, {each for journal in going_on for each in ids_of(journal.entries)})
         self._used, self._last = left.used, list(left.made[: len(left.made) - len(left.calls)])
         return left
 
@@ -235,8 +264,53 @@ class Loop:
             return
         self._keep(entry_id, Answer(blocks=blocks, stop="interrupted", tokens=Tokens()))
 
+    async def _delegate(self, call: Call, task: str, may_change: bool) -> Output:
+        """Have a sub-agent do something; one that was begun by an earlier process goes on."""
+        journal = self._journal.below(call.id)
+        has_begun = journal.turn_of(call.id) is not None
+        known = ids_of(journal.entries)
+        start = replace(
+            self._start,
+            tools=of_sub_agent(self._tools, may_change=may_change),
+            max_turns=min(self._start.max_turns or _MOST_TURNS_BELOW, _MOST_TURNS_BELOW),
+            instructions="\n\n".join(filter(None, [SUB_AGENT, self._start.instructions])),
+            heard=self._start.heard if has_begun else (),
+            begun=tuple(each for each in self._start.begun if each in known),
+        )
+        servers = self._servers if may_change else None
+        loop = Loop(start, journal, Inbox(self._inbox), self._workspace, self._environ, servers, self._gate)
+        async with self._room:
+            BELOW.set(call.id)  # a call is a task of its own
+            try:
+                await loop.turn(Prompted(text=task, id=call.id))
+            except ModelFailed as failed:
+                return Output(text=f"The sub-agent failed: {failed}", failed=True, tokens=loop.used)
+            finally:
+                BELOW.set(None)
+                await loop.close()
+        words, reason = loop.outcome()
+        ending = "" if reason == "end_turn" else f"\n[it was ended: {reason}]"
+        return Output(text=f"{words}{ending}", failed=not words, tokens=loop.used)
+
+    @property
+    def used(self) -> Tokens:
+        """Tokens of the turn so far."""
+        return self._used
+
+    def outcome(self) -> tuple[str, str]:
+        """What the model said last in the last turn, and why that ended."""
+        *_, ended = self._journal.entries
+        answers = [entry for entry in self._journal.entries if isinstance(entry, Assistant)]
+        blocks = answers[-1].blocks if answers else ()
+        words = "\n\n".join(block.text for block in blocks if isinstance(block, Text) and block.text)
+        return words, ended.reason if isinstance(ended, Ended) else ""
+
     async def _run(self, calls: Sequence[Call], answer: Answer | Assistant) -> None:
+        before = len(self._journal.entries)
         await self._calls.run(calls, was_cut=answer.stop == "max_tokens")
+        for entry in self._journal.entries[before:]:
+            if isinstance(entry, Result):
+                self._used = self._used.plus(entry.tokens)
         if self._calls.bad_inputs >= _MOST_BAD_INPUTS:
             raise Ending(
                 "bad_calls", f"Stopped: the model made {self._calls.bad_inputs} calls in a row that make no sense."

@@ -10,7 +10,9 @@ from pathlib import Path
 from ostler.agent.channel import Inbox, write
 from ostler.agent.journal import Journal
 from ostler.agent.loop import Loop
+from ostler.agent.mcp.servers import Servers
 from ostler.agent.models.asking import ModelFailed
+from ostler.agent.models.endpoint import without_keys
 from ostler.agent.processes import adopt_orphans
 from ostler.agent.workspace import Workspace
 from ostler.wire.own_agent import Failed, Start
@@ -27,7 +29,9 @@ async def _run(start: Start, journal: Journal, rest: bytes) -> None:
     inbox = Inbox()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, inbox.close)
     reading = asyncio.create_task(inbox.read(rest))
-    loop = Loop(start, journal, inbox, Workspace(str(Path.cwd())), os.environ)
+    servers = Servers(start.mcp_servers, without_keys(os.environ))
+    servers.start()
+    loop = Loop(start, journal, inbox, Workspace(str(Path.cwd())), os.environ, servers)
     try:
         while (prompt := await inbox.prompts.get()) is not None:
             turn = asyncio.create_task(loop.turn(prompt))
@@ -40,6 +44,7 @@ async def _run(start: Start, journal: Journal, rest: bytes) -> None:
         reading.cancel()
         await asyncio.wait({reading})
         await loop.close()
+        await servers.close()
 
 
 def _conclude(loop: Loop, turn: asyncio.Task[None]) -> None:

@@ -32,25 +32,27 @@ class Trajectory:
         self._steps: list[dict[str, Any]] = []
         self._used = Used(input=0, output=0, cached=0, reasoning=0, context=0)
         self._outcome: dict[str, str] = {}
+        self._calls: set[str] = set()
         self._begin("user", task)
 
     def take(self, frame: AnyFromAgent) -> None:
-        """Add what a line of the agent says."""
+        """Add what a line of the agent says; of its sub-agents there is only the answer."""
         match frame:
             case AgentReady():
                 self._session = frame.session
             case ModelChosen():
                 self._model = frame.model
-            case MessageBegun():
+            case MessageBegun(parent=None):
                 self._begin("agent", "")
-            case Grown():
+            case Grown(parent=None):
                 field = "message" if frame.kind == "text" else "reasoning_content"
                 step = self._of_agent()
                 step[field] = step.get(field, "") + frame.text
-            case ToolBegun():
+            case ToolBegun(parent=None):
                 called = {"tool_call_id": frame.id, "function_name": frame.name, "arguments": _arguments(frame.input)}
                 self._of_agent().setdefault("tool_calls", []).append(called)
-            case ToolEnded():
+                self._calls.add(frame.id)
+            case ToolEnded() if frame.id in self._calls:
                 result = {"source_call_id": frame.id, "content": frame.output}
                 self._of_agent().setdefault("observation", {"results": []})["results"].append(result)
                 self._write()

@@ -8,9 +8,13 @@ from typing import Literal, get_args
 
 import msgspec
 
+from ostler.wire.providers import McpServer
+
 Effort = Literal["off", "low", "medium", "high", "max"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
-ToolName = Literal["read", "write", "edit", "bash", "grep", "find", "run-sandbox", "todo", "ask_user", "exit_plan_mode"]
+ToolName = Literal[
+    "read", "write", "edit", "bash", "grep", "find", "run-sandbox", "todo", "task", "ask_user", "exit_plan_mode"
+]
 TOOLS: tuple[str, ...] = get_args(ToolName)
 Api = Literal["messages", "responses", "chat", "gemini"]
 """Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and all that is like it, Gemini."""
@@ -44,6 +48,7 @@ class Start(ToAgent, frozen=True, kw_only=True, tag="start"):
     temperature: float | None = None
     tools: tuple[str, ...] | None = None
     """All tools that the model may have; None for every one."""
+    mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
     heard: tuple[str, ...] = ()
     """Of a turn that an earlier process did not end: ids of messages and calls of which people know everything."""
     begun: tuple[str, ...] = ()
@@ -116,6 +121,8 @@ class MessageBegun(FromAgent, frozen=True, kw_only=True, tag="message"):
     """The model begins to speak or to think."""
 
     id: str
+    parent: str | None = None
+    """The call of the sub-agent that says it."""
 
 
 class Grown(FromAgent, frozen=True, kw_only=True, tag="delta"):
@@ -124,6 +131,7 @@ class Grown(FromAgent, frozen=True, kw_only=True, tag="delta"):
     id: str
     kind: Literal["text", "thinking"]
     text: str
+    parent: str | None = None
 
 
 class MessagePart(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +148,7 @@ class MessageEnded(FromAgent, frozen=True, kw_only=True, tag="message_end"):
     broken: bool = False
     content: tuple[MessagePart, ...] = ()
     """All of it, where it may not have been told before."""
+    parent: str | None = None
 
 
 class ToolBegun(FromAgent, frozen=True, kw_only=True, tag="tool"):
@@ -149,6 +158,7 @@ class ToolBegun(FromAgent, frozen=True, kw_only=True, tag="tool"):
     name: str
     input: str
     """JSON, as the model wrote it."""
+    parent: str | None = None
 
 
 class ToolPrinted(FromAgent, frozen=True, kw_only=True, tag="tool_output"):

@@ -10,6 +10,10 @@ PLANNING = (
     "You are in plan mode: look and think, but change nothing. Tools that change something will refuse. When you know "
     "enough, show your plan with `exit_plan_mode`."
 )
+SUB_AGENT = (
+    "You are a sub-agent: another agent gave you this task, and reads only your last message. Nobody can be asked. "
+    "Answer with all that it needs to know, with paths and lines, and nothing else."
+)
 _BASE = Path(__file__).with_name("base.md")
 _RULES = "AGENTS.md"
 _MOST_RULES = 32 * 2**10

@@ -6,7 +6,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import msgspec
 
 from ostler.agent.claims import Claim
-from ostler.agent.entries import Change, How, Picture
+from ostler.agent.entries import Change, How, Picture, Tokens
 from ostler.agent.models.asking import ToolSpec
 from ostler.agent.workspace import ToolFailed, Workspace
 from ostler.wire.own_agent import Todo
@@ -25,6 +25,8 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     pictures: tuple[Picture, ...] = ()
     plan: tuple[Todo, ...] | None = None
     how: How = "ran"
+    tokens: Tokens = Tokens()
+    """What a sub-agent used."""
 
 
 class People(Protocol):
@@ -50,6 +52,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     people: People
     claim: Claim
     """What is on disk of this call, perhaps by an earlier process."""
+    delegate: Callable[[str, bool], Awaitable[Output]]
+    """Have a sub-agent do something; the flag says whether it may change anything."""
 
 
 _Given = TypeVar("_Given", bound=Input)
@@ -66,10 +70,16 @@ class Tool(msgspec.Struct, Generic[_Given], frozen=True, kw_only=True):
     """What changes something is only done with permission; what changes nothing may run beside others."""
     preview: Callable[[_Given, CallContext], str | None] = lambda *_: None
     """The diff that people see before they allow it."""
+    is_alone: Callable[[_Given], bool] = lambda _: False
+    """Whether a call must not run beside others although the tool itself changes nothing."""
 
     def spec(self) -> ToolSpec:
         """As the model sees it."""
         return ToolSpec(name=self.name, description=self.description, schema=schema_of(self.input))
+
+    def shown(self, given: _Given) -> msgspec.Raw:
+        """The input, for people who are asked."""
+        return msgspec.Raw(msgspec.json.encode(given))
 
     def read(self, text: str) -> _Given:
         """The input that a model wrote. Raises ToolFailed."""

@@ -27,7 +27,7 @@ INFO = Info(
     id="ostler",
     name="Ostler",
     login=Login(account="a key of a model provider"),
-    capabilities=all_but("mcp_tools", "shared_process", "subagents"),
+    capabilities=all_but("shared_process"),
     limits=("maxTurns", "maxTokens", "temperature"),
     tools=TOOLS,
     continues_turns=True,

@@ -70,6 +70,8 @@ class OstlerTranslator:
         self._spec = spec
         self._tools: dict[str, Item] = {}
         self._plans: set[str] = set()
+        left = spec.continues.items if spec.continues is not None else ()
+        self._left = {item.native_item_id: item for item in left}
 
     def open(self) -> Sequence[Output]:
         """Say how to work; it answers that it is ready."""
@@ -117,7 +119,9 @@ class OstlerTranslator:
 
     def begin_tool(self, frame: ToolBegun) -> Item:
         """Remember a call until it is answered."""
-        item = self._tools[frame.id] = say.call(_item(frame.id), frame.name, frame.input, frame.id)
+        item = self._tools[frame.id] = say.call(
+            _item(frame.id), frame.name, frame.input, frame.id, _below(frame.parent)
+        )
         return item
 
     def end_tool(self, native: str) -> Item:
@@ -126,6 +130,10 @@ class OstlerTranslator:
             raise Unreadable(f"No tool call {native} is open", "$.id")
         return self._tools.pop(native)
 
+    def left_by_another(self, native: str) -> Item | None:
+        """What the process before this one had begun under that name."""
+        return self._left.get(native)
+
     def plan_asked(self, native: str) -> None:
         """Remember that an ask is about a plan."""
         self._plans.add(native)
@@ -133,6 +141,10 @@ class OstlerTranslator:
 
 def _item(native: str) -> str:
     return f"itm_{native}"
+
+
+def _below(parent: str | None) -> str | None:
+    return _item(parent) if parent is not None else None
 
 
 def _start(spec: AgentSpec) -> Start:
@@ -151,6 +163,7 @@ def _start(spec: AgentSpec) -> Start:
         max_tokens=spec.limits.max_tokens,
         temperature=spec.temperature,
         tools=spec.tools,
+        mcp_servers=spec.mcp_servers,
         heard=spec.continues.heard if spec.continues is not None else (),
         begun=tuple(item.native_item_id or "" for item in spec.continues.items) if spec.continues is not None else (),
     )
@@ -216,17 +229,20 @@ def _ready(_: OstlerTranslator, frame: AgentReady) -> Sequence[Output]:
 
 
 def _message_begun(_: OstlerTranslator, frame: MessageBegun) -> Sequence[Output]:
-    return (say.opened(say.message(_item(frame.id), frame.id)),)
+    return (say.opened(say.message(_item(frame.id), frame.id, _below(frame.parent))),)
 
 
 def _grown(_: OstlerTranslator, frame: Grown) -> Sequence[Output]:
     return (say.grown(_item(frame.id), _part(frame.kind, frame.text), frame.id),)
 
 
-def _message_ended(_: OstlerTranslator, frame: MessageEnded) -> Sequence[Output]:
+def _message_ended(state: OstlerTranslator, frame: MessageEnded) -> Sequence[Output]:
     """Its content is that of its deltas, unless it comes whole."""
+    left = state.left_by_another(frame.id)
+    if frame.broken and left is not None:
+        return (say.closed(left, "failed"),)
     content = [_part(part.kind, part.text) for part in frame.content]
-    item = say.message(_item(frame.id), frame.id, content=content)
+    item = say.message(_item(frame.id), frame.id, _below(frame.parent), content)
     return (say.closed(item, "failed" if frame.broken else "completed"),)
 
 

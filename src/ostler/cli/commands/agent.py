@@ -196,9 +196,9 @@ def _answer(frame: AnyFromAgent) -> Reply | Answered | None:
 
 def _show(frame: AnyFromAgent) -> None:
     match frame:
-        case Grown(kind="text"):
+        case Grown(kind="text", parent=None):
             click.echo(frame.text, nl=False)
-        case MessageEnded():
+        case MessageEnded(parent=None):
             click.echo()
         case Noted() | Failed():
             click.echo(frame.message, err=True)

@@ -1,0 +1,191 @@
+"""The tools of a session's MCP servers, which a helper process speaks with; it is started when there are servers."""
+
+import asyncio
+import hashlib
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from ostler.agent.channel import write
+from ostler.agent.mcp.frames import Answered, AnyFromHelper, AnyToHelper, Called, Dropped, Offer, Offered, Wanted
+from ostler.agent.tools.foreign import Arguments, ForeignTool, shortened
+from ostler.agent.tools.tool import CallContext, Output
+from ostler.agent.workspace import ToolFailed
+from ostler.base.ids import ulid
+from ostler.wire.own_agent import Noted
+from ostler.wire.providers import McpServer
+
+_LONGEST_LINE = 2**28
+_LONGEST_NAME = 64
+_END_SECONDS = 5.0
+_GONE = "The helper that speaks with the MCP servers has ended. Whether this was done is unknown. It is started anew."
+_CUT_OFF = (
+    "[cut off: the agent was started anew while this ran. Whether it was done is unknown; it was not called again]"
+)
+_Kind = TypeVar("_Kind")
+_decoder: msgspec.json.Decoder[AnyFromHelper] = msgspec.json.Decoder(AnyFromHelper)
+
+
+class Helper:
+    """One helper process, from its first line to its end."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._answers: dict[str, asyncio.Future[Answered]] = {}
+        self._offered: asyncio.Future[Offered] = asyncio.get_running_loop().create_future()
+        self._reading = asyncio.create_task(self._read())
+
+    @classmethod
+    async def started(cls, wanted: Wanted, environ: Mapping[str, str]) -> "Helper":
+        """A process that begins to speak with the servers."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-X", "utf8", "-m", "ostler.agent.mcp"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=dict(environ),
+            limit=_LONGEST_LINE,
+            start_new_session=True,
+        )
+        helper = cls(process)
+        helper.send(wanted)
+        return helper
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing can be asked of it any more."""
+        return self._reading.done()
+
+    async def offered(self) -> Offered:
+        """What the servers have. Raises ToolFailed."""
+        return await asyncio.shield(self._offered)
+
+    async def call(self, server: str, tool: str, arguments: msgspec.Raw) -> Answered:
+        """Call a tool. Raises ToolFailed if the helper ends before it has answered."""
+        await self.offered()
+        if self.has_ended:
+            raise ToolFailed(_GONE)
+        call = Called(id=ulid(), server=server, tool=tool, arguments=arguments)
+        answer: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        self._answers[call.id] = answer
+        self.send(call)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.send(Dropped(id=call.id))
+            raise
+        finally:
+            self._answers.pop(call.id, None)
+
+    def send(self, frame: AnyToHelper) -> None:
+        """Tell it something; one that is gone does not hear it."""
+        assert self._process.stdin is not None  # noqa: S101  asked for above
+        self._process.stdin.write(msgspec.json.encode(frame) + b"\n")
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None  # noqa: S101  asked for above
+        try:
+            while line := await self._process.stdout.readline():
+                self._take(line)
+        finally:
+            self._fail(self._offered)
+            for answer in self._answers.values():
+                self._fail(answer)
+
+    @staticmethod
+    def _fail(waiting: "asyncio.Future[_Kind]") -> None:
+        if not waiting.done():
+            waiting.set_exception(ToolFailed(_GONE))
+            waiting.exception()  # looked at, also when nobody waits
+
+    def _take(self, line: bytes) -> None:
+        match _decoder.decode(line):
+            case Offered() as offered:
+                self._offered.set_result(offered)
+            case Answered() as answered if (waiting := self._answers.get(answered.id)) and not waiting.done():
+                waiting.set_result(answered)
+            case _:
+                pass
+
+    async def close(self) -> None:
+        """End it, and with it the servers that are programs."""
+        assert self._process.stdin is not None  # noqa: S101  asked for above
+        self._process.stdin.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), _END_SECONDS)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        await asyncio.wait({self._reading})
+
+
+class Servers:
+    """The servers of a session."""
+
+    def __init__(self, wanted: Mapping[str, McpServer], environ: Mapping[str, str]) -> None:
+        """`environ` is that of commands, without the keys of the agent."""
+        self._wanted = Wanted(servers=dict(wanted), environ=dict(environ))
+        self._environ = environ
+        self._starting: asyncio.Task[Helper] | None = None
+
+    def start(self) -> None:
+        """Begin to start the helper, which takes longer than the agent itself."""
+        if self._wanted.servers:
+            self._starting = asyncio.create_task(Helper.started(self._wanted, self._environ))
+
+    async def tools(self) -> dict[str, ForeignTool]:
+        """What the servers that work have; people hear of the others."""
+        if self._starting is None:
+            return {}
+        try:
+            offered = await (await self._helper()).offered()
+        except ToolFailed:
+            write(Noted(message="The MCP servers cannot be used: their helper has ended.", code="mcp"))
+            return {}
+        for name, why in sorted(offered.failed.items()):
+            write(Noted(message=f"The MCP server '{name}' cannot be used: {why}.", code="mcp"))
+        tools = (self._tool(offer) for offer in offered.offers)
+        return {tool.name: tool for tool in tools}
+
+    async def _helper(self) -> Helper:
+        """The one that runs, started anew if it has ended."""
+        if self._starting is None or (self._starting.done() and self._starting.result().has_ended):
+            self._starting = asyncio.create_task(Helper.started(self._wanted, self._environ))
+        return await asyncio.shield(self._starting)
+
+    def _tool(self, offer: Offer) -> ForeignTool:
+        return ForeignTool(
+            name=_name(offer),
+            description=offer.description,
+            schema=offer.schema,
+            input=Arguments,
+            run=partial(self._run, offer),
+            changes="anything",
+        )
+
+    async def _run(self, offer: Offer, given: Arguments, context: CallContext) -> Output:
+        if context.claim.left() is not None:
+            return Output(text=_CUT_OFF, failed=True, how="cut_off")
+        context.claim.begin()
+        answered = await (await self._helper()).call(offer.server, offer.name, given.json)
+        pictures = tuple(context.keep(image.mime, image.data) for image in answered.images)
+        return Output(text=shortened(answered.text), failed=answered.failed, pictures=pictures)
+
+    async def close(self) -> None:
+        """End the helper."""
+        if self._starting is not None:
+            await (await asyncio.shield(self._starting)).close()
+
+
+def _name(offer: Offer) -> str:
+    """As models take it: short, and without signs."""
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", f"{offer.server}__{offer.name}")
+    if len(name) <= _LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: _LONGEST_NAME - 9]}_{digest}"

@@ -1,0 +1,47 @@
+"""Tools that others bring: they come with a JSON schema, and what they take is passed on as the model wrote it."""
+
+from typing import Any
+
+import msgspec
+
+from ostler.agent.models.asking import ToolSpec
+from ostler.agent.tools.shell import Printed
+from ostler.agent.tools.tool import Input, Tool
+from ostler.agent.workspace import ToolFailed
+
+
+class Arguments(Input, frozen=True, kw_only=True):
+    """What a model gives such a tool: any object."""
+
+    json: msgspec.Raw
+
+
+class ForeignTool(Tool[Arguments], frozen=True, kw_only=True):
+    """A tool of somebody else."""
+
+    schema: dict[str, Any]
+
+    def spec(self) -> ToolSpec:
+        """As the model sees it."""
+        schema = {"type": "object", "properties": {}, **self.schema}
+        schema.pop("$schema", None)
+        return ToolSpec(name=self.name, description=self.description, schema=schema)
+
+    def read(self, text: str) -> Arguments:
+        """The object that a model wrote. Raises ToolFailed."""
+        try:
+            msgspec.json.decode(text.strip() or "{}", type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeError) as error:
+            raise ToolFailed(f"The input of `{self.name}` cannot be used: {error}.") from error
+        return Arguments(json=msgspec.Raw(text.strip() or "{}"))
+
+    def shown(self, given: Arguments) -> msgspec.Raw:
+        """The input, for people who are asked."""
+        return given.json
+
+
+def shortened(text: str) -> str:
+    """The beginning and the end of a long answer."""
+    printed = Printed()
+    printed.add(text)
+    return printed.whole() or "(no output)"

@@ -1,0 +1,103 @@
+"""Tools of MCP servers: offered, called, asked for, and what happens when their helper or the agent ends."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from ostler.conformance.model import ScriptedModel
+from ostler.wire.own_agent import Noted, PermissionAsk, Reply, ToolBegun
+from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
+from tests.agent.process import Agent, agent, asked, notices, of, results, text
+from tests.support.patience import wait_until
+
+ECHO = Path(__file__).parents[2] / "src" / "ostler" / "conformance" / "mcp_echo.py"
+ECHO_SERVER: McpServer = StdioMcpServer(command=sys.executable, args=(str(ECHO),))
+SLOW = """
+import pathlib, time
+from mcp.server import MCPServer
+server = MCPServer("slow")
+@server.tool()
+def wait(file: str) -> str:
+    with pathlib.Path(file).open("a") as marks:
+        marks.write("called ")
+    time.sleep(300)
+    return "never"
+@server.tool()
+def environ() -> str:
+    import os
+    return " ".join(sorted(os.environ))
+server.run()
+"""
+
+
+def helpers(running: Agent) -> list[int]:
+    """The helper processes of an agent."""
+    children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
+    return [
+        int(pid)
+        for pid in children.read_text().split()
+        if b"ostler.agent.mcp" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
+def test_a_tool_of_a_server_is_asked_for_and_called(tmp_path: Path, model: ScriptedModel) -> None:
+    with agent(tmp_path, model, permission_mode="default", mcp_servers={"echo": ECHO_SERVER}) as running:
+        running.prompt('tool shout {"text": "quiet"}', 'tool shout {"text": "no"}', "say Done.")
+        ask = running.until(PermissionAsk)
+        assert (ask.name, ask.action) == ("echo__shout", 'echo__shout {"text": "quiet"}')
+        running.send(Reply(id=ask.id, allow=True))
+        running.send(Reply(id=running.until(PermissionAsk, lambda each: each.id != ask.id).id, allow=False))
+        running.rest()
+        found = results(running.frames)
+    assert found == [("SHOUT:QUIET", False), ("This was not allowed.", True)]
+    [offered] = [tool["function"] for tool in asked(model)[0]["tools"] if tool["function"]["name"] == "echo__shout"]
+    assert offered["parameters"]["required"] == ["text"]
+
+
+def test_without_servers_there_is_no_helper_and_one_that_fails_is_told(tmp_path: Path, model: ScriptedModel) -> None:
+    with agent(tmp_path, model) as running:
+        running.turn("say Done.")
+        assert helpers(running) == []
+    nowhere: dict[str, McpServer] = {
+        "gone": StdioMcpServer(command="/no/such/program"),
+        "away": HttpMcpServer(url="http://127.0.0.1:9/mcp"),
+        "echo": ECHO_SERVER,
+    }
+    with agent(tmp_path, model, mcp_servers=nowhere) as running:
+        frames = running.turn('tool shout {"text": "quiet"}', "say Done.")
+        told = [frame.message for frame in of(running.frames, Noted) if frame.code == "mcp"]
+    assert results(frames) == [("SHOUT:QUIET", False)]
+    assert ["'away'" in told[0], "'gone'" in told[1]] == [True, True]
+
+
+def test_a_helper_that_dies_is_told_to_the_model_and_started_anew(tmp_path: Path, model: ScriptedModel) -> None:
+    servers = {"slow": StdioMcpServer(command=sys.executable, args=("-c", SLOW)), "echo": ECHO_SERVER}
+    mark = tmp_path / "mark"
+    with agent(tmp_path, model, mcp_servers=servers) as running:
+        running.prompt(
+            f'tool wait {{"file": "{mark}"}}', 'tool shout {"text": "again"}', "tool environ {}", "say Done."
+        )
+        wait_until(mark.exists, "the tool is called")
+        [helper] = helpers(running)
+        os.kill(helper, signal.SIGKILL)
+        frames = running.rest()
+    [dead, again, environ] = results(frames)
+    assert ("has ended" in dead[0], dead[1]) == (True, True)
+    assert again == ("SHOUT:AGAIN", False)
+    assert "OSTLER_PROVIDER_KEY" not in environ[0]
+
+
+def test_a_call_that_was_cut_off_is_not_made_again(tmp_path: Path, model: ScriptedModel) -> None:
+    servers = {"slow": StdioMcpServer(command=sys.executable, args=("-c", SLOW))}
+    mark = tmp_path / "mark"
+    with agent(tmp_path, model, mcp_servers=servers) as running:
+        running.prompt(f'tool wait {{"file": "{mark}"}}', "say Went on.", id="prm_1")
+        running.until(ToolBegun)
+        wait_until(mark.exists, "the tool is called")
+        conversation = running.ready.session
+    with agent(tmp_path, model, mcp_servers=servers, resume=conversation) as running:
+        frames = running.turn(f'tool wait {{"file": "{mark}"}}', "say Went on.", id="prm_1")
+    [(answer, failed)] = results(frames)
+    assert ("cut off" in answer, failed, mark.read_text(), text(frames)) == (True, True, "called ", "Went on.")
+    assert "mcp" not in notices(frames)
