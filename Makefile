@@ -8,7 +8,7 @@ TESTS = $(BIN)/python -m tests.support.run -q --durations=10 -n 4 --dist workste
 OSTLER_STATE_DIR ?= $(CURDIR)/.ostler
 
 .DEFAULT_GOAL := help
-.PHONY: help serve web sdk test test-all test-setup test-parts flaky check lint conformance chaos chaos-selftest bench schema format lock setup setup-runtime clean
+.PHONY: help serve web sdk test test-all test-setup test-parts flaky check lint conformance chaos chaos-selftest bench eval schema format lock setup setup-runtime clean
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ chaos-selftest: setup ## seed bugs and see that the chaos suite catches each (AR
 
 bench: setup web ## measure, beside the peer and alone; writes bench/RESULTS.md (ARGS="agents web" for some parts)
 	@$(BIN)/python bench/run.py $(ARGS)
+
+eval: setup ## small coding tasks for our own agent; plays transcripts unless ARGS="--model PROVIDER/MODEL"
+	@$(BIN)/python -m tools.evals $(ARGS)
 
 schema: setup ## write schema/ and docs/reference/ anew from the code
 	@$(BIN)/python -m tools.generate

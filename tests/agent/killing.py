@@ -67,6 +67,16 @@ class Killed:
                 return False
         return True
 
+    def comes_further(self) -> None:
+        """Wait until people hear of something new: a turn whose processes die before that is given up."""
+        before = self.talk.get()
+        if before["activity"] != "idle":
+            self.talk.until(
+                lambda event: (
+                    event["sequence"] > before["lastSequence"] and event["type"] in {"item.completed", "turn.ended"}
+                )
+            )
+
     def kill_now(self) -> None:
         """End the agent wherever it is."""
         self.kills += self._kill("pid")
@@ -99,7 +109,8 @@ class Killed:
 
     def until_over(self) -> list[Event]:
         """The events up to the end of the turn."""
-        self.talk.until_type("turn.ended")
+        if "turn.ended" not in self.talk.types():
+            self.talk.until_type("turn.ended")
         return self.talk.events
 
     def go_on_with(self, api: httpx.Client) -> None:

@@ -64,6 +64,6 @@ def test_it_loads_no_http_client_before_it_is_ready() -> None:
     assert done.stdout == "set()\n"
 
 
-def test_it_has_all_that_an_agent_can_have_but_three() -> None:
+def test_it_has_all_that_an_agent_can_have_but_one() -> None:
     missing = {name for name in Capabilities.__struct_fields__ if not getattr(ADAPTER.info.capabilities, name)}
-    assert missing == {"mcp_tools", "shared_process", "subagents"}
+    assert missing == {"shared_process"}
