@@ -46,6 +46,7 @@ from ostler.server.objects.counting import CountedObjects
 from ostler.server.objects.opening import open_objects
 from ostler.server.objects.snapshots import SnapshotObjects
 from ostler.server.pools.opening import running_pools
+from ostler.server.quotas.service import Quotas
 from ostler.server.runners.cut_off import CutOff
 from ostler.server.runners.home_drain import HomeDrain
 from ostler.server.runners.links import RunnerLinks
@@ -57,6 +58,7 @@ from ostler.server.search.service import Search
 from ostler.server.sessions.admission import Admission
 from ostler.server.sessions.attachments import Attachments
 from ostler.server.sessions.log.reads import Reads
+from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.new_sessions import Creation
 from ostler.server.sessions.ownership import Ownership
 from ostler.server.sessions.registry import Registry, SessionLimits
@@ -312,7 +314,10 @@ async def _services(
         delivers=looks.watch,
         uploads=snapshots,
     )
-    sessions = await _sessions(settings, store, peers, runners, steps, work, Attachments(objects, settings.state_dir))
+    directory = await _directory(store, is_shared=peers is not None, opened=opened)
+    quotas = Quotas(store, directory, clock, TERMINAL)
+    attachments = Attachments(objects, settings.state_dir)
+    sessions = await _sessions(settings, store, peers, runners, steps, work, attachments, quotas)
     sessions.background.spawn(snapshots.sweep(store))
     replace_after, freeze_after = patience(settings.replace_after_seconds, settings.runner_beat_seconds)
     lost_runners = LostRunners(sessions, runners, takeover := Takeover(sessions), replace_after, peers)
@@ -332,7 +337,8 @@ async def _services(
         schedules=Schedules(store.schedules, clock),
         triggers=Triggers(store.triggers, store.templates, clock),
         engine=engine,
-        directory=await _directory(store, is_shared=peers is not None, opened=opened),
+        directory=directory,
+        quotas=quotas,
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
         background=Background(log, "request.task_failed"),
@@ -354,6 +360,7 @@ async def _sessions(
     steps: NextSteps,
     work: Pipeline,
     attachments: Attachments,
+    quotas: Quotas,
 ) -> Sessions:
     clock, reads = SystemClock(), Reads(store)
     owner = new_id("srv") if peers is None else peers.id
@@ -382,6 +389,7 @@ async def _sessions(
         work=work,
         clock=clock,
         admission=admission,
+        quotas=quotas,
         default_instructions=settings.default_instructions,
     )
     return Sessions(
@@ -395,6 +403,7 @@ async def _sessions(
         work=work,
         admission=admission,
         attachments=attachments,
+        quotas=quotas,
     )
 
 

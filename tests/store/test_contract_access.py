@@ -1,10 +1,12 @@
-"""What every store answers about tenants, projects and API keys."""
+"""What every store answers about tenants, projects, API keys and limits."""
 
 from msgspec.structs import replace
 
-from ostler.server.store.access import AccessRows, ApiKeyRow, ProjectRow, TenantRow
+from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, ProjectRow, TenantRow
 from ostler.server.store.protocol import Store
+from ostler.server.store.records import UnderWay, Used, UsedBy
 from tests.store.conftest import Opener
+from tests.support.log_writing import change, created, notice
 
 NOW, LATER, LAST = "2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z", "2026-01-03T00:00:00.000Z"
 TENANT = TenantRow(name="acme", created_at=NOW)
@@ -55,3 +57,38 @@ async def test_a_key_is_revoked_once_and_remembers_its_last_use(store: Store) ->
     assert not await store.access.revoke_key("key_9", NOW)
     (found,) = (await store.access.all()).keys
     assert found == replace(KEY, last_used_at=LATER, revoked_at=LAST)
+
+
+async def test_limits_are_replaced_as_a_whole(store: Store) -> None:
+    first = LimitsRow(scope="project", id="prj_1", live_sessions=2, cost_per_day=0.5)
+    assert await store.access.set_limits(first)
+    assert (await store.access.all()).limits == (first,)
+    second = LimitsRow(scope="project", id="prj_1", requests_per_second=1.5)
+    assert await store.access.set_limits(second)
+    assert (await store.access.all()).limits == (second,)
+
+
+async def test_what_turns_used_is_counted_by_day_project_and_actor(store: Store) -> None:
+    made = await created(store, "ses_a")
+    other = await created(store, "ses_b", project="other")
+    for used in (
+        Used(1, "default", "key:a", "2026-01-01", 10, 0.5),
+        Used(1, "default", "key:a", "2026-01-01", 30, 0.75),
+        Used(2, "default", "key:a", "2026-01-01", 5, 0.0),
+        Used(3, "default", "key:a", "2026-01-02", 7, 0.0),
+    ):
+        await made.append(notice("x"), used=used)
+    await other.append(notice("x"), used=Used(1, "other", "key:b", "2026-01-01", 100, 1.0))
+    assert await store.used_on("2026-01-01", ["default"]) == [UsedBy("default", "key:a", 35, 0.75)]
+    assert len(await store.used_on("2026-01-01", ["default", "other"])) == 2
+    assert await store.used_on("2025-12-31", ["default"]) == []
+
+
+async def test_sessions_under_way_are_counted_by_project_actor_and_whether_they_wait(store: Store) -> None:
+    await created(store, "ses_a")
+    await created(store, "ses_b", first=change("queued"), runner=None)
+    await created(store, "ses_c", first=change("stopped"))
+    await created(store, "ses_d", project="other")
+    assert await store.sessions_under_way(["default"], ["stopped"]) == [UnderWay("default", None, 1, 1)]
+    assert len(await store.sessions_under_way(["default", "other"], ["stopped"])) == 2
+    assert await store.sessions_under_way(["nobody"], ["stopped"]) == []

@@ -37,6 +37,8 @@ _NOUNS = (
     "tenants",
     "projects",
     "keys",
+    "limits",
+    "usage",
     "runners",
     "followers",
     "connect",

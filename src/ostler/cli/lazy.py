@@ -41,6 +41,8 @@ COMMANDS = {
     "tenants": "Make tenants: teams with projects of their own.",
     "projects": "Make projects, and see those that you may use.",
     "keys": "Make API keys and revoke them.",
+    "limits": "Say how much a tenant, a project or a key may have.",
+    "usage": "Tell what you have and have used today.",
     "system": "Look at the server itself.",
     "database": "Move what a server remembers to another database.",
     "doctor": "Check that everything is in place.",

@@ -1,8 +1,8 @@
-"""The operations on tenants, projects and API keys; part of the table."""
+"""The operations on tenants, projects, API keys and limits; part of the table."""
 
 import msgspec
 
-from ostler.client.calls import Call, delete, get, post, segment
+from ostler.client.calls import Call, delete, get, post, put, segment
 from ostler.wire.access import (
     ApiKeyIssued,
     ApiKeyList,
@@ -16,6 +16,7 @@ from ostler.wire.access import (
     Tenant,
     TenantList,
 )
+from ostler.wire.limits import Limits, LimitScope, LimitsList, SetLimits, UsageList
 
 
 def whoami() -> Call[Me]:
@@ -59,3 +60,38 @@ def create_key(
 def revoke_key(key: str) -> Call[None]:
     """Revoke an API key: it is refused from now on, and streams opened with it end."""
     return delete(f"/api-keys/{segment(key)}")
+
+
+def list_limits() -> Call[LimitsList]:
+    """The limits that count for the caller, and for who may set them all those of its tenant."""
+    return get("/limits", msgspec.json.Decoder(LimitsList).decode)
+
+
+def set_limits(
+    scope: LimitScope = "project",
+    *,
+    project: str | None = None,
+    actor: str | None = None,
+    requests_per_second: float | None = None,
+    live_sessions: int | None = None,
+    queued_tasks: int | None = None,
+    tokens_per_day: int | None = None,
+    cost_per_day: float | None = None,
+) -> Call[Limits]:
+    """Set all limits of a tenant, a project or an actor: what is left out is not limited any more."""
+    body = SetLimits(
+        scope=scope,
+        project_id=project,
+        actor=actor,
+        requests_per_second=requests_per_second,
+        live_sessions=live_sessions,
+        queued_tasks=queued_tasks,
+        tokens_per_day=tokens_per_day,
+        cost_per_day=cost_per_day,
+    )
+    return put("/limits", msgspec.json.Decoder(Limits).decode, body)
+
+
+def show_usage() -> Call[UsageList]:
+    """What the caller's tenant, project and credential have now and have used today."""
+    return get("/usage", msgspec.json.Decoder(UsageList).decode)

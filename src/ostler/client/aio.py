@@ -216,6 +216,19 @@ class AsyncKeys(AsyncGroup):
     revoke = _verb(access_operations.revoke_key)
 
 
+class AsyncLimits(AsyncGroup):
+    """How much tenants, projects and actors may have."""
+
+    list = _verb(access_operations.list_limits)
+    set = _verb(access_operations.set_limits)
+
+
+class AsyncUsage(AsyncGroup):
+    """What the caller has and has used."""
+
+    show = _verb(access_operations.show_usage)
+
+
 class AsyncPrompts(AsyncGroup):
     """Prompts that people saved to use them again."""
 
@@ -507,6 +520,8 @@ class AsyncClient:
         self.tenants = AsyncTenants(self._transport)
         self.projects = AsyncProjects(self._transport)
         self.keys = AsyncKeys(self._transport)
+        self.limits = AsyncLimits(self._transport)
+        self.usage = AsyncUsage(self._transport)
 
     async def close(self) -> None:
         """Give the connections back."""

@@ -60,8 +60,10 @@ def patch(path: str, decode: Callable[[bytes], T], body: msgspec.Struct) -> Call
     return Call(method="PATCH", path=API + path, decode=decode, body=_json(body))
 
 
-def put(path: str, decode: Callable[[bytes], T], content: bytes, /, **params: Value) -> Call[T]:
-    """Send bytes as they are."""
+def put(path: str, decode: Callable[[bytes], T], content: bytes | msgspec.Struct, /, **params: Value) -> Call[T]:
+    """Put something in its place; bytes are sent as they are."""
+    if isinstance(content, msgspec.Struct):
+        return Call(method="PUT", path=API + path, decode=decode, params=_params(params), body=_json(content))
     return Call(
         method="PUT",
         path=API + path,

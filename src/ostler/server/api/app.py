@@ -36,6 +36,7 @@ from ostler.server.api.routes import (
     files,
     fleets,
     imports,
+    limits,
     logins,
     prompts,
     runners,
@@ -108,7 +109,7 @@ def build_app(services: Services) -> App:
     link = RunnerLinkApp(services.links)
     secret = services.peers.secret if services.peers is not None else None
     authentication = _authentication(services.settings, services.directory)
-    door = Door(authentication, services.directory, services.settings, services.counters, secret)
+    door = Door(authentication, services.directory, services.quotas, services.settings, services.counters, secret)
     return Gate(inner, posts, link, Ui(inner), services.settings, services.counters, door)
 
 
@@ -158,6 +159,7 @@ def _litestar(services: Services | None) -> Litestar:
         fleets,
         connect,
         access,
+        limits,
         ai_sdk,
     )
     router = _Api(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS])

@@ -48,6 +48,8 @@ _ABOUT_A_FIELD = {
 def problem_of(error: OstlerError, *, instance: str) -> Problem:
     """The document for one of our errors."""
     details = {name: error.fields[name] for name in _DETAIL_FIELDS if error.fields.get(name) is not None}
+    if (reached := error.fields.get("reached")) is not None:
+        details["limit"] = reached
     return Problem(
         type=f"urn:ostler:error:{error.code}",
         title=error.title,

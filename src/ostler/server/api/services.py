@@ -11,6 +11,7 @@ from ostler.server.engine.protocol import Engine
 from ostler.server.fleets.ingest import Ingest
 from ostler.server.fleets.relay import Relay
 from ostler.server.fleets.rendezvous import Rendezvous
+from ostler.server.quotas.service import Quotas
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.placement import default_agent, default_agent_hint
 from ostler.server.runners.registry import Runners
@@ -49,6 +50,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     triggers: Triggers
     engine: Engine
     directory: Directory
+    quotas: Quotas
     clock: Clock
     counters: "Counters"
     peers: Peers | None = None

@@ -1,4 +1,4 @@
-"""Tenants, projects and API keys as this server knows them: all in memory, so that a request waits for no database."""
+"""Tenants, projects, API keys and limits as this server knows them: in memory, so that no request waits for them."""
 
 import asyncio
 import re
@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+from msgspec.structs import astuple
+
 from ostler.base.clock import Clock
 from ostler.base.errors import InvalidRequest, NotFound, StoreUnavailable, Unauthorized
 from ostler.base.errors.access import NameTaken
@@ -16,7 +18,7 @@ from ostler.base.logs import Log, never_log
 from ostler.link.keys import hashed
 from ostler.server.auth.authenticator import AuthRequest
 from ostler.server.auth.scope import Scope, reach_of, roles_up_to
-from ostler.server.store.access import Access, AccessRows, ApiKeyRow, ProjectRow, TenantRow
+from ostler.server.store.access import Access, AccessRows, ApiKeyRow, LimitsRow, ProjectRow, TenantRow
 from ostler.wire.access import Role
 
 log = Log(__name__)
@@ -43,6 +45,9 @@ class Directory:
         self._pause = _LOOK_SECONDS if is_shared else _ALONE_SECONDS
         self._rows = AccessRows()
         self._by_hash: dict[str, ApiKeyRow] = {}
+        self._tenants: dict[str, str] = {}
+        self.limits: dict[tuple[str, str], LimitsRow] = {}
+        """By scope and id."""
         self._used: dict[str, str] = {}
         self._following: asyncio.Task[None] | None = None
         self._open: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
@@ -51,6 +56,8 @@ class Directory:
         """Read the rows again, and end what was opened with keys that are good no more."""
         self._rows = await self._access.all()
         self._by_hash = {key.hash: key for key in self._rows.keys}
+        self._tenants = {project.id: project.tenant for project in self._rows.projects}
+        self.limits = {(row.scope, row.id): row for row in self._rows.limits}
         for key in self._rows.keys:
             if key.revoked_at is not None:
                 self._end(key.id)
@@ -148,6 +155,14 @@ class Directory:
                 return each
         raise NotFound(what="project", value=f"{tenant}/{name}", hint="List them with `ostler projects list`.")
 
+    def tenant_of(self, project: str) -> str:
+        """The tenant that a project belongs to."""
+        return self._tenants.get(project, DEFAULT)
+
+    def project_ids(self, tenant: str) -> tuple[str, ...]:
+        """All projects of a tenant."""
+        return tuple(each.id for each in (_DEFAULT_PROJECT, *self._rows.projects) if each.tenant == tenant)
+
     def within(self, scope: Scope, named: str) -> Scope | None:
         """The scope in a project that is named by its id or name, or as tenant/name; None if it may not be used."""
         tenant, slash, name = named.rpartition("/")
@@ -225,6 +240,23 @@ class Directory:
         if not any(each.id == key for each in self.keys(scope)):
             raise NotFound(what="API key", value=key[:60], hint="List them with `ostler keys list`.")
         await self._access.revoke_key(key, self._clock.now())
+        await self.refresh()
+
+    # Limits
+
+    def limits_of(self, scope: Scope) -> tuple[LimitsRow, ...]:
+        """Those that count for a scope; for who may use the whole tenant all that are set in it."""
+        seen = {("project", scope.project), ("actor", scope.actor)}
+        if scope.reach in _WIDE:
+            seen |= {("tenant", scope.tenant)}
+            seen |= {("project", project) for project in self.project_ids(scope.tenant)}
+            seen |= {("actor", f"key:{key.id}") for key in self.keys(scope)}
+        found = (row for place, row in self.limits.items() if place in seen)
+        return tuple(row for row in found if any(number is not None for number in astuple(row)[2:]))
+
+    async def set_limits(self, new: LimitsRow) -> None:
+        """They count from now on."""
+        await self._access.set_limits(new)
         await self.refresh()
 
 

@@ -12,6 +12,7 @@ from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import new_id
 from ostler.base.undo import async_undone_by
+from ostler.server.quotas.service import Quotas, Room
 from ostler.server.runners.placement import agent_anywhere, checked_needs, choose, server_with_room, waiting_for
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
@@ -49,6 +50,7 @@ class Creation:
         work: Pipeline,
         clock: Clock,
         admission: Admission,
+        quotas: Quotas,
         default_instructions: str = "",
     ) -> None:
         self._registry = registry
@@ -60,6 +62,7 @@ class Creation:
         self._work = work
         self._clock = clock
         self._admission = admission
+        self._quotas = quotas
         self._default_instructions = default_instructions
 
     async def create(
@@ -90,19 +93,36 @@ class Creation:
         new = msgspec.structs.replace(new, agent=(await agent_anywhere(self._runners, new.agent)).id)
         if known is not None:
             return await self._same_agent(known, new), False
+        if task is not None:
+            await self._quotas.check_turn(project, acting())
+        async with self._quotas.creating(project, acting()) as room:
+            return await self._made(new, wanted, claim, room, earlier, beside)
+
+    async def _made(
+        self,
+        new: NewSession,
+        wanted: CreateSession,
+        claim: str | None,
+        room: Room,
+        earlier: Earlier | None,
+        beside: SessionRecord | None,
+    ) -> tuple[LiveSession, bool]:
         with ExitStack() as slot:
             slot.callback(self._runners.room)  # for a place that was kept and not needed
-            new = await self._placed(new, slot, beside)
+            new = await self._placed(new, slot, beside, room)
             async with async_undone_by(lambda: self._work.forget(new.runner, new.id)):
                 before = await earlier(new) if earlier is not None else []
             return await self._insert(new, wanted, claim, before)
 
-    async def _placed(self, new: NewSession, slot: ExitStack, beside: SessionRecord | None) -> NewSession:
+    async def _placed(self, new: NewSession, slot: ExitStack, beside: SessionRecord | None, room: Room) -> NewSession:
         """A new session with the runner that it is on, if there is one for it now and it can be started there.
 
-        Its place there is kept as long as `slot` is.
+        Its place there is kept as long as `slot` is. Without room on runners a task waits, and nothing else is made.
         """
         spec, pinned = new.spec, None
+        is_awaited = spec.workspace is None  # somebody may wait for its answer: it is made where it can begin at once
+        if room.live is not None and is_awaited:
+            raise room.live
         if beside is not None:
             spec, pinned = msgspec.structs.replace(spec, cwd=beside.cwd, folder_of=beside.folder_of), beside.runner
         if spec.workspace is not None:
@@ -112,16 +132,17 @@ class Creation:
         spec = msgspec.structs.replace(spec, needs=needs if needs != Needs() else None)
         tenant = spec.task.tenant_id if spec.task is not None else None
         tried: set[str] = set()
-        while (place := choose(self._runners, new.agent, needs, tenant, tried)) is not None:
+        while room.live is None and (place := choose(self._runners, new.agent, needs, tenant, tried)) is not None:
             slot.enter_context(self._runners.reserved(place.id))
             placed = msgspec.structs.replace(spec, runner_name=place.name)
             with suppress(RunnerUnavailable):
                 placed = await self.startable(place.id, new.id, new.agent, placed)
                 return msgspec.structs.replace(new, spec=placed, runner=place.id)
             tried.add(place.id)
-        is_awaited = spec.workspace is None  # somebody may wait for its answer: it is made where it can begin at once
         if is_awaited and (server := await server_with_room(self._runners, new.agent, needs, tenant)) is not None:
             raise OwnedElsewhere(what=f"a runner for session '{new.id}'", owner=server)
+        if room.queue is not None:
+            raise room.queue
         return msgspec.structs.replace(new, spec=spec)
 
     async def startable(self, runner: str, session_id: str, agent: str, spec: SessionSpec) -> SessionSpec:
@@ -185,6 +206,9 @@ class Creation:
 
     async def sibling(self, live: LiveSession, key: str | None, agent: str, spec: SessionSpec) -> NewSession:
         """A session like another one that delivers nothing and tells nobody by itself; raises if the key is taken."""
+        async with self._quotas.creating(live.record.project, acting()) as room:
+            if room.live is not None:
+                raise room.live
         session_id, grant = new_id("ses"), msgspec.structs.replace(spec.grant, actor=acting())
         checked = checked_key(key)
         if checked and (known := await self._store.find_session(live.record.project, checked)):

@@ -223,6 +223,8 @@ class Registry:
             buffer_bytes=self._limits.buffer_bytes,
             most_bytes=self._limits.max_log_bytes,
             redaction=redaction_of(session.spec),
+            project=session.project,
+            actor=session.spec.grant.actor,
             steps=steps,
         )
 

@@ -9,6 +9,7 @@ import msgspec
 from ostler.base.errors import SessionNotFound, SettingsInUse
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import follow
+from ostler.server.quotas.service import Quotas
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.admission import Admission, check_choices, check_labels, check_servers
@@ -26,7 +27,7 @@ from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.turns import Beside, nothing_beside
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.pipeline import Pipeline
-from ostler.server.store.acting import deed, next_claim
+from ostler.server.store.acting import acting, deed, next_claim
 from ostler.server.store.protocol import Store
 from ostler.wire.parts import PromptPart, TextPart
 from ostler.wire.sessions import PromptReceipt, SendMessage, UpdateSession
@@ -51,6 +52,7 @@ class Sessions:
         work: Pipeline,
         admission: Admission,
         attachments: Attachments,
+        quotas: Quotas,
     ) -> None:
         self.store = store
         self.reads = reads
@@ -60,6 +62,7 @@ class Sessions:
         self.waiting = waiting
         self.admission = admission
         self.attachments = attachments
+        self.quotas = quotas
         self.background = registry.background
         self._clearing = Clearing(store, registry.background)
         self._runners = runners
@@ -150,6 +153,7 @@ class Sessions:
     async def _delete(self, live: LiveSession) -> None:
         await live.lifecycle.delete()
         await self.registry.remove(live)
+        self._runners.room()  # a session of the same project may wait because of a limit
         self._clearing.add([live.id])
         await live.chores.dispose()
         await asyncio.to_thread(live.attachments.remove)
@@ -169,6 +173,7 @@ class Sessions:
         if claim is not None and (known := await self.reads.outcome_of(claim)) is not None:
             return PromptReceipt(**msgspec.json.decode(known))
         live.refuse_if_over("prompts")
+        await self.quotas.check_turn(live.record.project, acting())
         await live.log.measure()
         parts = await self._prompt_parts(live, wanted)
         if change == _NO_CHANGE:

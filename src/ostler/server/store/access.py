@@ -1,4 +1,4 @@
-"""What a server asks of its store about tenants, projects and API keys, and how each of them is stored."""
+"""What a server asks of its store about tenants, projects, API keys and limits, and how each of them is stored."""
 
 import asyncio
 from typing import Protocol
@@ -6,6 +6,7 @@ from typing import Protocol
 import msgspec
 
 from ostler.wire.access import Role
+from ostler.wire.limits import LimitScope
 
 
 class TenantRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,18 @@ class ApiKeyRow(msgspec.Struct, frozen=True, kw_only=True):
     revoked_at: str | None = None
 
 
+class LimitsRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a tenant, a project or an actor may have; None is no limit."""
+
+    scope: LimitScope
+    id: str
+    requests_per_second: float | None = None
+    live_sessions: int | None = None
+    queued_tasks: int | None = None
+    tokens_per_day: int | None = None
+    cost_per_day: float | None = None
+
+
 class AccessRows(msgspec.Struct, frozen=True, kw_only=True):
     """All that says who may come in, as it was at one time."""
 
@@ -50,10 +63,11 @@ class AccessRows(msgspec.Struct, frozen=True, kw_only=True):
     projects: tuple[ProjectRow, ...] = ()
     keys: tuple[ApiKeyRow, ...] = ()
     """Revoked ones too: what they did still names them."""
+    limits: tuple[LimitsRow, ...] = ()
 
 
 class Access(Protocol):
-    """Tenants, projects and API keys; servers have all of them in memory, and read them again when they change."""
+    """Who may do what and how much; servers have all of it in memory, and read it again when it changes."""
 
     async def all(self) -> AccessRows:
         """All rows, each kind in the order in which they were made."""
@@ -77,4 +91,8 @@ class Access(Protocol):
 
     def key_used(self, key: str, at: str) -> "asyncio.Future[bool]":
         """It was used last at this time."""
+        ...
+
+    def set_limits(self, new: LimitsRow) -> "asyncio.Future[bool]":
+        """These are the limits from now on."""
         ...

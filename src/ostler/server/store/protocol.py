@@ -28,6 +28,8 @@ from ostler.server.store.records import (
     StoredEvent,
     StoredItem,
     StoredResponse,
+    UnderWay,
+    UsedBy,
 )
 from ostler.server.store.schedules import Schedules
 from ostler.server.store.search import CompletedItems, SearchIndex
@@ -377,6 +379,14 @@ class Store(Protocol):
 
     async def count_by_project(self, project: str) -> dict[str, int]:
         """How many sessions there are by what their tasks call their project."""
+        ...
+
+    async def sessions_under_way(self, projects: Sequence[str], terminal: Iterable[str]) -> list[UnderWay]:
+        """How many sessions of these projects have none of these statuses, by project and by who made them."""
+        ...
+
+    async def used_on(self, day: str, projects: Sequence[str]) -> list[UsedBy]:
+        """What turns of these projects used on a day, such as 2030-01-31, by project and by who made its session."""
         ...
 
     async def find_response(self, scope: str, key: str) -> StoredResponse | None:

@@ -182,6 +182,38 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since it was due for the first time; below zero if it is not yet."""
 
 
+class Used(NamedTuple):
+    """What a turn has used so far; it counts on the day of its last news."""
+
+    turn: int
+    project: str
+    actor: str
+    """Who made the session."""
+    day: str
+    tokens: int
+    cost: float
+
+
+class UnderWay(NamedTuple):
+    """How many sessions of a project, made by one actor, are not over."""
+
+    project: str
+    actor: str | None
+    live: int
+    """Those that are on a runner."""
+    waiting: int
+    """Those that wait for one."""
+
+
+class UsedBy(NamedTuple):
+    """What turns of a project used on a day, in sessions that one actor made."""
+
+    project: str
+    actor: str
+    tokens: int
+    cost: float
+
+
 class Placed(NamedTuple):
     """Where a session is from now on, and which agent has it if that is another one."""
 
@@ -215,6 +247,8 @@ class Append(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done because of these events."""
     placed: Placed | None = None
     """Which runner the session is on since, if that changes."""
+    used: Used | None = None
+    """What the turn under way has used, if that changes."""
 
     @property
     def last(self) -> int:

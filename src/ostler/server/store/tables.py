@@ -97,6 +97,12 @@ TABLES = (
         ("id", "trigger_id", "name", "state", "chain", "session", "reason", "duplicates", "at", "body"),
     ),
     Table("template_tags", ("project", "name", "tag"), ("project", "name", "tag", "revision")),
+    Table(
+        "limits",
+        ("scope", "id"),
+        ("scope", "id", "requests_per_second", "live_sessions", "queued_tasks", "tokens_per_day", "cost_per_day"),
+    ),
+    Table("turn_uses", ("session", "turn"), ("session", "turn", "project", "actor", "day", "tokens", "cost")),
     Table("managed_runners", ("id",), ("id", "pool", "server", "runner", "state", "created_at")),
 )
 

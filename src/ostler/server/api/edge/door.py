@@ -17,6 +17,7 @@ from ostler.server.auth import scope as auth
 from ostler.server.auth.authenticator import Authentication, AuthRequest
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.scope import OUTSIDE, RUNNER, identify
+from ostler.server.quotas.service import Quotas
 from ostler.server.store.acting import act_for
 
 _FOR_ANYONE = frozenset({"GET", "HEAD", "PUT"})
@@ -39,6 +40,7 @@ class Door:
         self,
         authentication: Authentication,
         directory: Directory,
+        quotas: Quotas,
         settings: Settings,
         counters: Counters,
         relay_secret: str | None,
@@ -46,6 +48,7 @@ class Door:
         """`relay_secret` is what other servers of ours show with requests that they pass on; None if there are none."""
         self._authentication = authentication
         self._directory = directory
+        self._quotas = quotas
         self._settings = settings
         self._counters = counters
         self._relay_secret = relay_secret
@@ -84,6 +87,7 @@ class Door:
             shown = headers.get(b"authorization", "") or _of_terminal(scope)
             request = AuthRequest(client=client_of(scope), authorization=shown)
             found = self._in_named_project(scope, headers, await self._authentication.authenticate(request))
+            self._quotas.check_rate(found)
         identify(scope, found)
         act_for(found.actor)
 

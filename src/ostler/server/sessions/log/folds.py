@@ -13,7 +13,7 @@ from ostler.wire.workspace_events import Comment, CommentUpdatedData
 _COUNTS = ("input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens")
 _DIGITS = 10
 """Sums of money are rounded to this, so that 0.1 and 0.2 make 0.3."""
-
+_DOLLARS = "USD"
 
 MOST_SENT = 100
 """Of those that the agent has; the log has all."""
@@ -38,6 +38,13 @@ def used(total: SessionUsage, before: SessionUsage, usage: UsageUpdatedData) -> 
     currency = usage.cost.currency
     spent = round(before.cost.get(currency, 0.0) + usage.cost.amount, _DIGITS)
     return replace(total, **counts, cost={**total.cost, currency: spent})
+
+
+def since(total: SessionUsage, before: SessionUsage | None) -> tuple[int, float]:
+    """The tokens and US dollars that came on top."""
+    earlier = before or SessionUsage()
+    tokens = total.input_tokens + total.output_tokens - earlier.input_tokens - earlier.output_tokens
+    return tokens, round(total.cost.get(_DOLLARS, 0.0) - earlier.cost.get(_DOLLARS, 0.0), _DIGITS)
 
 
 def _given(usage: UsageUpdatedData) -> Iterator[tuple[str, int]]:

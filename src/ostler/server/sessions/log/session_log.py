@@ -9,6 +9,7 @@ import msgspec
 from ostler.base.clock import Clock
 from ostler.base.errors import LogFull, SessionNotFound
 from ostler.base.failpoints import failpoint
+from ostler.server.sessions.log import folds
 from ostler.server.sessions.log.feed import Feed, frame
 from ostler.server.sessions.log.folds import Happened
 from ostler.server.sessions.log.reads import with_history
@@ -20,7 +21,17 @@ from ostler.server.store.outline import Mark, mark_of
 from ostler.server.store.packing import pack
 from ostler.server.store.peers import Bell
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import Append, AppendResult, Done, NewJob, Placed, Progress, SessionSpec, StateChange
+from ostler.server.store.records import (
+    Append,
+    AppendResult,
+    Done,
+    NewJob,
+    Placed,
+    Progress,
+    SessionSpec,
+    StateChange,
+    Used,
+)
 from ostler.wire.events import EVENTS, Event
 from ostler.wire.running import Draft, Prompt
 from ostler.wire.sessions import Ask, Turn
@@ -165,6 +176,8 @@ class SessionLog:
         buffer_bytes: int,
         most_bytes: int = 0,
         redaction: Redaction | None = None,
+        project: str = "",
+        actor: str | None = None,
         steps: LogSteps = NO_LOG_STEPS,
     ) -> None:
         self.session_id = session_id
@@ -176,6 +189,9 @@ class SessionLog:
         self.in_flight = 0
         """How many appends are on their way to the disk."""
         self._steps = steps
+        self._project = project
+        self._actor = actor or ""
+        """Who made the session."""
         self.feed = Feed(last=last, limit_bytes=buffer_bytes)
         self._epoch = epoch
         self._durable_state = state
@@ -296,7 +312,15 @@ class SessionLog:
             done=done,
             jobs=self._jobs(before, time),
             placed=placed,
+            used=self._used(before, time),
         )
+
+    def _used(self, before: SessionState, time: str) -> Used | None:
+        """What the turn under way has used, if this changes it; a fork does not count the turns that it copies."""
+        if self.state.usage is None or self.state.usage is before.usage:
+            return None
+        tokens, cost = folds.since(self.state.usage, self.state.usage_before)
+        return Used(self.state.turn_count, self._project, self._actor, time[:10], tokens, cost)
 
     def _jobs(self, before: SessionState, time: str) -> tuple[NewJob, ...]:
         is_news = self.state.ended or is_new_limit(self.state.limit, before.limit)

@@ -169,10 +169,13 @@ class Fleet:
         """Some at a time: most of a placement is to wait for the runner and the disk."""
         group: list[tuple[WaitingSession, RunnerAbout]] = []
         slots, making_room = Slots(self._runners), MakingRoom(self._sessions.registry, self._runners)
+        rooms = await self._sessions.quotas.rooms(each.project for each in self._sessions.waiting.everybody())
         for waiting in self._sessions.waiting.in_turn(at_work):
             about = choose(self._runners, waiting.agent, waiting.needs, waiting.tenant, slots=slots)
             if about is None:
                 making_room.make_room_for(waiting)
+                continue
+            if not rooms.take(waiting.project):
                 continue
             at_work[waiting.share] += 1
             slots.take(about.id)

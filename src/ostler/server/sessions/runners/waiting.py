@@ -74,6 +74,10 @@ class Waiting:
         """Each of them, the oldest first."""
         return tuple(self._sessions.values())
 
+    def everybody(self) -> tuple[WaitingSession, ...]:
+        """Ours, and those of other servers that may be taken."""
+        return (*self._sessions.values(), *self._offered.values())
+
     def remove(self, session_id: str) -> None:
         """It has a runner, or is over."""
         self._sessions.pop(session_id, None)
@@ -102,7 +106,7 @@ class Waiting:
         `at_work` counts sessions by share; whoever places one counts it there.
         """
         left: dict[str, list[WaitingSession]] = {}
-        everybody = [*self._sessions.values(), *self._offered.values()]
+        everybody = list(self.everybody())
         if self._offered:
             everybody.sort(key=lambda session: session.id)
         for session in everybody:

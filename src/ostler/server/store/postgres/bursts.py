@@ -86,6 +86,19 @@ _PARTS: dict[str, _Part] = {
         "SET turn = excluded.turn, turn_id = excluded.turn_id, first_sequence = excluded.first_sequence, "
         "branches = excluded.branches",
     ),
+    "used": _Part(
+        {
+            "session": "text",
+            "turn": "bigint",
+            "project": "text",
+            "actor": "text",
+            "day": "text",
+            "tokens": "bigint",
+            "cost": "double precision",
+        },
+        "INSERT INTO turn_uses SELECT new.* FROM begun, {new} ON CONFLICT (session, turn) DO UPDATE "
+        "SET day = excluded.day, tokens = excluded.tokens, cost = excluded.cost",
+    ),
     "ask": _Part(
         {"session": "text", "ask_id": "text", "is_open": "boolean", "requested_at": "text", "ask": "bytea"},
         "INSERT INTO asks SELECT new.* FROM begun, {new} ON CONFLICT (session, ask_id) DO UPDATE "
@@ -163,6 +176,8 @@ class Bursts:
         for turn in append.turns:
             row = (session, turn.number, encode(turn), turn.turn_id, turn.first_sequence, turn.after is not None)
             self._put("turn", row[:2], row)
+        if append.used is not None:
+            self._put("used", (session, append.used.turn), (session, *append.used))
         for ask in append.asks:
             is_open = ask.status == "requested"
             self._put("ask", (session, ask.ask_id), (session, ask.ask_id, is_open, ask.requested_at, encode(ask)))

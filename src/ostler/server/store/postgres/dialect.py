@@ -24,6 +24,7 @@ POSTGRES = Dialect(
     task_tenant="task_tenant",
     is_task="is_task",
     folder_of="(convert_from(spec, 'UTF8')::json->>'folder_of')",
+    actor="(convert_from(spec, 'UTF8')::json#>>'{grant,actor}')",
     has_label="labels @> jsonb_build_object(?::text, ?::text)",
     lacks_label="NOT jsonb_exists(labels, ?)",
     contains="strpos(lower(coalesce({}, '')), lower(?)) > 0",

@@ -1,4 +1,4 @@
-"""Tenants, projects and API keys as rows: every verb is one statement, so both databases have the same class."""
+"""Who may do what and how much, as rows: every verb is one statement, so both databases have the same class."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import astuple, fields
 
-from ostler.server.store.access import AccessRows, ApiKeyRow, ProjectRow, TenantRow
+from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, ProjectRow, TenantRow
 from ostler.server.store.sql.reading import Query, rows_of
 from ostler.server.store.sql.verbs import Reader
 
@@ -22,7 +22,7 @@ class SqlAccess:
         self._change = change
 
     async def all(self) -> AccessRows:
-        """Read the three tables."""
+        """Read the four tables."""
         return await self._reader.read(_all)
 
     def add_tenant(self, new: TenantRow) -> "asyncio.Future[bool]":
@@ -45,15 +45,28 @@ class SqlAccess:
         """Change a row."""
         return self._change("UPDATE api_keys SET last_used_at = ? WHERE id = ?", (at, key))
 
+    def set_limits(self, new: LimitsRow) -> "asyncio.Future[bool]":
+        """Add or change a row."""
+        return self._change(_SET_LIMITS, astuple(new))
+
+
+_NUMBERS = ("requests_per_second", "live_sessions", "queued_tasks", "tokens_per_day", "cost_per_day")
+_SET_LIMITS = (
+    f"INSERT INTO limits (scope, id, {', '.join(_NUMBERS)}) VALUES (?, ?, ?, ?, ?, ?, ?) "  # noqa: S608  fixed names
+    f"ON CONFLICT (scope, id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _NUMBERS)}"
+)
+
 
 def _all() -> Query[AccessRows]:
     tenants = yield from rows_of(_select("tenants", TenantRow, "name"))
     projects = yield from rows_of(_select("projects", ProjectRow, "id"))
     keys = yield from rows_of(_select("api_keys", ApiKeyRow, "id"))
+    limits = yield from rows_of(f"SELECT scope, id, {', '.join(_NUMBERS)} FROM limits ORDER BY scope, id")  # noqa: S608  fixed names
     return AccessRows(
         tenants=tuple(TenantRow(**_named(TenantRow, row)) for row in tenants),
         projects=tuple(ProjectRow(**_named(ProjectRow, row)) for row in projects),
         keys=tuple(ApiKeyRow(**_named(ApiKeyRow, row)) for row in keys),
+        limits=tuple(LimitsRow(**_named(LimitsRow, row)) for row in limits),
     )
 
 

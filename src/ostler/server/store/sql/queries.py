@@ -1,11 +1,11 @@
 """Everything that is read of sessions, and of the store itself."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from ostler.server.store.records import SessionFilter, SessionRecord, SessionSpec, StoredResponse
+from ostler.server.store.records import SessionFilter, SessionRecord, SessionSpec, StoredResponse, UnderWay, UsedBy
 from ostler.server.store.sql.reading import Dialect, Query, Row, row_of, rows_of, values_of
 
 _COLUMNS = (
@@ -142,6 +142,28 @@ def count_by_project(dialect: Dialect, project: str) -> Query[dict[str, int]]:
     name = f"coalesce({dialect.task_project}, project)"
     rows = yield from rows_of(f"SELECT {name}, COUNT(*) FROM sessions WHERE project = ? GROUP BY {name}", project)  # noqa: S608  fixed words
     return {project: 0, **dict(rows)}
+
+
+def sessions_under_way(dialect: Dialect, projects: Sequence[str], terminal: Iterable[str]) -> Query[list[UnderWay]]:
+    """How many sessions of these projects are not over, by project and by who made them."""
+    over, of = tuple(terminal), tuple(projects)
+    query = (
+        f"SELECT project, {dialect.actor}, SUM(CASE WHEN runner IS NULL THEN 0 ELSE 1 END), "  # noqa: S608  fixed words
+        f"SUM(CASE WHEN runner IS NULL THEN 1 ELSE 0 END) FROM sessions "
+        f"WHERE project IN {_marks(of)} AND status NOT IN {_marks(over)} GROUP BY 1, 2"
+    )
+    return [UnderWay(*row) for row in (yield from rows_of(query, *of, *over))]
+
+
+def used_on(day: str, projects: Sequence[str]) -> Query[list[UsedBy]]:
+    """What turns of these projects used on a day, by project and by who made their sessions."""
+    of = tuple(projects)
+    query = (
+        "SELECT project, actor, SUM(tokens), SUM(cost) FROM turn_uses "  # noqa: S608  fixed words
+        f"WHERE day = ? AND project IN {_marks(of)} GROUP BY project, actor"
+    )
+    rows = yield from rows_of(query, day, *of)
+    return [UsedBy(project, actor, int(tokens), float(cost)) for project, actor, tokens, cost in rows]
 
 
 def waiting_sessions(terminal: Iterable[str]) -> Query[list[SessionRecord]]:

@@ -34,6 +34,8 @@ class Dialect(NamedTuple):
     is_task: str
     folder_of: str
     """The session whose folder one works in, if that is another one."""
+    actor: str
+    """Who made a session."""
     has_label: str
     """Takes the name of a label and its value."""
     lacks_label: str

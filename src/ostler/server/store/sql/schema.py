@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from ostler.server.store.sql.access_schema import ACCESS
+from ostler.server.store.sql.limits_schema import LIMITS
 from ostler.server.store.sql.prompts_schema import PROMPTS
 from ostler.server.store.sql.schedules_schema import SCHEDULES, SCHEDULES_POSTGRES
 from ostler.server.store.sql.search_schema import SEARCH
@@ -401,6 +402,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(TEMPLATES, TEMPLATES_POSTGRES),
     Migration(SCHEDULES, SCHEDULES_POSTGRES),
     Migration(TRIGGERS, TRIGGERS_POSTGRES),
+    Migration(LIMITS, LIMITS),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

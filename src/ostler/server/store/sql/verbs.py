@@ -98,4 +98,6 @@ class SqlReads(_Verbs):
     workspaces_in_use = _reads(queries.workspaces_in_use)
     count_by_status = _reads(queries.count_by_status)
     count_by_project = _reads_in_dialect(queries.count_by_project)
+    sessions_under_way = _reads_in_dialect(queries.sessions_under_way)
+    used_on = _reads(queries.used_on)
     find_response = _reads(queries.find_response)

@@ -15,6 +15,7 @@ SQLITE = Dialect(
     task_tenant="json_extract(CAST(spec AS TEXT), '$.task.tenant_id')",
     is_task="json_type(CAST(spec AS TEXT), '$.task') = 'object'",
     folder_of="json_extract(CAST(spec AS TEXT), '$.folder_of')",
+    actor="json_extract(CAST(spec AS TEXT), '$.grant.actor')",
     has_label="EXISTS (SELECT 1 FROM json_each(labels) AS label WHERE label.key = ? AND label.value = ?)",
     lacks_label="NOT EXISTS (SELECT 1 FROM json_each(labels) AS label WHERE label.key = ?)",
     contains="instr(lower(coalesce({}, '')), lower(?))",

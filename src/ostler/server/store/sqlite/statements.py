@@ -138,6 +138,9 @@ def _upsert_projections(connection: sqlite3.Connection, append: Append) -> None:
         connection.execute(
             "INSERT OR REPLACE INTO turns VALUES (?, ?, ?)", (append.session_id, turn.number, encode(turn))
         )
+    if append.used is not None:
+        row = (append.session_id, *append.used)
+        connection.execute("INSERT OR REPLACE INTO turn_uses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     for snapshot in append.snapshots:
         connection.execute(
             "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)",

@@ -1,0 +1,1 @@
+"""How much tenants, projects and actors may have, and what refuses them more."""

@@ -1,0 +1,208 @@
+"""Limits of tenants, projects and actors: who has as much as it may is told which limit it is and when it frees."""
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ostler.base.clock import Clock
+from ostler.base.errors.access import LimitReached
+from ostler.server.auth.directory import Directory
+from ostler.server.auth.scope import Scope
+from ostler.server.quotas.rates import Rates
+from ostler.server.store.access import LimitsRow
+from ostler.server.store.protocol import Store
+from ostler.wire.events import SessionStatus
+from ostler.wire.limits import Limits, LimitScope, Usage, UsageList
+
+_RETRY_SECONDS = 10
+"""When to ask again for what frees when somebody ends something."""
+_WORDS = {
+    "requests_per_second": "requests per second",
+    "live_sessions": "live sessions",
+    "queued_tasks": "queued tasks",
+    "tokens_per_day": "tokens per day",
+    "cost_per_day": "US dollars per day",
+}
+_NUMBERS = tuple(_WORDS)
+Place = tuple[str, str]
+"""A scope, and who it is."""
+
+
+class Room(NamedTuple):
+    """Why there is none for a new session, if so."""
+
+    live: LimitReached | None = None
+    """On a runner."""
+    queue: LimitReached | None = None
+    """Among those that wait for one."""
+
+
+class Rooms:
+    """How many more sessions of each project may be on a runner; those that are placed are taken off."""
+
+    def __init__(self, places: dict[str, tuple[Place, ...]], left: dict[Place, int]) -> None:
+        self._places = places
+        self._left = left
+
+    def take(self, project: str) -> bool:
+        """Whether there is room for one more; then it has it."""
+        places = self._places.get(project, ())
+        if any(self._left[place] <= 0 for place in places):
+            return False
+        for place in places:
+            self._left[place] -= 1
+        return True
+
+
+class Quotas:
+    """Looks at nothing and asks nobody as long as no limit is set."""
+
+    def __init__(self, store: Store, directory: Directory, clock: Clock, over: Iterable[SessionStatus]) -> None:
+        """`over` are the statuses of sessions that are over."""
+        self._store = store
+        self._directory = directory
+        self._clock = clock
+        self._over = tuple(over)
+        self._rates = Rates()
+        self._creating: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def check_rate(self, scope: Scope) -> None:
+        """Count a request; raise if it comes too soon."""
+        rows = self._rows(scope.tenant, scope.project, scope.actor, ("requests_per_second",))
+        if not rows:
+            return
+        empty = self._rates.take({(row.scope, row.id): row.requests_per_second or 0.0 for row in rows})
+        if empty is not None:
+            (row,) = (row for row in rows if (row.scope, row.id) == empty[0])
+            seconds = math.ceil(empty[1])
+            raise self._reached(row, "requests_per_second", row.requests_per_second or 0.0, seconds=seconds)
+
+    async def check_turn(self, project: str, actor: str | None) -> None:
+        """Raise if nothing may be used any more today; a turn under way may go above a limit."""
+        tenant = self._directory.tenant_of(project)
+        names = ("tokens_per_day", "cost_per_day")
+        rows = self._rows(tenant, project, actor, names)
+        if not rows:
+            return
+        used = await self._used(tenant)
+        for row in rows:
+            for name in names:
+                limit, has = getattr(row, name), used[row.scope, row.id][name]
+                if limit is not None and has >= limit:
+                    raise self._reached(row, name, has, frees_at=self._midnight())
+
+    @asynccontextmanager
+    async def creating(self, project: str, actor: str | None) -> AsyncIterator[Room]:
+        """Around the making of a session; with limits one is made after the other, so that each counts those before."""
+        tenant = self._directory.tenant_of(project)
+        rows = self._rows(tenant, project, actor, ("live_sessions", "queued_tasks"))
+        if not rows:
+            yield Room()
+            return
+        async with self._creating[tenant]:
+            has = await self._under_way(tenant)
+            yield Room(self._full(rows, "live_sessions", has), self._full(rows, "queued_tasks", has))
+
+    async def rooms(self, projects: Iterable[str]) -> Rooms:
+        """How many waiting sessions of these projects may be given a runner."""
+        places: dict[str, tuple[Place, ...]] = {}
+        left: dict[Place, int] = {}
+        for project in set(projects):
+            tenant = self._directory.tenant_of(project)
+            rows = self._rows(tenant, project, None, ("live_sessions",))
+            if rows:
+                has = await self._under_way(tenant)
+                places[project] = tuple((row.scope, row.id) for row in rows)
+                left |= {
+                    (row.scope, row.id): (row.live_sessions or 0) - int(has[row.scope, row.id]["live_sessions"])
+                    for row in rows
+                }
+        return Rooms(places, left)
+
+    async def usage(self, scope: Scope) -> UsageList:
+        """What the tenant, project and actor of a scope have and have used; of the tenant only who may use all of it
+        is told."""
+        has, used = await self._under_way(scope.tenant), await self._used(scope.tenant)
+        places: list[tuple[LimitScope, str]] = [("project", scope.project), ("actor", scope.actor)]
+        if scope.reach != "project":
+            places.insert(0, ("tenant", scope.tenant))
+        items = tuple(
+            Usage(
+                scope=place[0],
+                id=place[1],
+                live_sessions=int(has[place]["live_sessions"]),
+                queued_tasks=int(has[place]["queued_tasks"]),
+                tokens_today=int(used[place]["tokens_per_day"]),
+                cost_today=round(used[place]["cost_per_day"], 10),
+                limits=shown(self._directory.limits.get(place) or LimitsRow(scope=place[0], id=place[1])),
+            )
+            for place in places
+        )
+        return UsageList(items=items, resets_at=self._midnight())
+
+    def _rows(self, tenant: str, project: str, actor: str | None, names: tuple[str, ...]) -> list[LimitsRow]:
+        """The limits with one of these numbers that count for somebody."""
+        if not (known := self._directory.limits):
+            return []
+        found = (known.get(place) for place in (("tenant", tenant), ("project", project), ("actor", actor or "")))
+        return [row for row in found if row is not None and any(getattr(row, name) is not None for name in names)]
+
+    async def _under_way(self, tenant: str) -> defaultdict[Place, dict[str, float]]:
+        has: defaultdict[Place, dict[str, float]] = defaultdict(lambda: dict.fromkeys(_NUMBERS, 0))
+        projects = self._directory.project_ids(tenant)
+        for project, actor, live, waiting in await self._store.sessions_under_way(projects, self._over):
+            for place in (("tenant", tenant), ("project", project), ("actor", actor or "")):
+                has[place]["live_sessions"] += live
+                has[place]["queued_tasks"] += waiting
+        return has
+
+    async def _used(self, tenant: str) -> defaultdict[Place, dict[str, float]]:
+        used: defaultdict[Place, dict[str, float]] = defaultdict(lambda: dict.fromkeys(_NUMBERS, 0))
+        today = self._clock.now()[:10]
+        for project, actor, tokens, cost in await self._store.used_on(today, self._directory.project_ids(tenant)):
+            for place in (("tenant", tenant), ("project", project), ("actor", actor)):
+                used[place]["tokens_per_day"] += tokens
+                used[place]["cost_per_day"] += cost
+        return used
+
+    def _full(self, rows: list[LimitsRow], name: str, has: dict[Place, dict[str, float]]) -> LimitReached | None:
+        for row in rows:
+            limit, count = getattr(row, name), has[row.scope, row.id][name]
+            if limit is not None and count >= limit:
+                return self._reached(row, name, count)
+        return None
+
+    def _midnight(self) -> str:
+        today = datetime.fromisoformat(self._clock.now()).replace(hour=0, minute=0, second=0, microsecond=0)
+        return (today + timedelta(days=1)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def _reached(
+        self, row: LimitsRow, name: str, used: float, *, seconds: int = _RETRY_SECONDS, frees_at: str | None = None
+    ) -> LimitReached:
+        hint = "End one, or try again when one has ended."
+        if frees_at is not None:
+            left = datetime.fromisoformat(frees_at) - datetime.fromisoformat(self._clock.now())
+            seconds, hint = math.ceil(left.total_seconds()), f"Counting begins anew at {frees_at}."
+        elif name == "requests_per_second":
+            hint = f"Try again in {seconds} s."
+        value = getattr(row, name)
+        told: dict[str, Any] = {"name": _camel(name), "scope": row.scope, "id": row.id, "value": value, "used": used}
+        reached = {**told, "freesAt": frees_at} if frees_at is not None else told
+        shown = {"scope": row.scope, "id": row.id, "value": value, "what": _WORDS[name], "used": used}
+        return LimitReached(**shown, hint=hint, reached=reached, retry_after=seconds)
+
+
+def shown(row: LimitsRow) -> Limits:
+    """Limits as clients see them."""
+    return msgspec.convert(row, Limits, from_attributes=True)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))

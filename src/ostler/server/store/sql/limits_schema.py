@@ -1,0 +1,25 @@
+"""The tables of limits and of what was used; a part of the migrations, so they never change."""
+
+LIMITS = """
+CREATE TABLE limits (
+    scope TEXT NOT NULL,
+    id TEXT NOT NULL,
+    requests_per_second DOUBLE PRECISION,
+    live_sessions BIGINT,
+    queued_tasks BIGINT,
+    tokens_per_day BIGINT,
+    cost_per_day DOUBLE PRECISION,
+    PRIMARY KEY (scope, id)
+);
+CREATE TABLE turn_uses (
+    session TEXT NOT NULL,
+    turn BIGINT NOT NULL,
+    project TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    day TEXT NOT NULL,
+    tokens BIGINT NOT NULL,
+    cost DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (session, turn)
+);
+CREATE INDEX turn_uses_by_day ON turn_uses (day, project);
+"""

@@ -1,0 +1,150 @@
+"""Limits: what a tenant, a project or a key may have, who may say so, and what is told to who has as much."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.server.api.test_keys import TOKEN, Team, client_of, new_key
+from tests.support.http_helpers import assert_problem
+from tests.support.ordering import task
+from tests.support.places import make_repository
+from tests.support.serving import running_server
+from tests.support.talk import Talk
+
+ROOMY = {"liveSessions": 1000}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_repository(tmp_path_factory.mktemp("limits") / "shop")
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    with (
+        running_server(tmp_path_factory.mktemp("limits") / "state", "--token", TOKEN) as server,
+        client_of(server, TOKEN) as token,
+    ):
+        assert token.post("/tenants", json={"name": "acme"}).status_code == 201
+        yield Team(server, token, {})
+
+
+@pytest.fixture
+def api(team: Team, request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
+    """An operator of a project of its own."""
+    name = request.node.name.replace("_", "-")[5:60].strip("-")
+    assert team.token.post("/projects", json={"name": name}).status_code == 201
+    with client_of(team.server, new_key(team.token, "own", "operator", name)) as client:
+        yield client
+
+
+def limit(team: Team, api: httpx.Client, **limits: Any) -> None:
+    answer = team.token.put("/limits", json={"projectId": api.get("/me").json()["project"], **limits})
+    assert answer.status_code == 200, answer.text
+
+
+def own_usage(api: httpx.Client, scope: str = "project") -> dict[str, Any]:
+    (found,) = (each for each in api.get("/usage").json()["items"] if each["scope"] == scope)
+    return dict(found)
+
+
+def refusal(answer: httpx.Response) -> dict[str, Any]:
+    assert int(answer.headers["retry-after"]) > 0
+    return dict(assert_problem(answer, "limit_reached")["details"]["limit"])
+
+
+def test_a_full_project_gets_no_other_session_until_one_is_over(team: Team, api: httpx.Client) -> None:
+    limit(team, api, liveSessions=1)
+    first = api.post("/sessions", json={"agent": "mock"}).json()["id"]
+    told = refusal(api.post("/sessions", json={"agent": "mock"}))
+    assert {name: told[name] for name in ("name", "scope", "value", "used")} == {
+        "name": "liveSessions",
+        "scope": "project",
+        "value": 1,
+        "used": 1,
+    }
+    assert own_usage(api)["liveSessions"] == 1
+    assert api.delete(f"/sessions/{first}").status_code == 204
+    assert api.post("/sessions", json={"agent": "mock"}).status_code == 201
+
+
+def test_a_task_of_a_full_project_waits_its_turn(team: Team, api: httpx.Client, repository: Path) -> None:
+    limit(team, api, liveSessions=1, queuedTasks=1)
+    first = api.post("/sessions", json={"agent": "mock"}).json()["id"]
+    waits = api.post("/tasks", json=task("mock: say hello", repository)).json()
+    assert waits["status"] == "queued"
+    assert refusal(api.post("/tasks", json=task("mock: say hello", repository)))["name"] == "queuedTasks"
+    assert (own_usage(api)["liveSessions"], own_usage(api)["queuedTasks"]) == (1, 1)
+    assert api.delete(f"/sessions/{first}").status_code == 204
+    status = ""
+    for _ in range(600):
+        if (status := api.get(f"/tasks/{waits['id']}").json()["status"]) == "completed":
+            break
+        time.sleep(0.05)  # between two looks
+    assert status == "completed"
+
+
+def test_tokens_and_cost_of_a_day_are_counted_and_limited(team: Team, api: httpx.Client) -> None:
+    talk = Talk(api)
+    talk.turn("mock: usage 1000 200 0.01\nmock: usage 1200 300 0.02")
+    for scope in ("project", "actor"):
+        assert (own_usage(api, scope)["tokensToday"], own_usage(api, scope)["costToday"]) == (1500, 0.02)
+    limit(team, api, tokensPerDay=1500)
+    told = refusal(talk.post("/messages", message="mock: say hello"))
+    assert (told["name"], told["used"], told["freesAt"][10:]) == ("tokensPerDay", 1500, "T00:00:00.000Z")
+    limit(team, api, costPerDay=0.5)
+    assert talk.post("/messages", message="mock: say hello").status_code == 202
+    limit(team, api, costPerDay=0)
+    assert refusal(talk.post("/messages", message="mock: say hello"))["name"] == "costPerDay"
+
+
+def test_a_client_that_asks_too_often_is_told_when_to_come_again(team: Team, api: httpx.Client) -> None:
+    actor = api.get("/me").json()["actor"]
+    put = {"scope": "actor", "actor": actor, "requestsPerSecond": 0.001}
+    assert team.token.put("/limits", json=put).status_code == 200
+    assert api.get("/me").status_code == 200
+    refused = api.get("/me")
+    told = refusal(refused)
+    assert (told["name"], told["scope"], told["id"]) == ("requestsPerSecond", "actor", actor)
+    assert 900 < int(refused.headers["retry-after"]) <= 1000
+    assert team.token.put("/limits", json={"scope": "actor", "actor": actor}).status_code == 200
+    assert api.get("/me").status_code == 200
+
+
+def test_a_limit_is_set_from_above(team: Team) -> None:
+    acme = {"ostler-project": "acme/default"}
+    admin = client_of(team.server, new_key(team.token, "acme", "admin", **acme))
+    member = client_of(team.server, new_key(team.token, "one", "admin", "acme/default", **acme))
+    with admin, member:
+        assert_problem(member.put("/limits", json=ROOMY), "forbidden")
+        assert_problem(admin.put("/limits", json={"scope": "tenant", **ROOMY}), "forbidden")
+        assert admin.put("/limits", json=ROOMY).status_code == 200
+        assert team.token.put("/limits", json={"scope": "tenant", **ROOMY}, headers=acme).status_code == 200
+        assert {each["scope"] for each in admin.get("/limits").json()["items"]} == {"project", "tenant"}
+        assert [each["scope"] for each in member.get("/limits").json()["items"]] == ["project"]
+        assert [each["scope"] for each in admin.get("/usage").json()["items"]] == ["tenant", "project", "actor"]
+        assert [each["scope"] for each in member.get("/usage").json()["items"]] == ["project", "actor"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "named"),
+    [
+        ({"liveSessions": -1}, "invalid_request", "liveSessions"),
+        ({"liveSessions": 1.5}, "invalid_request", "liveSessions"),
+        ({"requestsPerSecond": 0}, "invalid_request", "requestsPerSecond"),
+        ({"costPerDay": "much"}, "invalid_request", "costPerDay"),
+        ({"tokensPerDay": 10**18}, "invalid_request", "tokensPerDay"),
+        ({"sessions": 1}, "invalid_request", "sessions"),
+        ({"scope": "world"}, "invalid_request", "scope"),
+        ({"scope": "actor"}, "invalid_request", "actor"),
+        ({"scope": "tenant", "projectId": "default"}, "invalid_request", "projectId"),
+        ({"projectId": "nowhere"}, "not_found", "nowhere"),
+        ({"scope": "actor", "actor": "key:key_none"}, "not_found", "key:key_none"),
+    ],
+)
+def test_limits_that_are_none_are_refused_by_name(team: Team, body: dict[str, Any], code: str, named: str) -> None:
+    assert named in str(assert_problem(team.token.put("/limits", json=body), code))
