@@ -284,7 +284,6 @@ async def _services(
     settings: Settings, store: Store, peers: Peers | None, home: str, engine: Engine, opened: AsyncExitStack
 ) -> tuple[Services, Retention]:
     clock, search = SystemClock(), Search(store)
-
     steps = NextSteps(
         when_linked=lambda about, runner, workspaces: fleet.linked(about, runner, workspaces),
         when_lost=lambda about: fleet.link_lost(about),
@@ -314,8 +313,7 @@ async def _services(
         delivers=looks.watch,
         uploads=snapshots,
     )
-    directory = await _directory(store, is_shared=peers is not None, opened=opened)
-    quotas = Quotas(store, directory, clock, TERMINAL)
+    quotas = Quotas(store, directory := await _directory(store, peers, opened), clock, TERMINAL)
     attachments = Attachments(objects, settings.state_dir)
     sessions = await _sessions(settings, store, peers, runners, steps, work, attachments, quotas)
     sessions.background.spawn(snapshots.sweep(store))
@@ -345,8 +343,8 @@ async def _services(
     ), retention
 
 
-async def _directory(store: Store, *, is_shared: bool, opened: AsyncExitStack) -> Directory:
-    directory = Directory(store.access, SystemClock(), is_shared=is_shared)
+async def _directory(store: Store, peers: Peers | None, opened: AsyncExitStack) -> Directory:
+    directory = Directory(store.access, SystemClock(), is_shared=peers is not None)
     await directory.refresh()
     opened.push_async_callback(directory.close)
     return directory
