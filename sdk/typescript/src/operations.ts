@@ -79,6 +79,8 @@ export const OPERATIONS = {
   "keys.create": "POST /api/v1/api-keys",
   "keys.list": "GET /api/v1/api-keys",
   "keys.revoke": "DELETE /api/v1/api-keys/{key_id}",
+  "limits.list": "GET /api/v1/limits",
+  "limits.set": "PUT /api/v1/limits",
   "mcp.send": "POST /mcp",
   "projects.create": "POST /api/v1/projects",
   "projects.list": "GET /api/v1/projects",
@@ -172,4 +174,5 @@ export const OPERATIONS = {
   "triggers.replay": "POST /api/v1/triggers/{trigger}/deliveries/{delivery}/replay",
   "triggers.show": "GET /api/v1/triggers/{trigger}",
   "triggers.test": "POST /api/v1/triggers/{trigger}/test",
+  "usage.show": "GET /api/v1/usage",
 } as const;
