@@ -216,6 +216,19 @@ class SyncKeys(SyncGroup):
     revoke = _verb(access_operations.revoke_key)
 
 
+class SyncLimits(SyncGroup):
+    """How much tenants, projects and actors may have."""
+
+    list = _verb(access_operations.list_limits)
+    set = _verb(access_operations.set_limits)
+
+
+class SyncUsage(SyncGroup):
+    """What the caller has and has used."""
+
+    show = _verb(access_operations.show_usage)
+
+
 class SyncPrompts(SyncGroup):
     """Prompts that people saved to use them again."""
 
@@ -507,6 +520,8 @@ class Client:
         self.tenants = SyncTenants(self._transport)
         self.projects = SyncProjects(self._transport)
         self.keys = SyncKeys(self._transport)
+        self.limits = SyncLimits(self._transport)
+        self.usage = SyncUsage(self._transport)
 
     def close(self) -> None:
         """Give the connections back."""
