@@ -178,6 +178,7 @@ class RemoteWorkspaces(RemoteFiles, RemoteCommands):
     forget = remote(Workspaces.forget)
     keep_only = remote(Workspaces.keep_only)
     snapshot = remote(Workspaces.snapshot)
+    snapshot_of_person = remote(Workspaces.snapshot_of_person)
     restore = remote(Workspaces.restore)
     fork = remote(Workspaces.fork)
     deliver = remote(Workspaces.deliver)

@@ -20,6 +20,7 @@ from ostler.wire.tasks import RuntimeInfo
 from ostler.wire.workspace_events import PullRequestData
 from ostler.wire.workspaces import (
     ArchiveForm,
+    ChangedBy,
     Deliver,
     Devcontainer,
     Difference,
@@ -104,8 +105,8 @@ class Workspaces(Protocol):
     async def check(self, order: WorkspaceOrder, delivery: Deliver | None = None) -> None:
         """Raise if this order could never be carried out here, or its result not be handed over; makes nothing."""
 
-    async def check_folder(self, path: str) -> None:
-        """Raise RepositoryRefused unless this folder may be used as it is."""
+    async def check_folder(self, path: str) -> bool:
+        """Raise RepositoryRefused unless this folder may be used as it is; whether it is in a git checkout."""
 
     async def allowed_path(self, path: str, folders: tuple[str, ...], *, whole: bool = False) -> MachinePath:
         """Where an absolute path really leads, whether something is there or not.
@@ -150,8 +151,13 @@ class Workspaces(Protocol):
     async def keep_only(self, workspaces: set[str], sessions: set[str]) -> None:
         """Remove all that a killed server left and no session knows; called before anything else."""
 
-    async def snapshot(self, workspace: str, note: str, *, agent: str, session: str) -> FrozenState:
+    async def snapshot(
+        self, workspace: str, note: str, *, agent: str, session: str, changed_by: ChangedBy = "agent"
+    ) -> FrozenState:
         """Keep the state of the files, and with it the agent's memory as far as it lies in the session's home."""
+
+    async def snapshot_of_person(self, workspace: str, note: str, *, since: str) -> FrozenState | None:
+        """Keep the state of the files alone, if a person has changed them since a tree."""
 
     async def restore(self, workspace: str, snapshot: str, *, session: str, with_memory: bool) -> None:
         """Make files and memory what they were; the agent must have ended."""

@@ -30,6 +30,7 @@ from ostler.runner.workspaces.orders import (
     UploadSource,
 )
 from ostler.runner.workspaces.repositories.folders import list_folders
+from ostler.runner.workspaces.repositories.own_checkouts import find_checkout
 from ostler.runner.workspaces.repositories.policy import (
     Policy,
     allowed_folder,
@@ -92,13 +93,25 @@ class LocalWorkspaces:
         """Hold an order, and how its result is handed over, against the policy."""
         runtime = self._runtimes.ordered(order.granted.runtime.type)
         await asyncio.to_thread(_check_repo, order.repo, self._policy)
+        if order.repo.mode == "checkout":
+            folder = await asyncio.to_thread(allowed_folder, order.repo.path or "", self._policy, field="repo.path")
+            found = await asyncio.to_thread(find_checkout, self._library.storage.git, folder)
+            await asyncio.to_thread(allowed_folder, found.top, self._policy, field="repo.path")
         if delivery is not None:
             await asyncio.to_thread(check_delivery, order.repo, delivery, self._policy)
         await runtime.check()
 
-    async def check_folder(self, path: str) -> None:
-        """Hold a folder against the policy."""
-        await asyncio.to_thread(allowed_folder, path, self._policy, field="cwd")
+    async def check_folder(self, path: str) -> bool:
+        """Hold a folder against the policy, and see whether it is in a checkout."""
+        return await asyncio.to_thread(self._is_in_checkout, path)
+
+    def _is_in_checkout(self, path: str) -> bool:
+        folder = allowed_folder(path, self._policy, field="cwd")
+        try:
+            allowed_folder(find_checkout(self._library.storage.git, folder).top, self._policy)
+        except OstlerError:  # a folder like any other
+            return False
+        return True
 
     async def allowed_path(self, path: str, folders: tuple[str, ...], *, whole: bool = False) -> MachinePath:
         """Hold a path against the policy."""
@@ -180,13 +193,22 @@ class LocalWorkspaces:
 
     # Snapshots
 
-    async def snapshot(self, workspace: str, note: str, *, agent: str, session: str) -> FrozenState:
+    async def snapshot(
+        self, workspace: str, note: str, *, agent: str, session: str, changed_by: wire.ChangedBy = "agent"
+    ) -> FrozenState:
         """Keep files and memory."""
-        made = await self._library.snapshot(workspace, note)
+        made = await self._library.snapshot(workspace, note, changed_by)
         saved = False
         if agent not in self._remote_memory:
             saved = await asyncio.to_thread(self._memories.keep, workspace, made.id, self._sessions.home(session))
         return FrozenState(id=made.id, workspace=workspace, tree=made.tree, memory_kept=saved, too_large=made.too_large)
+
+    async def snapshot_of_person(self, workspace: str, note: str, *, since: str) -> FrozenState | None:
+        """Keep files alone."""
+        made = await self._library.snapshot_if_changed(workspace, note, since)
+        if made is None:
+            return None
+        return FrozenState(id=made.id, workspace=workspace, tree=made.tree, too_large=made.too_large)
 
     async def restore(self, workspace: str, snapshot: str, *, session: str, with_memory: bool) -> None:
         """Bring files and memory back."""
@@ -264,7 +286,7 @@ def _check_repo(repo: wire.Repo, policy: Policy) -> None:
                 checked_ref(repo.branch, field="repo.branch")
             if repo.commit is not None:
                 checked_commit(repo.commit)
-        case "folder":
+        case "folder" | "checkout":
             allowed_folder(repo.path or "", policy, field="repo.path")
         case "upload" | "none":
             pass
@@ -286,6 +308,8 @@ def _source(repo: wire.Repo) -> Source:
             return UploadSource(upload=repo.upload or "")
         case "folder":
             return FolderSource(path=repo.path or "")
+        case "checkout":
+            return FolderSource(path=repo.path or "", in_place=True)
         case "none":
             return EmptySource()
         case _:

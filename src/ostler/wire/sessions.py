@@ -21,7 +21,7 @@ from ostler.wire.tasks import (
     TaskWorkspaceView,
 )
 from ostler.wire.texts import AbsolutePath, Choice, Key, Labels, Prompt, Variables
-from ostler.wire.workspaces import Repo, WorkspaceWish
+from ostler.wire.workspaces import ChangedBy, Repo, WorkspaceWish
 
 Activity = Literal["idle", "working", "waiting"]
 WhenBusy = Literal["queue", "steer", "interrupt", "reject"]
@@ -342,6 +342,8 @@ class SnapshotView(Answer, frozen=True, kw_only=True):
     """Whether the agent's own memory of that moment is kept with it."""
     restored_from: str | None = None
     """The snapshot whose files were put back just before, while the conversation stayed."""
+    changed_by: ChangedBy = "agent"
+    """Who made what differs from the snapshot before: in a folder of your own, also a person."""
 
 
 class SnapshotList(Answer, frozen=True, kw_only=True):

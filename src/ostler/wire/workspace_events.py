@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ostler.wire.struct import Wire
-from ostler.wire.workspaces import CheckStatus, DeliveryMode, LargeFile, PullRequestStatus
+from ostler.wire.workspaces import ChangedBy, CheckStatus, DeliveryMode, LargeFile, PullRequestStatus
 
 
 class WorkspaceCreatedData(Wire, frozen=True, kw_only=True):
@@ -42,6 +42,8 @@ class SnapshotCreatedData(Wire, frozen=True, kw_only=True):
     """The snapshot whose files were put back just before, while the conversation stayed."""
     too_large: tuple[LargeFile, ...] = ()
     """Files that it lacks because of their size."""
+    changed_by: ChangedBy = "agent"
+    """Who made what differs from the snapshot before: in a folder of a person's own, also that person."""
 
 
 class ArtifactCreatedData(Wire, frozen=True, kw_only=True):

@@ -8,7 +8,9 @@ from ostler.wire.struct import Answer, Body, Request, Wire
 from ostler.wire.texts import Branch, Commit, Key, Line, Token
 
 SnapshotProvider = Literal["zfs", "btrfs", "overlay", "overlay-root", "reflink", "git", "copy", "in-place"]
-RepoMode = Literal["git", "upload", "folder", "none"]
+IN_PLACE: SnapshotProvider = "in-place"
+"""A folder of a person's own, worked on as it is."""
+RepoMode = Literal["git", "upload", "folder", "checkout", "none"]
 RuntimeType = Literal["local", "devcontainer", "disabled"]
 DeliveryMode = Literal["patch", "branch", "pr", "local"]
 """`local`: into the checkout or the folder of the runner's machine that the workspace was made from."""
@@ -32,7 +34,10 @@ class RepoCredential(Request, frozen=True, kw_only=True):
 
 
 class Repo(Request, frozen=True, kw_only=True):
-    """What a workspace begins with: a git repository, an upload, a private copy of a folder, or nothing."""
+    """What a workspace begins with: a git repository, an upload, a private copy of a folder, or nothing.
+
+    `checkout` is no copy: the agent works in a git checkout of your own, as it is.
+    """
 
     mode: RepoMode = "git"
     url: str | None = None
@@ -43,7 +48,7 @@ class Repo(Request, frozen=True, kw_only=True):
     upload: str | None = None
     """The token or the id of an upload."""
     path: str | None = None
-    """A folder of the runner's machine; it is copied and stays untouched."""
+    """A folder of the runner's machine; it is copied and stays untouched, but for a `checkout`."""
     credential: RepoCredential | None = None
     submodules: bool = True
     """Whether submodules of a git repository are fetched too."""
@@ -151,6 +156,9 @@ class WorkspaceInfo(Answer, frozen=True, kw_only=True):
     devcontainer: Devcontainer | None = None
 
 
+ChangedBy = Literal["agent", "person"]
+
+
 class Snapshot(Wire, frozen=True, kw_only=True):
     """A frozen state of a session's workspace, as it is stored."""
 
@@ -170,6 +178,8 @@ class Snapshot(Wire, frozen=True, kw_only=True):
     """Whether the agent's own memory of that moment is kept with it."""
     restored_from: str | None = None
     """The snapshot whose files were put back just before, while the conversation stayed."""
+    changed_by: ChangedBy = "agent"
+    """Who made what differs from the snapshot before: in a folder of a person's own, also that person."""
 
 
 class FileChange(Answer, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 import { api } from "../api/client";
 import type { Session, UpdateSession } from "../api/types";
 import { orSay, say } from "../parts/toasts";
+import { isOwnCheckout } from "../state/places";
 import { refresh } from "../state/sessions";
 import { wish } from "../state/wishes";
 
@@ -17,6 +18,7 @@ const ENDED = new Set<Session["status"]>(["stopped", "completed", "failed", "can
 /** What is asked for with `wish` is shown by the session's page, which has to be open. */
 export function actionsOf(session: Session, go: (to: string) => void): Action[] {
   const { id, status, activity, pinned, archived } = session;
+  const hasCopies = Boolean(session.workspaceId) && !isOwnCheckout(session);
   const mark = (change: UpdateSession) => void orSay(api.update(id, change)).then((done) => done && refresh(id));
   const act = (verb: "stop" | "pause" | "resume") => void orSay(api.act(id, verb));
   const copy = (text: string, what: string) =>
@@ -36,12 +38,12 @@ export function actionsOf(session: Session, go: (to: string) => void): Action[] 
       ? { label: "Resume", onSelect: () => act("resume") }
       : { label: "Pause", onSelect: () => act("pause") },
     { label: "Restart the agent", hint: "keeps its memory", onSelect: () => wish(id, "restart") },
-    ...(session.workspaceId ? [{ label: "Restore the files", onSelect: () => wish(id, "restore") }] : []),
+    ...(hasCopies ? [{ label: "Restore the files", onSelect: () => wish(id, "restore") }] : []),
     { label: "Stop", hint: "end gracefully", onSelect: () => act("stop") },
     { label: "Cancel", hint: "end by force", danger: true, onSelect: () => wish(id, "cancel") },
   ];
   const withFiles: Action[] = [
-    { label: "Fork", hint: "go on in a copy", onSelect: () => void orSay(fork()) },
+    ...(hasCopies ? [{ label: "Fork", hint: "go on in a copy", onSelect: () => void orSay(fork()) }] : []),
     { label: "Deliver", hint: "pull request, checkout, branch, patch", onSelect: () => wish(id, "deliver") },
   ];
   return [

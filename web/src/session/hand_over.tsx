@@ -8,6 +8,7 @@ import { say } from "../parts/toasts";
 import { catalogue, loadAgents } from "../state/agents";
 import { refresh } from "../state/sessions";
 import { useSelected } from "../state/store";
+import { isOwnCheckout } from "../state/places";
 import { useHead } from "./context";
 
 export default function HandOver({ session, onClose }: { session: Session; onClose(): void }) {
@@ -60,7 +61,7 @@ export default function HandOver({ session, onClose }: { session: Session; onClo
             onChange={(event) => setMessage(event.target.value)}
           />
         </label>
-        {session.workspaceId && (
+        {session.workspaceId && !isOwnCheckout(session) && (
           <label className="flex items-center gap-2">
             <input type="checkbox" checked={fork} onChange={(event) => setFork(event.target.checked)} />
             In a new session with the same files

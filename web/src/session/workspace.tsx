@@ -5,6 +5,7 @@ import { useLocation } from "wouter";
 import { api, messageOf } from "../api/client";
 import { Confirm } from "../parts/dialog";
 import { orSay, say } from "../parts/toasts";
+import { isOwnCheckout } from "../state/places";
 import type { TurnRow } from "../state/rows";
 import { useHead, useLive } from "./context";
 
@@ -18,7 +19,8 @@ export function TurnActions({ row }: { row: TurnRow }) {
   const [, go] = useLocation();
   const workspace = useWorkspace();
   const [asking, setAsking] = useState(false);
-  if (!workspace || !row.endedAt || row.rewound) return null;
+  const isOwn = useHead((head) => Boolean(head.session && isOwnCheckout(head.session)));
+  if (!workspace || isOwn || !row.endedAt || row.rewound) return null;
   const fork = async () => {
     try {
       go(`/sessions/${(await api.fork(live.id, row.number)).id}`);

@@ -375,15 +375,17 @@ const HANDLERS: Handlers = {
     else if (event.data.code !== "handed_over") fold.note(event, event.data.severity, "Notice", event.data.message);
   },
   "workspace.created": (fold, event) => {
-    const { url, branch } = event.data;
+    const { provider, path, url, branch } = event.data;
     const name = url
       ?.replace(/\/+$/, "")
       .replace(/\.git$/, "")
       .split(/[/:]/)
       .at(-1);
     fold.tell({ workspaceId: event.data.workspace_id });
-    const text = [name ? `a private copy of ${name}` : "a folder of its own", branch].filter(Boolean).join(", ");
-    fold.note(event, "info", "Workspace", text, event.data);
+    const isOwn = provider === "in-place";
+    const copy = name ? `a private copy of ${name}` : "a folder of its own";
+    const text = [isOwn ? path : copy, branch].filter(Boolean).join(", ");
+    fold.note(event, "info", isOwn ? "Your checkout" : "Workspace", text, event.data);
   },
   "delivery.completed": (fold, event) => {
     const { mode, url, branch } = event.data;

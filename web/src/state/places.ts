@@ -13,8 +13,14 @@ export function placeOf(session: Session): WorkPlace | undefined {
   const { vcs, cwd, workspaceId } = session;
   if (vcs.repoMode === "git" && vcs.url) return { key: tidy(vcs.url), kind: "git", name: nameOf(vcs.url) };
   if (vcs.repoMode === "folder" && vcs.path) return { key: tidy(vcs.path), kind: "copy", name: nameOf(vcs.path) };
+  if (isOwnCheckout(session) && cwd) return { key: tidy(cwd), kind: "folder", name: nameOf(cwd) };
   if (vcs.repoMode !== "none" || !cwd || workspaceId || cwd.includes(session.id)) return undefined;
   return { key: tidy(cwd), kind: "folder", name: nameOf(cwd) };
+}
+
+/** Whether its agent works in a git checkout of a person's own: there, nothing is made what it was as a whole. */
+export function isOwnCheckout(session: Session): boolean {
+  return session.vcs.repoMode === "checkout";
 }
 
 function tidy(address: string): string {

@@ -14,6 +14,7 @@ from ostler.runner.workspaces.orders import FetchedSubmodule
 from ostler.runner.workspaces.providers.provider import TREE, Origin, Provider
 from ostler.runner.workspaces.records import read_record, write_record
 from ostler.runner.workspaces.repositories.mirrors import Fetched
+from ostler.runner.workspaces.repositories.own_checkouts import Checkout
 from ostler.wire.workspaces import LargeFile
 
 _RECORD = "base.json"
@@ -37,6 +38,8 @@ class Base(msgspec.Struct, frozen=True, kw_only=True):
     """Those that are laid out, and those that could not be had."""
     too_large: tuple[LargeFile, ...] = ()
     """Files that are there but not in its git tree."""
+    checkout: Checkout | None = None
+    """The person's own checkout that is worked in."""
 
     @property
     def laid_out(self) -> tuple[FetchedSubmodule, ...]:

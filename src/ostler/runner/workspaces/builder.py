@@ -19,6 +19,7 @@ from ostler.runner.workspaces.orders import EmptySource, FetchedSubmodule, Folde
 from ostler.runner.workspaces.providers.provider import TREE, Provider
 from ostler.runner.workspaces.recorder import EMPTY_TREE, Contents, Recorder, changed_since
 from ostler.runner.workspaces.repositories.mirrors import Fetched, Mirrors, check_out, check_size
+from ostler.runner.workspaces.repositories.own_checkouts import find_checkout
 from ostler.runner.workspaces.repositories.policy import Policy, allowed_folder
 from ostler.runner.workspaces.repositories.submodules import Submodules, grafted
 from ostler.runner.workspaces.uploads import Uploads
@@ -114,30 +115,43 @@ class Builder:
         """A folder may be another one tomorrow, so its base is never shared."""
         path = allowed_folder(source.path, self._policy)
         if source.in_place:
-            return self._bases.take(
-                new_id("dir"), provider, lambda place: self._recorded(place, provider, path, frozen=False)
-            )
+            return self._bases.take(new_id("dir"), provider, lambda place: self._own(place, provider, path))
         if (path / ".git").is_file():
             raise RepositoryRefused(
                 url=source.path, reason="it belongs to a git repository elsewhere. Give that repository's address."
             )
         return self._filled(new_id("dir"), provider, lambda tree: _copy(path, tree))
 
+    def _own(self, place: Path, provider: Provider, path: Path) -> Base:
+        """A person's checkout: its files are compared with its head, wherever in it the agent works."""
+        found = find_checkout(self._git, path)
+        allowed_folder(found.top, self._policy)
+        return Base(
+            name=place.name,
+            tree=found.tree,
+            objects=str(Path(found.common) / "objects"),
+            kind=provider.kind,
+            commit=found.commit,
+            url=found.url,
+            branch=found.branch,
+            checkout=found,
+        )
+
     def _filled(self, key: str, provider: Provider, fill: Callable[[Path], None]) -> Base:
         def build(place: Path) -> Base:
             tree = place / TREE
             provider.new_base(tree)
             fill(tree)
-            return self._recorded(place, provider, tree, frozen=True)
+            return self._recorded(place, provider, tree)
 
         return self._bases.take(key, provider, build)
 
-    def _recorded(self, place: Path, provider: Provider, tree: Path, *, frozen: bool) -> Base:
+    def _recorded(self, place: Path, provider: Provider, tree: Path) -> Base:
         repository = place / _RECORD
         self._recorder.make_repository(repository, ())
         with folder(tree) as root:
             found = changed_since(root, Contents(), 0)
-            recorded = self._recorder.record(repository, EMPTY_TREE, root, found, frozen=frozen)
+            recorded = self._recorder.record(repository, EMPTY_TREE, root, found, frozen=True)
         return Base(
             name=place.name,
             tree=recorded.tree,

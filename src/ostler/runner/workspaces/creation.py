@@ -12,10 +12,9 @@ from ostler.runner.file_trees.stopping import Stop, check_wanted
 from ostler.runner.workspaces.bases import Base
 from ostler.runner.workspaces.builder import Builder
 from ostler.runner.workspaces.git import Progress
-from ostler.runner.workspaces.orders import FolderSource, Order
+from ostler.runner.workspaces.orders import Order
 from ostler.runner.workspaces.providers.provider import CONTENT, TREE, Origin, Provider, ProviderUnusable
 from ostler.runner.workspaces.records import SnapshotRecord, WorkspaceRecord
-from ostler.runner.workspaces.repositories.policy import allowed_folder
 from ostler.runner.workspaces.states import MOST_NAMES
 from ostler.runner.workspaces.storage import Storage
 from ostler.wire.workspaces import Submodule, Workspace
@@ -41,14 +40,7 @@ class Creation:
         provider, refused = self._storage.providers.choose(order)
         base = self._builder.take(order, provider, progress, stop)
         try:
-            source = order.source
-            in_place = isinstance(source, FolderSource) and source.in_place
-            path = (
-                allowed_folder(source.path, self._storage.policy)
-                if isinstance(source, FolderSource) and in_place
-                else None
-            )
-            draft = self._draft(provider, base, path)
+            draft = self._draft(provider, base, Path(base.checkout.top) if base.checkout is not None else None)
             draft = msgspec.structs.replace(draft, refused=refused)
             record = WorkspaceRecord(workspace=draft, base=base.name, parent_tree=base.tree)
             return self._make(record, provider, self._storage.bases.origin(base), base.tree)

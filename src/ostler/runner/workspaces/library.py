@@ -30,7 +30,7 @@ from ostler.runner.workspaces.snapshots import Snapshots
 from ostler.runner.workspaces.states import States
 from ostler.runner.workspaces.storage import Storage
 from ostler.runner.workspaces.threads import WorkspaceThreads
-from ostler.wire.workspaces import GitRefs, Workspace
+from ostler.wire.workspaces import ChangedBy, GitRefs, Workspace
 
 _REST_SECONDS = 600.0
 
@@ -104,9 +104,13 @@ class WorkspaceLibrary:
         """Remove a workspace and its snapshots, whoever is still inside; forks of them stay."""
         await self.threads.last(workspace, lambda: self.storage.destroy(workspace))
 
-    async def snapshot(self, workspace: str, label: str = "") -> Snapshot:
+    async def snapshot(self, workspace: str, label: str = "", changed_by: ChangedBy = "agent") -> Snapshot:
         """Freeze the state of a workspace; for an exact one the agent is idle or frozen."""
-        return await self.threads.alone(workspace, lambda: self._snapshots.take(workspace, label))
+        return await self.threads.alone(workspace, lambda: self._snapshots.take(workspace, label, changed_by))
+
+    async def snapshot_if_changed(self, workspace: str, label: str, since: str) -> Snapshot | None:
+        """The same of what a person changed since a tree; None if that is nothing."""
+        return await self.threads.alone(workspace, lambda: self._snapshots.take_if_changed(workspace, label, since))
 
     def snapshots(self, workspace: str) -> list[Snapshot]:
         """The snapshots of a workspace, oldest first."""

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ostler.wire.workspaces import LargeFile, SnapshotProvider
+from ostler.wire.workspaces import ChangedBy, LargeFile, SnapshotProvider
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +88,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Files that could not be read, and are missing."""
     too_large: tuple[LargeFile, ...] = ()
     """Files that are missing because of their size."""
+    changed_by: ChangedBy = "agent"
+    """Who made what differs from the snapshot before."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from ostler.runner.workspaces.providers.provider import CONTENT, Frozen, Provide
 from ostler.runner.workspaces.records import SnapshotRecord, WorkspaceRecord
 from ostler.runner.workspaces.states import MOST_NAMES, States, check_kinship
 from ostler.runner.workspaces.storage import BEFORE
-from ostler.wire.workspaces import Workspace
+from ostler.wire.workspaces import ChangedBy, Workspace
 
 
 class Snapshots:
@@ -23,17 +23,25 @@ class Snapshots:
         self._states = states
         self._storage = states.storage
 
-    def take(self, workspace: str, label: str) -> Snapshot:
+    def take(self, workspace: str, label: str, changed_by: ChangedBy = "agent") -> Snapshot:
         """Freeze the content, then record what the frozen content is."""
         record, provider = self._storage.known(workspace)
         place = self._storage.root / "snapshots" / new_id("snp")
         place.mkdir(mode=0o700)
         with undone_by(lambda: self._storage.trash.throw(place, provider.kind)):
-            made = self._frozen(record, provider, place, label)
+            made = self._frozen(record, provider, place, label, changed_by)
             self._storage.remember_snapshot(made)
         return made.snapshot
 
-    def _frozen(self, record: WorkspaceRecord, provider: Provider, place: Path, label: str) -> SnapshotRecord:
+    def take_if_changed(self, workspace: str, label: str, since: str) -> Snapshot | None:
+        """A snapshot of what a person changed since a tree; None if that is nothing."""
+        if self._states.state(workspace, "now").tree == since:
+            return None
+        return self.take(workspace, label, "person")
+
+    def _frozen(
+        self, record: WorkspaceRecord, provider: Provider, place: Path, label: str, changed_by: ChangedBy
+    ) -> SnapshotRecord:
         content, lacks = None, Frozen()
         if provider.keeps_content:
             content = place / CONTENT
@@ -48,6 +56,7 @@ class Snapshots:
             tree=recorded.tree,
             unread=lacks.unread[:MOST_NAMES],
             too_large=tuple(large.values())[:MOST_NAMES],
+            changed_by=changed_by,
         )
         return SnapshotRecord(
             snapshot=snapshot,

@@ -66,6 +66,8 @@ class States:
     ) -> Recorded:
         """The live tree, or the frozen content of a snapshot, as a git tree; `missing` is not in the content."""
         repository, location = self.repository(record.workspace.id), self.storage.location(record)
+        if (checkout := self.storage.bases.get(record.base).checkout) is not None:
+            return self.storage.own_checkouts.recorded(repository, checkout)
         contents = self.storage.recorder.contents(repository, record.parent_tree)
         changes = provider.changes(location, frozen, contents)
         with folder(frozen or provider.changed_root(location)) as root:

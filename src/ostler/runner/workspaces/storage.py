@@ -29,6 +29,7 @@ from ostler.runner.workspaces.records import (
     write_record,
 )
 from ostler.runner.workspaces.repositories.mirrors import Mirrors
+from ostler.runner.workspaces.repositories.own_checkouts import OwnCheckouts
 from ostler.runner.workspaces.trash import Trash
 from ostler.runner.workspaces.uploads import Uploads
 from ostler.wire.workspaces import SnapshotProvider, Workspace
@@ -60,6 +61,7 @@ class Storage:
         self.recorder = Recorder(
             self.git, root / "incoming", lambda place: self.trash.throw(place, "copy"), options.recording
         )
+        self.own_checkouts = OwnCheckouts(self.git, root / "incoming", options.recording)
         self.bases = Bases(root / "bases", self.trash.throw)
 
     # Opening and closing

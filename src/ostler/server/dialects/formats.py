@@ -34,7 +34,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 def subject_of(record: SessionRecord, turns_before: int = 0) -> Subject:
     """What a projection has to know of a session."""
-    cwd = record.cwd if record.order is None else "/"
+    cwd = record.cwd if record.order is None or record.is_in_place else "/"
     return Subject(session_id=record.id, key=record.key, agent=record.agent, cwd=cwd, turns_before=turns_before)
 
 

@@ -28,7 +28,7 @@ from ostler.wire.running import AgentSpec, Draft
 from ostler.wire.sessions import MOST_INSTRUCTIONS, CreateSession
 from ostler.wire.tasks import TaskProvider, TaskRuntime, TaskSpec
 from ostler.wire.workspace_events import WorkspaceCreatedData
-from ostler.wire.workspaces import Repo, Runtime, WorkspaceWish
+from ostler.wire.workspaces import IN_PLACE, Repo, Runtime, WorkspaceWish
 
 BRANCH = ":fork-"
 """What stands in the key of a branch between the key of its first session and a number."""
@@ -96,7 +96,7 @@ def _spec_of(project: str, wanted: CreateSession, task: TaskSpec | None) -> Sess
     grant = _grant(project, wanted, task)
     return SessionSpec(
         grant=grant,
-        cwd=_checked_cwd(wanted.cwd) if wanted.cwd is not None else "",  # its runner says where
+        cwd=_cwd(wanted),
         env=wanted.env,
         permission_mode=wanted.permission_mode,
         model=wanted.model,
@@ -148,7 +148,14 @@ def _workspace_order(grant: Grant, wanted: CreateSession) -> WorkspaceOrder | No
     )
 
 
-_NEEDED = {"git": "url", "upload": "upload", "folder": "path"}
+def in_checkout(spec: SessionSpec) -> WorkspaceOrder:
+    """The order for a session whose folder turned out to be a git checkout."""
+    grant = spec.grant
+    repo = Repo(mode="checkout", path=spec.cwd)
+    return WorkspaceOrder(repo=repo, runtime=grant.runtime, scope=grant.project, grant=grant)
+
+
+_NEEDED = {"git": "url", "upload": "upload", "folder": "path", "checkout": "path"}
 
 
 def _checked_repo(repo: Repo) -> Repo:
@@ -182,6 +189,13 @@ def _checked_instructions(instructions: str | None) -> str | None:
     return instructions or None
 
 
+def _cwd(wanted: CreateSession) -> str:
+    """The folder that a client names, if it does; else its runner says where."""
+    if wanted.repo is not None and wanted.repo.mode == "checkout" and wanted.repo.path:
+        return wanted.repo.path
+    return _checked_cwd(wanted.cwd) if wanted.cwd is not None else ""
+
+
 def _checked_cwd(cwd: str) -> str:
     if not PurePosixPath(cwd).is_absolute():
         errors = {"cwd": ["must be an absolute path of an existing folder"]}
@@ -203,7 +217,7 @@ def agent_spec(
         session_id=session_id,
         agent=agent,
         start=start,
-        cwd=workspace.path if workspace is not None else spec.cwd,
+        cwd=workspace.path if workspace is not None and workspace.provider != IN_PLACE else spec.cwd,
         env=spec.env,
         permission_mode=spec.permission_mode,
         model=spec.model,
@@ -230,7 +244,8 @@ def first_events(new: NewSession, wanted: CreateSession, waits_for: str) -> list
         if (value := getattr(wanted, name)) is not None
     }
     waits = [drafts.on_runner(waits_for, "queued")] if new.runner is None else []
-    where = {"cwd": new.spec.cwd} if new.spec.workspace is None else {"repo": new.spec.workspace.repo.mode}
+    order = new.spec.workspace
+    where = {"cwd": new.spec.cwd} if order is None or order.repo.mode == "checkout" else {"repo": order.repo.mode}
     events = [drafts.started({"agent": new.agent, **metadata, "key": new.key, **where})]
     if wanted.title is not None or wanted.labels:
         events.append(drafts.info(title=wanted.title, title_chosen=True, labels=wanted.labels or None))

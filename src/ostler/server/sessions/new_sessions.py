@@ -17,7 +17,7 @@ from ostler.server.runners.placement import agent_anywhere, checked_needs, choos
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.admission import Admission
-from ostler.server.sessions.creation import agent_spec, checked_key, first_events, new_session
+from ostler.server.sessions.creation import agent_spec, checked_key, first_events, in_checkout, new_session
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.registry import Registry
@@ -155,9 +155,10 @@ class Creation:
             wanted = msgspec.structs.replace(wanted, cwd="/")
         async with self._runners.answering(runner):
             accepted = await self._runners.runner(runner).validate(wanted)
-            if spec.cwd and spec.workspace is None and spec.folder_of is None:
-                await self._work.check_folder(runner, spec.cwd)
-            if spec.workspace is not None:
+            is_named = spec.cwd and spec.workspace is None and spec.folder_of is None
+            if is_named and await self._work.check_folder(runner, spec.cwd):
+                spec = msgspec.structs.replace(spec, workspace=in_checkout(spec))
+            elif spec.workspace is not None:
                 await self._work.check(runner, spec.workspace, spec.task)
         return msgspec.structs.replace(spec, cwd=spec.cwd or accepted.folder)
 
@@ -189,7 +190,10 @@ class Creation:
         live = self._registry.begin(new, first)
         if new.runner is None:
             self._waiting.add(live.record)
-        await live.turns.go_on()
+        if live.record.order is not None and live.record.is_in_place:  # nothing is made, so that it can begin at once
+            await live.turns.begin_next()
+        else:
+            await live.turns.go_on()
         return live, True
 
     def _waits_for(self, new: NewSession) -> str:

@@ -124,6 +124,7 @@ class Turns:
         await self._at_the_edge(prompt.turn_id, self._prompted(prompt))
 
     async def _prompted(self, prompt: Prompt) -> None:
+        await self._chores.before_turn()
         try:
             await self._agent.prompt(prompt)
         except AgentExited:  # between two turns, just before it could hear of this one

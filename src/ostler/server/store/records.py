@@ -97,6 +97,13 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.spec.workspace
 
     @property
+    def is_in_place(self) -> bool:
+        """Whether its agent works in a person's own folder, with a workspace or without."""
+        if self.order is not None:
+            return self.order.repo.mode == "checkout"
+        return bool(self.cwd) and self.folder_of is None
+
+    @property
     def task(self) -> TaskSpec | None:
         """The task that started it."""
         return self.spec.task

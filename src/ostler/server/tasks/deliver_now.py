@@ -11,7 +11,7 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order, remember_access
-from ostler.server.sessions.work.pipeline import snapshot_data
+from ostler.server.sessions.work.pipeline import changed_beside, snapshot_data
 from ostler.server.store.acting import deed
 from ostler.server.tasks.delivery_plan import DeliveryPlans
 from ostler.server.tasks.states import workspace_of
@@ -43,10 +43,13 @@ async def _deliver(
 ) -> DeliveryCompletedData:
     _refuse_if_busy(live)
     workspace = workspace_of(live)
-    frozen = await workspaces.snapshot(workspace, _NOTE, agent=live.record.agent, session=live.id)
+    changed_by = changed_beside(live)
+    frozen = await workspaces.snapshot(
+        workspace, _NOTE, agent=live.record.agent, session=live.id, changed_by=changed_by
+    )
     order = replace(delivery_order(live, wanted, frozen.id), new_words=new_words)
     done = delivered(live.id, order, await workspaces.deliver(order))
-    snapshot = snapshot_data(live, frozen, live.state.turn_count, _NOTE)
+    snapshot = snapshot_data(live, frozen, live.state.turn_count, _NOTE, changed_by=changed_by)
     await live.note(deed(drafts.snapshot(snapshot), *delivery_drafts(done)))
     return done
 

@@ -116,6 +116,8 @@ class Retention:
         found = []
         for record in records:
             state = sessions.registry.state_of(record)[0]
+            if record.is_in_place:  # the files are a person's own
+                continue
             if (workspace := state.workspace_id) is not None and state.ended_at is not None:
                 found.append(
                     Ended(

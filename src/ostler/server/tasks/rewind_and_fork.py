@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ostler.base.errors import InvalidTransition, NotInConversation, SessionBusy, SnapshotNotFound
+from ostler.base.errors import InvalidTransition, NotInConversation, SessionBusy, SnapshotNotFound, Unprocessable
 from ostler.base.undo import async_undone_by
 from ostler.link.workspaces import Workspaces
 from ostler.server.runners.registry import Runners
@@ -92,6 +92,7 @@ class RewindAndFork:
         """Make the session what it was at the end of a turn; later turns stay in the log but no longer count."""
         live.refuse_if_over("rewinds")
         workspace_of(live)
+        _refuse_in_place(live, "rewound")
         await live.chores.do(patience=REQUEST_SECONDS)
         await live.chores.alone(lambda: self._rewind(live, turn), patience=REQUEST_SECONDS)
         await live.turns.go_on()
@@ -116,6 +117,7 @@ class RewindAndFork:
     async def restore(self, live: LiveSession, snapshot: str) -> None:
         """Make the files those of a snapshot; the conversation and the agent's memory stay."""
         live.refuse_if_over("restored files")
+        _refuse_in_place(live, "restored")
         if all(snapshot != known.snapshot_id for known in await self._snapshots(live)):
             raise SnapshotNotFound(snapshot=snapshot[:80])
         await live.chores.do(patience=REQUEST_SECONDS)
@@ -185,6 +187,7 @@ class RewindAndFork:
     async def _begins_with(self, live: LiveSession, turn: int | None) -> Snapshot:
         """The files that a fork of a turn begins with; of none, those of now, but for the turn under way."""
         workspace_of(live)
+        _refuse_in_place(live, "forked")
         await live.chores.do(patience=REQUEST_SECONDS)
         await live.turns.go_on()
         state = live.state
@@ -258,6 +261,13 @@ class RewindAndFork:
                 drafts.status("running"),
             ),
         ]
+
+
+def _refuse_in_place(live: LiveSession, what: str) -> None:
+    """Nobody's own files are made what they were as a whole."""
+    if live.record.is_in_place:
+        hint = "Work on a copy instead: a session with `repo` of mode `folder`."
+        raise Unprocessable(reason=f"{live.record.cwd} is a folder of your own, so it cannot be {what}. {hint}")
 
 
 def _refuse_unless_idle(live: LiveSession, verb: str) -> None:

@@ -17,9 +17,18 @@ def workspace_of(live: LiveSession) -> str:
     made = state.workspace
     if made is None:
         is_coming = live.record.order is not None
-        why = " yet. Try again when it is made." if is_coming else ". Create a session with `repo` to get one."
+        why = " yet. Try again when it is made." if is_coming else _why_none(live)
         raise NoWorkspace(session=live.id, why=why)
     return made.workspace_id
+
+
+def _why_none(live: LiveSession) -> str:
+    if not live.record.is_in_place:
+        return ". Create a session with `repo` to get one."
+    return (
+        f": {live.record.cwd} is no git checkout. Run `git init` there, commit what is there, and begin a new session; "
+        "or begin one with a copy of it: `repo` with mode `folder`."
+    )
 
 
 def snapshot_after(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
@@ -32,8 +41,12 @@ def snapshot_after(session: str, snapshots: list[Snapshot], turn: int) -> Snapsh
 
 
 def snapshot_at(session: str, snapshots: list[Snapshot], turn: int) -> Snapshot:
-    """The snapshot of the end of a turn, whatever files were put back afterwards."""
-    return snapshot_after(session, [snapshot for snapshot in snapshots if snapshot.restored_from is None], turn)
+    """The snapshot of the end of a turn, whatever files were put back or changed by a person afterwards."""
+    return snapshot_after(session, [snapshot for snapshot in snapshots if _is_end(snapshot)], turn)
+
+
+def _is_end(snapshot: Snapshot) -> bool:
+    return snapshot.restored_from is None and (snapshot.changed_by == "agent" or snapshot.turn == 0)
 
 
 def between(

@@ -58,7 +58,7 @@ def session_view(
         status=state.status,
         activity=state.activity,
         permission_mode=settings.permission_mode,
-        cwd=state.workspace.path if state.workspace is not None else settings.cwd,
+        cwd=settings.cwd if state.workspace is None or record.is_in_place else state.workspace.path,
         labels=state.labels,
         env_names=tuple(sorted(settings.env)),
         mcp_servers=tuple(sorted(settings.mcp_servers)),

@@ -212,7 +212,7 @@ class Chat:
         instructions = _instructions(request) or root.instructions
         spec = msgspec.structs.replace(settings_now(root, state), instructions=instructions)
         change = wanted_change(request.agent)
-        if root.order is not None:
+        if root.order is not None and not root.is_in_place:
             live = await self._sessions.registry.live(self._project, root.id)
             made = await self._branch(live, key, spec, title, {FORKED_FROM: root.id})
             begun = await begin_with(self._sessions, made, prompt, change, NAMES)

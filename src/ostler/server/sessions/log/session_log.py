@@ -430,4 +430,5 @@ def _snapshot_of(event: Happened) -> Snapshot:
         native_session_id=data.native_session_id,
         memory_kept=data.memory_kept,
         restored_from=data.restored_from,
+        changed_by=data.changed_by,
     )

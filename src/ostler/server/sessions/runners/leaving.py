@@ -23,7 +23,8 @@ _REASON = "runner_lost"
 def must_stay(record: SessionRecord) -> bool:
     """Whether a session can be on no other runner: it names one, or works in a folder of that machine."""
     has_own_folder = record.folder_of == record.id  # which is empty elsewhere
-    return record.needs.host is not None or (record.order is None and not has_own_folder)
+    is_bound = not has_own_folder if record.order is None else record.is_in_place
+    return record.needs.host is not None or is_bound
 
 
 async def leave(sessions: Sessions, live: LiveSession, why: str) -> None:

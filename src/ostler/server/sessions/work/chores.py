@@ -103,6 +103,10 @@ class Chores:
         is_wanted = caller is not None and not caller.cancelling()
         return is_wanted and self._is_over and not self._session.is_leaving
 
+    async def before_turn(self) -> None:
+        """What is done between the beginning of a turn and its prompt."""
+        await self._work.before_turn(self._session)
+
     async def finish_rewind(self) -> None:
         """The second half of a rewind; for work that is alone already."""
         await self._work.restore(self._session)

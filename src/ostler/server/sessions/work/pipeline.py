@@ -20,6 +20,7 @@ from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.creation import family_of
+from ostler.server.sessions.log.branching import turn_before
 from ostler.server.sessions.log.state import is_waited_for
 from ostler.server.sessions.session import JobsAtEnd, SessionCore
 from ostler.server.sessions.work.arrival import bring, made_anew, moved
@@ -33,7 +34,7 @@ from ostler.wire.provisioning import CreatedWorkspace, FrozenState, SetupOutcome
 from ostler.wire.running import Draft
 from ostler.wire.tasks import TaskSpec
 from ostler.wire.workspace_events import SnapshotCreatedData, WorkspaceCreatedData
-from ostler.wire.workspaces import Workspace
+from ostler.wire.workspaces import IN_PLACE, ChangedBy, Workspace
 
 log = Log(__name__)
 _BY_A_PERSON = "interrupted"
@@ -73,9 +74,9 @@ class Pipeline:
         """Raise if such a workspace could never be made on a runner, or its result delivered."""
         await self._runners.workspaces(runner).check(order, task.delivery if task is not None else None)
 
-    async def check_folder(self, runner: str, path: str) -> None:
-        """By the same rule as for folders that are copied."""
-        await self._runners.workspaces(runner).check_folder(path)
+    async def check_folder(self, runner: str, path: str) -> bool:
+        """By the same rule as for folders that are copied; whether it is in a git checkout."""
+        return await self._runners.workspaces(runner).check_folder(path)
 
     async def existing_files(self, runner: str | None, paths: tuple[str, ...], folders: tuple[str, ...]) -> set[str]:
         """Those below these folders, or others that are allowed, as the runner sees them."""
@@ -133,7 +134,8 @@ class Pipeline:
             log.info("workspace.ready", session_id=session.record.id)
 
     async def _prepare(self, session: SessionCore, order: WorkspaceOrder) -> None:
-        begun = [drafts.line(f"Preparing the workspace from {order.repo.url or order.repo.mode}.")]
+        source = order.repo.url or order.repo.path or order.repo.mode
+        begun = [drafts.line(f"Preparing the workspace from {source}.")]
         if session.state.status == "queued":
             begun.insert(0, drafts.status("provisioning"))
         await session.note(begun)
@@ -144,11 +146,11 @@ class Pipeline:
             await progress.close()
         made = done.workspace
         async with async_undone_by(lambda: self._workspaces(session).destroy(made.id)):
-            state = await self._frozen(session, made.id, _BEGINNING)
+            state = await self._frozen(session, made.id, _BEGINNING, _beside(made.provider))
         notes = [*_notes_on(done), *_missing(made), *large_file_notices(made.too_large)]
         ready = [
             drafts.workspace(created(made, done.setup)),
-            drafts.snapshot(snapshot_data(session, state, 0, _BEGINNING)),
+            drafts.snapshot(snapshot_data(session, state, 0, _BEGINNING, changed_by=_beside(made.provider))),
         ]
         await session.note([*notes, *ready, drafts.status("running")])
 
@@ -182,9 +184,30 @@ class Pipeline:
             ]
         )
 
-    async def _frozen(self, session: SessionCore, workspace: str, note: str) -> FrozenState:
+    async def _frozen(
+        self, session: SessionCore, workspace: str, note: str, changed_by: ChangedBy = "agent"
+    ) -> FrozenState:
         workspaces, record = self._workspaces(session), session.record
-        return await workspaces.snapshot(workspace, note, agent=record.agent, session=record.id)
+        return await workspaces.snapshot(workspace, note, agent=record.agent, session=record.id, changed_by=changed_by)
+
+    # Before a turn
+
+    async def before_turn(self, session: SessionCore) -> None:
+        """Keep what a person changed in their own folder since the last turn: it is no work of the agent."""
+        made, turn, stand = session.state.workspace, session.state.turn, session.state.stand
+        if made is None or turn is None or changed_beside(session) == "agent":
+            return
+        note, since = f"before turn {turn.number}", (stand.tree if stand is not None else None) or ""
+        try:
+            frozen = await self._workspaces(session).snapshot_of_person(made.workspace_id, note, since=since)
+        except RunnerUnavailable:
+            raise
+        except OstlerError as error:  # the prompt is what was wanted
+            await session.note(_given_up(session, error))
+            return
+        if frozen is not None:
+            data = snapshot_data(session, frozen, turn_before(turn), note, changed_by="person")
+            await session.note([*large_file_notices(frozen.too_large, session.state.too_large), drafts.snapshot(data)])
 
     # Going back
 
@@ -249,9 +272,10 @@ class Pipeline:
         if state.workspace_id is None or state.restoring is not None or (has_snapshot and not is_due):
             return
         note = _STOPPED if has_snapshot else f"after turn {state.turn_count}"
-        frozen = await self._frozen(session, state.workspace_id, note)
+        changed_by = changed_beside(session) if has_snapshot else "agent"
+        frozen = await self._frozen(session, state.workspace_id, note, changed_by)
         written = [*large_file_notices(frozen.too_large, state.too_large)]
-        written.append(drafts.snapshot(snapshot_data(session, frozen, state.turn_count, note)))
+        written.append(drafts.snapshot(snapshot_data(session, frozen, state.turn_count, note, changed_by=changed_by)))
         await session.note(written)
         if task is not None and is_due:
             try:
@@ -309,8 +333,24 @@ def created(made: Workspace, setup: SetupOutcome | None = None) -> WorkspaceCrea
     )
 
 
+def changed_beside(session: SessionCore) -> ChangedBy:
+    """Who changes the files of a session while no turn is under way."""
+    made = session.state.workspace
+    return _beside(made.provider) if made is not None else "agent"
+
+
+def _beside(provider: str) -> ChangedBy:
+    return "person" if provider == IN_PLACE else "agent"
+
+
 def snapshot_data(
-    session: SessionCore, frozen: FrozenState, turn: int, note: str, *, restored_from: str | None = None
+    session: SessionCore,
+    frozen: FrozenState,
+    turn: int,
+    note: str,
+    *,
+    restored_from: str | None = None,
+    changed_by: ChangedBy = "agent",
 ) -> SnapshotCreatedData:
     """A snapshot as the log tells it."""
     last = session.state.last_turn
@@ -325,6 +365,7 @@ def snapshot_data(
         memory_kept=frozen.memory_kept,
         restored_from=restored_from,
         too_large=frozen.too_large,
+        changed_by=changed_by,
     )
 
 

@@ -85,7 +85,7 @@ class SnapshotUploads:
         A `whole` upload has the files that no snapshot has too; the log must have grown since the last one.
         """
         state, sequence = session.state, session.last
-        stand = state.stand if state.workspace_id is not None else None
+        stand = state.stand if state.workspace_id is not None and not session.record.is_in_place else None
         before = await self._stored.newest(session.id)
         turn = stand.turn if stand is not None else state.turn_count
         is_known = before is not None and (before.snapshot, before.turn) == (stand.snapshot_id if stand else None, turn)
