@@ -82,3 +82,30 @@ def test_a_folder_without_git_says_what_is_missing(api: httpx.Client, tmp_path: 
     assert "Run `git init` there" in problem["detail"]
     refused = api.post("/sessions", json={"agent": "mock", "repo": {"mode": "checkout", "path": str(tmp_path)}})
     assert "it is not below a git checkout" in assert_problem(refused, "unprocessable")["detail"]
+
+
+def test_a_turn_is_taken_back_and_what_a_person_changed_stays(api: httpx.Client, project: Path) -> None:
+    session = own_session(api, project)
+    (project / "README.md").write_text("Mine\n")
+    work = ("mock: edit src/old.py line 3 -> three", "mock: write src/new.py one", "mock: run echo x > made.txt")
+    say(api, session, *work)
+    (project / "src" / "old.py").write_text((project / "src" / "old.py").read_text().replace("line 30", "mine 30"))
+    undone = api.post(f"/sessions/{session}/undo", json={"turn": 1})
+    assert undone.is_success, undone.text
+    assert undone.json()["paths"] == ["src/new.py", "src/old.py"]
+    assert undone.json()["left"] == ["made.txt"]
+    assert (project / "README.md").read_text() == "Mine\n"
+    assert (project / "made.txt").exists()
+    assert not (project / "src" / "new.py").exists()
+    assert git(project, "diff", "--stat", "src/old.py").startswith("src/old.py | 2 +-")
+    again = api.post(f"/sessions/{session}/undo", json={"turn": 1, "paths": ["made.txt"]})
+    assert (again.json()["paths"], (project / "made.txt").exists()) == (["made.txt"], False)
+
+
+def test_lines_that_were_changed_since_are_not_taken_back(api: httpx.Client, project: Path) -> None:
+    session = own_session(api, project)
+    say(api, session, "mock: edit src/main.py one -> 1", "mock: write a.txt a")
+    (project / "src" / "main.py").write_text("print('mine')\n")
+    refused = api.post(f"/sessions/{session}/undo", json={"turn": 1})
+    assert "src/main.py" in assert_problem(refused, "unprocessable", field="paths")["detail"]
+    assert (project / "a.txt").exists()

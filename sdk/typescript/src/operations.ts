@@ -139,6 +139,7 @@ export const OPERATIONS = {
   "sessions.snapshots": "GET /api/v1/sessions/{session}/snapshots",
   "sessions.stop": "POST /api/v1/sessions/{session}/stop",
   "sessions.turns": "GET /api/v1/sessions/{session}/turns",
+  "sessions.undo": "POST /api/v1/sessions/{session}/undo",
   "sessions.unqueue": "DELETE /api/v1/sessions/{session}/queue/{prompt_id}",
   "sessions.update": "PATCH /api/v1/sessions/{session}",
   "sessions.workspace": "GET /api/v1/sessions/{session}/workspace",

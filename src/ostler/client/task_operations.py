@@ -1,6 +1,6 @@
 """The operations on tasks, workspaces and files; `operations.py` has the others."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,6 +37,8 @@ from ostler.wire.workspaces import (
     OpenIde,
     RepoCredential,
     RewindSession,
+    Undone,
+    UndoTurn,
     Upload,
     WorkspaceInfo,
 )
@@ -139,6 +141,12 @@ def rewind_session(session: str, turn: int) -> Call[Session]:
 def restore_snapshot(session: str, snapshot: str) -> Call[Session]:
     """Put the files back to a snapshot; the conversation stays."""
     return _patient(post(_place(session, f"snapshots/{segment(snapshot)}/restore"), _session))
+
+
+def undo_turn(session: str, turn: int, *, paths: Sequence[str] | None = None) -> Call[Undone]:
+    """Take back what a turn changed in the files; the conversation, and what was changed since, stay."""
+    body = UndoTurn(turn=turn, paths=tuple(paths) if paths is not None else None)
+    return _patient(post(_place(session, "undo"), _reads(Undone), body))
 
 
 def fork_session(

@@ -180,6 +180,7 @@ class RemoteWorkspaces(RemoteFiles, RemoteCommands):
     snapshot = remote(Workspaces.snapshot)
     snapshot_of_person = remote(Workspaces.snapshot_of_person)
     restore = remote(Workspaces.restore)
+    take_back = remote(Workspaces.take_back)
     fork = remote(Workspaces.fork)
     deliver = remote(Workspaces.deliver)
     pull_request = remote(Workspaces.pull_request)

@@ -40,6 +40,7 @@ from ostler.runner.workspaces.repositories.policy import (
     is_below,
     reachable,
 )
+from ostler.runner.workspaces.taking_back import take_back
 from ostler.wire import workspaces as wire
 from ostler.wire.provisioning import (
     CreatedWorkspace,
@@ -217,6 +218,11 @@ class LocalWorkspaces:
             origin = self._library.storage.owner_of(snapshot)
             home = self._sessions.home(session)
             await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home, into=workspace)
+
+    async def take_back(self, workspace: str, *, old: str, new: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+        """Take back what lies between two states."""
+        states = self._library.states
+        return await self._library.threads.alone(workspace, lambda: take_back(states, workspace, old, new, paths))
 
     async def fork(self, snapshot: str, *, session: str, with_memory: bool) -> wire.Workspace:
         """A new workspace from a snapshot."""

@@ -284,6 +284,26 @@ class RewindSession(Body, frozen=True, kw_only=True):
     turn: Annotated[int, msgspec.Meta(ge=0)]
 
 
+class UndoTurn(Body, frozen=True, kw_only=True):
+    """Which turn's changes of files to take back; the conversation, and what was changed since, stay."""
+
+    turn: Annotated[int, msgspec.Meta(ge=1)]
+    paths: tuple[str, ...] | None = None
+    """Only these files. By default all, but in a folder of your own only those that the agent's tools named."""
+
+
+class Undone(Answer, frozen=True, kw_only=True):
+    """What was taken back."""
+
+    turn: int
+    paths: tuple[str, ...]
+    """The files that were written or removed."""
+    left: tuple[str, ...]
+    """Changed in that turn and not taken back: by a command of the agent, or by you. Name them to take them back."""
+    snapshot_id: str
+    """Of the files as they are then."""
+
+
 class ForkSession(Body, frozen=True, kw_only=True):
     """A new session that begins as this one was at the end of a turn; without a turn, as it is now."""
 

@@ -127,6 +127,21 @@ def rewind(target: Target, session: str, turn: int, as_json: bool) -> None:
 
 @click.command(cls=ApiCommand)
 @click.argument("session")
+@click.argument("turn", type=click.IntRange(1))
+@click.option("--path", "paths", multiple=True, help="Only this file; may be given several times.")
+@json_option
+@click.pass_obj
+def undo(target: Target, session: str, turn: int, paths: tuple[str, ...], as_json: bool) -> None:
+    """Take back what a turn changed in the files; what was changed since stays."""
+    with connect(target) as client:
+        found = client.sessions.undo(session, turn, paths=paths or None)
+    lines = [f"Taken back: {path}" for path in found.paths] or ["Nothing was taken back."]
+    lines += [f"Left, since it may be yours (--path takes it back): {path}" for path in found.left]
+    show(found, as_json, lambda: "\n".join(lines))
+
+
+@click.command(cls=ApiCommand)
+@click.argument("session")
 @click.argument("snapshot")
 @json_option
 @click.pass_obj
@@ -173,4 +188,4 @@ def handoff(target: Target, /, session: str, agent: str, as_json: bool, **given:
     show(found, as_json, lambda: waits if found.handoff else f"{found.id} is with {found.agent.type}.")
 
 
-COMMANDS = (workspace, open_ide, snapshots, diff, patch, rewind, restore, fork, handoff, *DELIVERY)
+COMMANDS = (workspace, open_ide, snapshots, diff, patch, rewind, restore, undo, fork, handoff, *DELIVERY)

@@ -161,12 +161,12 @@ class OwnCheckouts:
         changed = run("diff-files", "-z", "--name-only", "--ignore-submodules=all")
         others = run("ls-files", "-z", "--others", "--exclude-standard", *_excludes(checkout))
         paths = dict.fromkeys(os.fsdecode(path) for path in (changed + others).split(b"\0") if path)
-        wanted, too_large = self._kept(checkout, [path for path in paths if not path.endswith("/")])
+        wanted, too_large = self._readable(checkout, [path for path in paths if not path.endswith("/")])
         given = b"".join(os.fsencode(path) + b"\0" for path in wanted)
         run("update-index", "--add", "--remove", "--replace", *_FROM_INPUT, given=given)
         return Recorded(tree=run("write-tree", "--missing-ok").decode().strip(), too_large=too_large)
 
-    def _kept(self, checkout: Checkout, paths: Sequence[str]) -> tuple[list[str], tuple[LargeFile, ...]]:
+    def _readable(self, checkout: Checkout, paths: Sequence[str]) -> tuple[list[str], tuple[LargeFile, ...]]:
         """The paths that git is to look at; what is too large or cannot be read stays as git has it."""
         wanted: list[str] = []
         large: list[LargeFile] = []

@@ -12,8 +12,9 @@ from ostler.server.api.views import live_view
 from ostler.server.sessions.live import LiveSession
 from ostler.server.tasks.rewind_and_fork import RewindAndFork
 from ostler.server.tasks.states import BASE, NOW, between, workspace_of
+from ostler.server.tasks.undoing import Undoing
 from ostler.wire.sessions import Session, SnapshotList, SnapshotView
-from ostler.wire.workspaces import Difference, ForkSession, RewindSession
+from ostler.wire.workspaces import Difference, ForkSession, RewindSession, Undone, UndoTurn
 
 _TAGS = ["workspaces"]
 _STATE = "`base`, `now` or the id of a snapshot."
@@ -98,6 +99,13 @@ async def restore_snapshot(session: str, snapshot: str, services: Services, proj
     return live_view(live)
 
 
+@post("/sessions/{session:str}/undo", operation_id="sessions.undo", tags=_TAGS, status_code=200, role="operator")
+async def undo_turn(session: str, services: Services, project: str, data: UndoTurn) -> Undone:
+    """Take back what a turn changed in the files; the conversation, and what was changed since, stay."""
+    live = await services.sessions.registry.live(project, session)
+    return await Undoing(services.sessions, services.runners.workspaces(live.record.runner), live).undo(data)
+
+
 @post("/sessions/{session:str}/fork", operation_id="sessions.fork", tags=_TAGS, role="operator")
 async def fork_session(
     session: str, services: Services, project: str, data: ForkSession | None = None
@@ -109,4 +117,4 @@ async def fork_session(
     return Response(view, status_code=201, headers={"location": view.links["self"]})
 
 
-HANDLERS = (list_snapshots, show_diff, show_patch, rewind_session, restore_snapshot, fork_session)
+HANDLERS = (list_snapshots, show_diff, show_patch, rewind_session, restore_snapshot, undo_turn, fork_session)
