@@ -64,12 +64,15 @@ async def _follow(follower: Follower, reachable: Coroutine[None, None, None] | N
     task = asyncio.current_task()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, lambda: task.cancel() if task is not None else None)
-    registering = asyncio.create_task(reachable) if reachable is not None else None
+    parts = [asyncio.create_task(part) for part in (follower.run(), reachable) if part is not None]
     try:
-        await follower.run()
+        await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        for part in parts:
+            if part.done():
+                part.result()
     except asyncio.CancelledError:
         click.echo("Ended.", err=True)
     finally:
-        if registering is not None:
-            registering.cancel()
-            await asyncio.gather(registering, return_exceptions=True)
+        for part in parts:
+            part.cancel()
+        await asyncio.gather(*parts, return_exceptions=True)

@@ -40,10 +40,11 @@ async def register(
 
 async def _serve(control: ClientConnection, url: str, sent: dict[str, str], targets: dict[str, str]) -> None:
     async with asyncio.TaskGroup() as group:
-        async for message in control:
-            words = json.loads(message)
-            if words.get("type") == "open":
-                group.create_task(_bring(control, url, sent, words["stream"], targets[words["target"]]))
+        with suppress(WebSocketException):  # the server is away; what was brought ends by itself
+            async for message in control:
+                words = json.loads(message)
+                if words.get("type") == "open":
+                    group.create_task(_bring(control, url, sent, words["stream"], targets[words["target"]]))
 
 
 async def _bring(control: ClientConnection, url: str, sent: dict[str, str], stream: str, target: str) -> None:

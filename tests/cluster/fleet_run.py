@@ -1,0 +1,169 @@
+"""Three followers on machines of their own that reach nobody but the server; run by test_fleet_machines, alone.
+
+Each has a real sshd. Prints what was seen as JSON.
+"""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.chaos.cluster.network import SWITCH, Machine, open_network
+from tests.support.forking import OSTLER
+from tests.support.patience import wait_until
+from tests.support.serving import clean_env
+from tests.support.talk import Talk
+
+_TOKEN = "fleet-token"
+_LINES = 200_000
+
+
+def main(folder: Path) -> dict[str, Any]:
+    """What was seen."""
+    open_network()
+    machines = [Machine(f"lin-0{number}", 10 + number) for number in (1, 2, 3)]
+    for machine in machines:  # they see the switch, and not each other
+        subprocess.run(["bridge", "link", "set", "dev", f"c-{machine.name}", "isolated", "on"], check=True)
+    with ExitStack() as stack:
+        url = f"http://{SWITCH}:2468"
+        env = clean_env(folder / "home", {"OSTLER_ENDPOINT": url, "OSTLER_TOKEN": _TOKEN, "OSTLER_INSECURE": "1"})
+        server = _server(stack, folder, env)
+        key = _key(folder / "key")
+        with httpx.Client(base_url=f"{url}/api/v1", headers={"authorization": f"Bearer {_TOKEN}"}, timeout=60) as api:
+            session = Talk(api).id
+            followers = {each.name: _follower(stack, folder, env, each, key, session) for each in machines}
+            wait_until(lambda: len(_names(api, session)) == len(machines), "all are registered")
+            return _seen(folder, env, key, session, machines, followers, server, stack, api)
+
+
+def _seen(
+    folder: Path,
+    env: dict[str, str],
+    key: Path,
+    session: str,
+    machines: list[Machine],
+    followers: dict[str, "subprocess.Popen[bytes]"],
+    server: "subprocess.Popen[bytes]",
+    stack: ExitStack,
+    api: httpx.Client,
+) -> dict[str, Any]:
+    seen: dict[str, Any] = {"alone": not _reaches(machines[0], machines[1].address)}
+    tree = folder / "work"
+    tree.mkdir()
+    (tree / "file").write_text("of the leader")
+
+    def leader(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [*OSTLER, "agent", *words]
+        return subprocess.run(command, env=env, cwd=tree, capture_output=True, text=True, check=False, stdin=-3)
+
+    fence = leader("sync-fence", session, "--json", "--ssh-option", f"IdentityFile {key}")
+    seen["fence"] = {each["host"]: each["state"] for each in json.loads(fence.stdout or "[]")} or fence.stderr
+    ran = leader("run-everywhere", session, "--", "cat", "file")
+    seen["ran"] = sorted(line for line in ran.stdout.splitlines() if line.startswith("["))
+
+    count = str(_LINES)
+    running = subprocess.Popen(
+        [*OSTLER, "agent", "run-everywhere", session, "--host", "lin-01", "--", "seq", "1", count],
+        env=env,
+        stdout=(folder / "lines").open("wb"),
+        stderr=subprocess.STDOUT,
+    )
+    wait_until(lambda: (folder / "lines").stat().st_size > 10_000, "it prints")
+    server.send_signal(signal.SIGKILL)
+    server.wait()
+    _server(stack, folder, env)
+    running.wait(300)
+    lines = [each[9:] for each in (folder / "lines").read_text().splitlines() if each.startswith("[lin-01]")]
+    seen["all_lines"] = lines == [str(number) for number in range(1, _LINES + 1)]
+
+    wait_until(lambda: len(_names(api, session)) == len(machines), "all are registered again")
+    command = [
+        *OSTLER,
+        "agent",
+        "run-everywhere",
+        session,
+        "--json",
+        "--timeout",
+        "20",
+        "--",
+        "sh",
+        "-c",
+        "echo up; sleep 5",
+    ]
+    running = subprocess.Popen(command, env=env, stdout=(folder / "killed").open("wb"))
+    wait_until(lambda: _logged(api, session, "lin-03"), "it runs on lin-03")
+    followers["lin-03"].kill()
+    running.wait(300)
+    seen["killed"] = {each["host"]: each["code"] for each in json.loads((folder / "killed").read_text())}
+    return seen
+
+
+def _server(stack: ExitStack, folder: Path, env: dict[str, str]) -> "subprocess.Popen[bytes]":
+    options = ["--host", SWITCH, "--port", "2468", "--socks-port", "2469", "--token", _TOKEN]
+    log = (folder / "server.log").open("ab")
+    command = [*OSTLER, "serve", "--state-dir", str(folder / "state"), *options]
+    process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+    stack.callback(process.kill)
+    wait_until(lambda: _answers(f"http://{SWITCH}:2468/healthz"), "the server answers")
+    return process
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url).is_success
+    except httpx.TransportError:
+        return False
+
+
+def _key(path: Path) -> Path:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True, stdin=-3)
+    return path
+
+
+def _follower(
+    stack: ExitStack, folder: Path, env: dict[str, str], machine: Machine, key: Path, session: str
+) -> "subprocess.Popen[bytes]":
+    home = folder / machine.name
+    home.mkdir()
+    host_key = _key(home / "host")
+    Path("/run/sshd").mkdir(exist_ok=True)
+    (home / "sshd").write_text(
+        f"ListenAddress 127.0.0.1:22\nHostKey {host_key}\nAuthorizedKeysFile {key}.pub\nStrictModes no\nUsePAM no\n"
+        "PidFile none\nPermitRootLogin yes\n"
+    )
+    sshd = ["/usr/sbin/sshd", "-D", "-f", str(home / "sshd")]
+    stack.callback(subprocess.Popen([*machine.prefix, *sshd], env={}).kill)
+    copy = home / "copy"
+    copy.mkdir()
+    words = ["follower", session, "--name", machine.name, "--folder", str(copy), "--target", "ssh=127.0.0.1:22"]
+    log = (home / "log").open("wb")
+    process = subprocess.Popen([*machine.prefix, *OSTLER, *words], env=env, stdout=log, stderr=log)
+    stack.callback(process.kill)
+    return process
+
+
+def _names(api: httpx.Client, session: str) -> list[str]:
+    found: list[str] = api.get("/connect/socks", params={"sessionId": session}).json()["names"]
+    return found
+
+
+def _logged(api: httpx.Client, session: str, host: str) -> bool:
+    events = api.get(f"/sessions/{session}/events", params={"types": "host.log"}).json()["events"]
+    return any(each["data"]["host"] == host and each["data"]["message"] == "up\n" for each in events)
+
+
+def _reaches(machine: Machine, address: str) -> bool:
+    code = f"import socket; socket.create_connection(({address!r}, 22), 2)"
+    command = [*machine.prefix, sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    socket.setdefaulttimeout(60)
+    print(json.dumps(main(Path(sys.argv[1]))))

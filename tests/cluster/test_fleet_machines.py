@@ -1,0 +1,24 @@
+"""Followers on machines that cannot reach each other, with real sshd: fences, runs, and kills in the middle."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.cluster.network import ALONE, missing
+
+
+@pytest.mark.skipif(bool(missing()), reason="needs ip, tc and iptables")
+def test_a_change_is_tested_on_three_machines_and_nothing_is_lost_on_the_way(tmp_path: Path) -> None:
+    command = [*ALONE, sys.executable, "-m", "tests.cluster.fleet_run", str(tmp_path)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "alone": True,
+        "fence": {"lin-01": "consistent", "lin-02": "consistent", "lin-03": "consistent"},
+        "ran": ["[lin-01] of the leader", "[lin-02] of the leader", "[lin-03] of the leader"],
+        "all_lines": True,
+        "killed": {"lin-01": 0, "lin-02": 0, "lin-03": -1},
+    }
