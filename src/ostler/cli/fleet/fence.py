@@ -133,12 +133,12 @@ class Fence:
             start_new_session=True,
         )
         try:
-            _, said = await process.communicate()
+            _, output = await process.communicate()
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         if process.returncode:
-            raise click.ClickException(_last_line(said) or f"rsync ended with {process.returncode}")
+            raise click.ClickException(_last_line(output) or f"rsync ended with {process.returncode}")
 
     def _place(self, follower: Follower) -> str:
         mine = next((each for each in follower.sessions if each.session_id == self._session.id), None)
@@ -167,16 +167,16 @@ class Fence:
             raise
 
     async def _unpacked(self, run: str, offset: int) -> None:
-        said = ""
+        output = ""
         events = self._client.events.stream(self._session.id, offset=offset)
         try:
             async for event in events:
                 match event:
                     case HostLog(data=data) if data.run == run:
-                        said += data.message
+                        output += data.message
                     case HostExited(data=data) if data.run == run:
                         if data.code:
-                            raise click.ClickException(_last_line(said.encode()) or f"it ended with {data.code}")
+                            raise click.ClickException(_last_line(output.encode()) or f"it ended with {data.code}")
                         return
                     case _:
                         pass
@@ -255,9 +255,9 @@ def _name_of(snapshot: Path) -> str:
         for each in sorted((*files, *folders)):
             path = Path(root, each)
             found = path.lstat()
-            told = str(path.readlink()) if path.is_symlink() else ""
+            target = str(path.readlink()) if path.is_symlink() else ""
             size, stamp = (found.st_size, found.st_mtime_ns) if each in files else (0, 0)
-            digest.update(f"{path.relative_to(snapshot)}\0{found.st_mode}\0{size}\0{stamp}\0{told}\n".encode())
+            digest.update(f"{path.relative_to(snapshot)}\0{found.st_mode}\0{size}\0{stamp}\0{target}\n".encode())
     return f"snap_{digest.hexdigest()[:24]}"
 
 
@@ -303,7 +303,7 @@ def _reported(fenced: Fenced) -> dict[str, Any]:
     return {**words, "message": fenced.message[:4000]} if fenced.message else words
 
 
-def _last_line(said: bytes) -> str:
-    lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
+def _last_line(output: bytes) -> str:
+    lines = [line for line in output.decode(errors="replace").splitlines() if line.strip()]
     wanted = [line for line in lines if "rsync error" not in line] or lines
     return wanted[-1][:1000] if wanted else ""

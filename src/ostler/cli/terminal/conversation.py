@@ -217,7 +217,7 @@ class Conversation:
         if dialog is None:
             self._is_ready = False
             if self._options.takes_messages and line.strip():
-                await self._said(line)
+                await self._take_line(line)
             self._invite()
             return
         decision = dialog.feed(line)
@@ -226,7 +226,7 @@ class Conversation:
             await self._decide(decision)
         self._prompt()
 
-    async def _said(self, line: str) -> None:
+    async def _take_line(self, line: str) -> None:
         """A line that answers nothing: a command of ours, or a message."""
         if (answer := own_command(self._session, line)) is not None:
             await self._attempt(self._tell(answer))

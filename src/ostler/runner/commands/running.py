@@ -138,8 +138,8 @@ class RunningCommand:
                 while not found and not self.is_over:
                     await self._changed.wait()
                     found = self._behind(since, stream)
-        kept = found if tail is None else found[max(0, len(found) - tail) :]
-        return CommandLog(entries=tuple(kept), is_over=self.is_over)
+        remaining = found if tail is None else found[max(0, len(found) - tail) :]
+        return CommandLog(entries=tuple(remaining), is_over=self.is_over)
 
     def _behind(self, since: int, stream: CommandStream | None) -> list[CommandOutput]:
         return [each for each in self._entries if each.sequence > since and stream in {None, each.stream}]

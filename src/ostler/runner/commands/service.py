@@ -85,8 +85,8 @@ class LocalCommands:
         code = process.returncode
         return CommandResult(
             code=code if not timed_out and code is not None and code >= 0 else None,
-            stdout=bytes(out.kept),
-            stderr=bytes(err.kept),
+            stdout=bytes(out.stored),
+            stderr=bytes(err.stored),
             stdout_cut=out.is_cut,
             stderr_cut=err.is_cut,
             timed_out=timed_out,
@@ -142,12 +142,12 @@ class _Beginning:
     """The first bytes of a pipe, which is read to its end."""
 
     def __init__(self, most: int) -> None:
-        self.kept = bytearray()
+        self.stored = bytearray()
         self.is_cut = False
         self._most = most
 
     async def read(self, pipe: asyncio.StreamReader | None) -> None:
         while pipe is not None and (data := await pipe.read(_CHUNK)):
-            room = self._most - len(self.kept)
-            self.kept += data[:room]
+            room = self._most - len(self.stored)
+            self.stored += data[:room]
             self.is_cut |= len(data) > room
