@@ -4,7 +4,6 @@ from typing import Literal, NamedTuple
 
 from ostler.base.errors import InvalidRequest
 from ostler.link.workspaces import EXACTLY, Workspaces
-from ostler.server.runners.registry import Runners
 from ostler.server.sessions.folders import own_folders, relative
 from ostler.server.sessions.live import LiveSession
 from ostler.wire.provisioning import MachinePath
@@ -95,9 +94,10 @@ class Place(NamedTuple):
 class MachineFiles:
     """Finds what a client of the daemon API names: on the machine of a session, or on one that may have sessions."""
 
-    def __init__(self, runners: Runners, live: LiveSession | None) -> None:
+    def __init__(self, workspaces: Workspaces, live: LiveSession | None) -> None:
+        """`workspaces` are those of the session's runner, or of any."""
         self._live = live
-        self._workspaces = runners.workspaces(live.record.runner if live is not None else runners.any())
+        self._workspaces = workspaces
 
     async def roots(self, limit: int) -> list[DaemonFsEntry]:
         """Where a client without a session may begin."""

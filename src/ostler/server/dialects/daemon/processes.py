@@ -3,17 +3,16 @@
 import base64
 import binascii
 import signal
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
 
 from ostler.base.errors import InvalidRequest
 from ostler.base.errors.commands import CommandNotFound
-from ostler.base.errors.runners import RunnerUnavailable
 from ostler.link.commands import Commands
-from ostler.server.auth.scope import Scope
+from ostler.link.workspaces import Workspaces
 from ostler.server.dialects.daemon.machine_files import MachineFiles
-from ostler.server.runners.registry import Runners
 from ostler.server.sessions.live import LiveSession
 from ostler.wire.commands import CommandLimits, CommandLog, CommandOrder, CommandOutput, CommandState, CommandStream
 from ostler.wire.grants import Grant
@@ -132,25 +131,53 @@ class DaemonTerminalSize(Request, frozen=True, kw_only=True):
     rows: Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 
 
+class Beginning(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a process begins, and for whom."""
+
+    runner: str
+    workspaces: Workspaces
+    live: LiveSession | None
+    grant: Grant
+
+    async def order(self, wanted: DaemonProcessCreate | DaemonProcessRun, limits: CommandLimits) -> CommandOrder:
+        """What its runner is asked for; raises if nobody may use the folder."""
+        files = MachineFiles(self.workspaces, self.live)
+        cwd = wanted.cwd or ("" if self.live is not None else await files.first_root())
+        place = await files.find(cwd)
+        return CommandOrder(
+            argv=(wanted.command, *wanted.args),
+            cwd=place.shown,
+            env=dict(wanted.env or {}),
+            session=self.live.id if self.live is not None else None,
+            workspace=None if place.place.startswith("/") else place.place,
+            grant=self.grant,
+            limits=limits,
+        )
+
+
 class Processes:
-    """Started where the client is or a session is; found again by the runner that its id begins with."""
+    """Those of the runners that can be reached; each is found again by the runner that its id begins with."""
 
-    def __init__(self, runners: Runners, config: DaemonProcessConfig) -> None:
-        self._runners = runners
+    def __init__(self, machines: Mapping[str, Workspaces], config: DaemonProcessConfig) -> None:
+        """`machines` are the runners by their ids."""
+        self._machines = machines
         self._config = config
+        self._limits = CommandLimits(
+            most_running=config.max_concurrent_processes, log_bytes=config.max_log_bytes_per_process
+        )
 
-    async def start(self, wanted: DaemonProcessCreate, live: LiveSession | None, scope: Scope) -> DaemonProcess:
+    async def start(self, wanted: DaemonProcessCreate, at: Beginning) -> DaemonProcess:
         """Start one."""
-        runner, order = await self._order(wanted, live, scope)
+        order = await at.order(wanted, self._limits)
         order = msgspec.structs.replace(order, tty=bool(wanted.tty), interactive=bool(wanted.interactive or wanted.tty))
-        return _shown(runner, await self._runners.workspaces(runner).programs.launch(order))
+        return _shown(at.runner, await at.workspaces.programs.launch(order))
 
-    async def run(self, wanted: DaemonProcessRun, live: LiveSession | None, scope: Scope) -> DaemonProcessResult:
+    async def run(self, wanted: DaemonProcessRun, at: Beginning) -> DaemonProcessResult:
         """Start one and wait for its end."""
         most, longest = self._config.max_output_bytes, self._config.max_run_timeout_ms
         timeout = min(wanted.timeout_ms or self._config.default_run_timeout_ms, longest)
-        runner, order = await self._order(wanted, live, scope)
-        done = await self._runners.workspaces(runner).programs.complete(
+        order = await at.order(wanted, self._limits)
+        done = await at.workspaces.programs.complete(
             order, seconds=timeout / 1000, most=min(wanted.max_output_bytes or most, most)
         )
         return DaemonProcessResult(
@@ -163,46 +190,19 @@ class Processes:
             duration_ms=done.milliseconds,
         )
 
-    async def _order(
-        self, wanted: DaemonProcessCreate | DaemonProcessRun, live: LiveSession | None, scope: Scope
-    ) -> tuple[str, CommandOrder]:
-        runner = self._runners.any() if live is None or live.record.runner is None else live.record.runner
-        files = MachineFiles(self._runners, live)
-        cwd = wanted.cwd or ""
-        if live is None and not cwd:
-            cwd = await files.first_root()
-        place = await files.find(cwd)
-        return runner, CommandOrder(
-            argv=(wanted.command, *wanted.args),
-            cwd=place.shown,
-            env=dict(wanted.env or {}),
-            session=live.id if live is not None else None,
-            workspace=None if place.place.startswith("/") else place.place,
-            grant=Grant(tenant=scope.tenant, project=scope.project, actor=scope.actor),
-            limits=CommandLimits(
-                most_running=self._config.max_concurrent_processes, log_bytes=self._config.max_log_bytes_per_process
-            ),
-        )
-
     async def all(self) -> DaemonProcesses:
-        """Those of every runner that can be reached."""
+        """Those of every runner."""
         found: list[DaemonProcess] = []
-        for runner in self._linked():
-            found += [_shown(runner, each) for each in await self._runners.workspaces(runner).programs.commands()]
+        for runner, machine in self._machines.items():
+            found += [_shown(runner, each) for each in await machine.programs.commands()]
         return DaemonProcesses(processes=tuple(sorted(found, key=lambda each: each.created_at_ms)))
-
-    def _linked(self) -> list[str]:
-        return [known.about.id for known in self._runners.known if known.link is not None]
 
     def of(self, process: str) -> "Handle":
         """One of them; raises CommandNotFound."""
-        runner, dot, name = process.rpartition(".")
-        if not dot or self._runners.get(runner) is None:
+        runner, _, name = process.rpartition(".")
+        if (machine := self._machines.get(runner)) is None:
             raise CommandNotFound(process=process[:80])
-        try:
-            return Handle(self._runners.workspaces(runner).programs, runner, name)
-        except RunnerUnavailable as away:
-            raise CommandNotFound(process=process[:80]) from away
+        return Handle(machine.programs, runner, name)
 
 
 class Handle:

@@ -21,8 +21,9 @@ from ostler.server.api.described import answer
 from ostler.server.api.routes.events import resume_from
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
-from ostler.server.auth.scope import scope_of
+from ostler.server.auth.scope import Scope
 from ostler.server.dialects.daemon.processes import (
+    Beginning,
     DaemonProcess,
     DaemonProcessConfig,
     DaemonProcessCreate,
@@ -39,7 +40,7 @@ from ostler.server.dialects.daemon.processes import (
     Processes,
     log_entry,
 )
-from ostler.server.sessions.live import LiveSession
+from ostler.wire.grants import Grant
 
 _CONFIG = "daemon_process_config"
 _TAGS = ["daemon"]
@@ -66,11 +67,15 @@ def _config(state: State) -> DaemonProcessConfig:
 
 
 def _processes(services: Services, state: State) -> Processes:
-    return Processes(services.runners, _config(state))
+    linked = [known.about.id for known in services.runners.known if known.link is not None]
+    return Processes({runner: services.runners.workspaces(runner) for runner in linked}, _config(state))
 
 
-async def _live(services: Services, project: str, session: str | None) -> LiveSession | None:
-    return await services.sessions.registry.live(project, session) if session else None
+async def _beginning(services: Services, caller: Scope, session: str | None) -> Beginning:
+    live = await services.sessions.registry.live(caller.project, session) if session else None
+    runner = services.runners.any() if live is None or live.record.runner is None else live.record.runner
+    grant = Grant(tenant=caller.tenant, project=caller.project, actor=caller.actor)
+    return Beginning(runner=runner, workspaces=services.runners.workspaces(runner), live=live, grant=grant)
 
 
 @get(
@@ -103,30 +108,26 @@ def set_config(state: State, data: DaemonProcessConfig) -> DaemonProcessConfig:
 
 @post("/v1/processes", operation_id="daemon.process-start", tags=_TAGS, status_code=200, role="admin", reach="server")
 async def start_process(
-    request: Request[Any, Any, Any],
+    caller: Scope,
     services: Services,
-    project: str,
     state: State,
     data: DaemonProcessCreate,
     session: Session = None,
 ) -> DaemonProcess:
     """Start a program."""
-    live = await _live(services, project, session)
-    return await _processes(services, state).start(data, live, scope_of(request.scope))
+    return await _processes(services, state).start(data, await _beginning(services, caller, session))
 
 
 @post("/v1/processes/run", operation_id="daemon.process-run", tags=_TAGS, status_code=200, role="admin", reach="server")
 async def run_process(
-    request: Request[Any, Any, Any],
+    caller: Scope,
     services: Services,
-    project: str,
     state: State,
     data: DaemonProcessRun,
     session: Session = None,
 ) -> DaemonProcessResult:
     """Run a program to its end, or for so long as it may."""
-    live = await _live(services, project, session)
-    return await _processes(services, state).run(data, live, scope_of(request.scope))
+    return await _processes(services, state).run(data, await _beginning(services, caller, session))
 
 
 @get("/v1/processes", operation_id="daemon.processes", tags=_TAGS, role="admin", reach="server")
