@@ -49,7 +49,7 @@ def take_back(states: States, workspace: str, old: str, new: str, paths: tuple[s
         if path not in paths or is_now == was:
             continue
         try:
-            results.append(_worked_out(git, repository, path, was, became, is_now))
+            results.append(_result_of(git, repository, path, was, became, is_now))
         except GitFailed:
             odd.append(printable(path))
     if odd:
@@ -75,7 +75,7 @@ def _differing(git: Git, repository: Path, one: str, other: str) -> dict[str, tu
     return found
 
 
-def _worked_out(git: Git, repository: Path, path: str, was: _Version, became: _Version, is_now: _Version) -> _Result:
+def _result_of(git: Git, repository: Path, path: str, was: _Version, became: _Version, is_now: _Version) -> _Result:
     if not {was.mode, is_now.mode} <= {*_ORDINARY, _ABSENT}:
         raise GitFailed("a link or a submodule")
     if is_now == became:

@@ -46,16 +46,16 @@ class Room(NamedTuple):
 class Rooms:
     """How many more sessions of each project may be on a runner; those that are placed are taken off."""
 
-    def __init__(self, places: dict[str, tuple[Place, ...]], left: dict[Place, int]) -> None:
-        self._places = places
+    def __init__(self, holders: dict[str, tuple[Place, ...]], left: dict[Place, int]) -> None:
+        self._holders = holders
         self._left = left
 
     def take(self, project: str) -> bool:
         """Whether there is room for one more; then it has it."""
-        places = self._places.get(project, ())
-        if any(self._left[place] <= 0 for place in places):
+        holders = self._holders.get(project, ())
+        if any(self._left[place] <= 0 for place in holders):
             return False
-        for place in places:
+        for place in holders:
             self._left[place] -= 1
         return True
 
@@ -111,27 +111,27 @@ class Quotas:
 
     async def rooms(self, projects: Iterable[str]) -> Rooms:
         """How many waiting sessions of these projects may be given a runner."""
-        places: dict[str, tuple[Place, ...]] = {}
+        holders: dict[str, tuple[Place, ...]] = {}
         left: dict[Place, int] = {}
         for project in set(projects):
             tenant = self._directory.tenant_of(project)
             rows = self._rows(tenant, project, None, ("live_sessions",))
             if rows:
                 has = await self._under_way(tenant)
-                places[project] = tuple((row.scope, row.id) for row in rows)
+                holders[project] = tuple((row.scope, row.id) for row in rows)
                 left |= {
                     (row.scope, row.id): (row.live_sessions or 0) - int(has[row.scope, row.id]["live_sessions"])
                     for row in rows
                 }
-        return Rooms(places, left)
+        return Rooms(holders, left)
 
     async def usage(self, scope: Scope) -> UsageList:
         """What the tenant, project and actor of a scope have and have used; of the tenant only who may use all of it
         is told."""
         has, used = await self._under_way(scope.tenant), await self._used(scope.tenant)
-        places: list[tuple[LimitScope, str]] = [("project", scope.project), ("actor", scope.actor)]
+        holders: list[tuple[LimitScope, str]] = [("project", scope.project), ("actor", scope.actor)]
         if scope.reach != "project":
-            places.insert(0, ("tenant", scope.tenant))
+            holders.insert(0, ("tenant", scope.tenant))
         items = tuple(
             Usage(
                 scope=place[0],
@@ -142,7 +142,7 @@ class Quotas:
                 cost_today=round(used[place]["cost_per_day"], 10),
                 limits=shown(self._directory.limits.get(place) or LimitsRow(scope=place[0], id=place[1])),
             )
-            for place in places
+            for place in holders
         )
         return UsageList(items=items, resets_at=self._midnight())
 
@@ -192,8 +192,8 @@ class Quotas:
         elif name == "requests_per_second":
             hint = f"Try again in {seconds} s."
         value = getattr(row, name)
-        told: dict[str, Any] = {"name": _camel(name), "scope": row.scope, "id": row.id, "value": value, "used": used}
-        reached = {**told, "freesAt": frees_at} if frees_at is not None else told
+        about: dict[str, Any] = {"name": _camel(name), "scope": row.scope, "id": row.id, "value": value, "used": used}
+        reached = {**about, "freesAt": frees_at} if frees_at is not None else about
         shown = {"scope": row.scope, "id": row.id, "value": value, "what": _WORDS[name], "used": used}
         return LimitReached(**shown, hint=hint, reached=reached, retry_after=seconds)
 
