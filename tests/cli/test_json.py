@@ -18,6 +18,8 @@ WITHOUT = {
     "serve": "runs until it is ended",
     "runner": "runs until it is ended",
     "follower": "runs until it is ended",
+    "connect dial": "passes bytes on",
+    "connect receive": "reads an archive",
     "acp": "speaks a protocol",
     "completion": "prints a program",
 }
