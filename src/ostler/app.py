@@ -305,14 +305,7 @@ async def _services(
     objects = CountedObjects(await asyncio.to_thread(open_objects, settings), numbers := ObjectNumbers())
     uploads = Uploads(objects)
     snapshots = SnapshotUploads(runners, SnapshotObjects(objects), settings.keep_snapshots)
-    work = Pipeline(
-        runners,
-        redeemed=uploads.redeemed,
-        jobs_at_end=webhooks.jobs_at_end,
-        ended=steps.when_ended,
-        delivers=looks.watch,
-        uploads=snapshots,
-    )
+    work = _pipeline(runners, steps, uploads, snapshots, looks)
     quotas = Quotas(store, directory := await _directory(store, peers, opened), clock, TERMINAL)
     attachments = Attachments(objects, settings.state_dir)
     sessions = await _sessions(settings, store, peers, runners, steps, work, attachments, quotas)
@@ -341,6 +334,19 @@ async def _services(
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
         background=Background(log, "request.task_failed"),
     ), retention
+
+
+def _pipeline(
+    runners: Runners, steps: NextSteps, uploads: Uploads, snapshots: SnapshotUploads, looks: PullRequestLooks
+) -> Pipeline:
+    return Pipeline(
+        runners,
+        redeemed=uploads.redeemed,
+        jobs_at_end=webhooks.jobs_at_end,
+        ended=steps.when_ended,
+        delivers=looks.watch,
+        uploads=snapshots,
+    )
 
 
 async def _directory(store: Store, peers: Peers | None, opened: AsyncExitStack) -> Directory:

@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx
 
-from tests.chaos.cluster.network import SWITCH, Machine, open_network
 from tests.support.forking import OSTLER
+from tests.support.network import SWITCH, Machine, open_network
 from tests.support.patience import wait_until
 from tests.support.serving import clean_env
 from tests.support.talk import Talk

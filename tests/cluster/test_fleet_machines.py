@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.cluster.network import ALONE, missing
+from tests.support.network import ALONE, missing
 
 
 @pytest.mark.skipif(bool(missing()), reason="needs ip, tc and iptables")

@@ -23,6 +23,7 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "CreateSession": {"agent": "mock"},
     "UpdateSession": {"title": "Tea"},
     "RestartSession": {},
+    "UndoTurn": {"turn": 1},
     "InstallAgent": {},
     "StartLogin": {"method": "machine"},
     "AnswerLogin": {"code": "x"},

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tests.chaos.chaos_run import seed_of
-from tests.chaos.cluster.network import ALONE, missing
+from tests.support.network import ALONE, missing
 
 KILLS = 210
 EACH = 70

@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.chaos.cluster.network import Machine
 from tests.chaos.victim import Kept, agents_below
+from tests.support.network import Machine
 from tests.support.patience import note_start, until
 from tests.support.serving import OSTLER, clean_env
 

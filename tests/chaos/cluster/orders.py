@@ -10,8 +10,8 @@ from itertools import count
 from typing import Any
 
 from tests.chaos.clients import Caller
-from tests.chaos.cluster.network import SWITCH
 from tests.chaos.history import History
+from tests.support.network import SWITCH
 from tests.support.patience import stretched, until
 
 PORT = 8099

@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 
 from tests.chaos.cluster.members import TOKEN, Clock, RunnerMember, ServerMember
-from tests.chaos.cluster.network import SWITCH, Machine, open_network
 from tests.chaos.victim import Kept
 from tests.support.databases import Cluster, running_cluster
+from tests.support.network import SWITCH, Machine, open_network
 from tests.support.nginx import running_nginx
 from tests.support.patience import stretched
 from tests.support.temporal_server import TemporalServer, running_temporal

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import httpx
 import pytest
 from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from tests.support.http_helpers import assert_problem
 from tests.support.serving import RunningServer, running_server
@@ -273,3 +274,17 @@ async def test_the_proxy_ends_a_connection_that_carried_too_much(proxied: Runnin
             writing.cancel()
             await asyncio.gather(writing, return_exceptions=True)
         assert count < 50_000_000
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "word"),
+    [("sessionId=nobody&peerId=one", 404, "nobody"), ("peerId=one", 400, "sessionId"), ("sessionId=x", 400, "peerId")],
+)
+async def test_a_peer_that_asks_for_what_is_wrong_is_told(
+    proxied: RunningServer, query: str, status: int, word: str
+) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with connect(f"ws{proxied.url[4:]}/api/v1/connect/socks/register?{query}"):
+            pass
+    answer = refused.value.response
+    assert (answer.status_code, word in bytes(answer.body or b"").decode()) == (status, True)

@@ -187,6 +187,7 @@ def _litestar(services: Services | None) -> Litestar:
             "openapi": Provide(_openapi, sync_to_thread=False),
         },
         exception_handlers={Exception: problems.answer},
+        after_exception=[problems.note_failure],
         state=State({"services": services}),
         openapi_config=_description() if services is None else None,  # a running server describes itself when asked
         request_max_body_size=None,  # the gate limits bodies by setting

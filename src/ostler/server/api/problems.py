@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 import re
-from typing import Any
+from typing import Any, cast
 
 import msgspec
-from litestar import Request, Response
+from litestar import Request, Response, WebSocket
 from litestar.exceptions import HTTPException, ValidationException
 
 from ostler.base.disk import is_full
@@ -21,7 +21,7 @@ from ostler.base.errors import (
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import new_id
 from ostler.base.logs import Log, trace_for_developers
-from ostler.server.api.edge.asgi import Receive, Scope, Send
+from ostler.server.api.edge.asgi import Message, Receive, Scope, Send
 from ostler.server.api.requests import faults_of, spelled
 from ostler.server.auth.scope import refusal_of
 from ostler.server.dialects.ai_sdk.bodies import Status, TurnResponse
@@ -30,6 +30,8 @@ from ostler.wire.problems import Problem
 
 log = Log(__name__)
 _LINGER_SECONDS = 2.0
+_FAILED = "ostler.failed"
+"""Where in the scope of a socket what its handler raised is noted."""
 LEFT = "ostler.elsewhere"
 """Where in the scope it is left that another server has the session, if somebody looks there."""
 PROBLEM_JSON = "application/problem+json"
@@ -141,7 +143,7 @@ def _ours(request: Request[Any, Any, Any], error: Exception) -> OstlerError:
     if isinstance(error, OstlerError):
         return error
     if isinstance(error, ValidationException):
-        return _invalid(request, error)
+        return _invalid(faults_of(request) or _first_fault(request, error), error)
     if isinstance(error, HTTPException):
         return _of_status(request, error)
     if isinstance(error, OSError) and is_full(error):
@@ -164,8 +166,7 @@ def _of_status(request: Request[Any, Any, Any], error: HTTPException) -> OstlerE
             return InvalidRequest(reason=error.detail)
 
 
-def _invalid(request: Request[Any, Any, Any], error: ValidationException) -> InvalidRequest:
-    errors = faults_of(request) or _first_fault(request, error)
+def _invalid(errors: dict[str, list[str]], error: ValidationException) -> InvalidRequest:
     listed = "; ".join(f"{field}: {', '.join(messages)}" for field, messages in errors.items())
     return InvalidRequest(reason=f"{listed or error.detail}.", errors=errors or None)
 
@@ -191,6 +192,35 @@ def _field_and_message(found: dict[str, Any]) -> tuple[str, str]:
         if named := pattern.search(message):
             field, message = (named[1] if field == _BODY else f"{field}.{named[1]}"), meaning
     return "body" if field == _BODY else field, message
+
+
+async def note_failure(error: Exception, scope: Any) -> None:
+    """Litestar only closes a socket whose handler raised; the gate answers with what is noted here."""
+    if scope["type"] == "websocket":
+        scope[_FAILED] = error
+
+
+def answers_failures(scope: Scope, send: Send) -> Send:
+    """Sends for a socket, with a problem in place of its end if its handler raised before it accepted."""
+    is_accepted = False
+
+    async def watched(message: Message) -> None:
+        nonlocal is_accepted
+        is_accepted |= message["type"] == "websocket.accept"
+        failed = scope.get(_FAILED)
+        if message["type"] == "websocket.close" and failed is not None and not is_accepted:
+            await refuse_socket(scope, send, _of_socket(scope, failed))
+        else:
+            await send(message)
+
+    return watched
+
+
+def _of_socket(scope: Any, error: Exception) -> OstlerError:
+    socket = cast("Request[Any, Any, Any]", WebSocket(scope))  # what is asked of it both have
+    if isinstance(error, ValidationException):
+        return _invalid(_first_fault(socket, error), error)
+    return _ours(socket, error)
 
 
 async def refuse_socket(scope: Scope, send: Send, error: OstlerError) -> None:

@@ -11,7 +11,7 @@ from ostler.server.api.edge.forwarded import TrustedProxies
 from ostler.server.api.edge.runner_link import LINK_PATH, TOKENS_PATH
 from ostler.server.api.edge.senders import Cors, Senders, headers_of
 from ostler.server.api.edge.stream_limit import client_of
-from ostler.server.api.problems import refuse, refuse_socket
+from ostler.server.api.problems import answers_failures, refuse, refuse_socket
 from ostler.server.api.services import Counters
 from ostler.server.api.views import API
 from ostler.server.store.acting import begin_trace
@@ -69,6 +69,7 @@ class Gate:
         except OstlerError as error:
             await refuse_socket(scope, send, error)
         else:
+            send = answers_failures(scope, send)
             with self._counters.streams.counted(client_of(scope)):
                 try:
                     async with self._door.ended_with_key(scope):
