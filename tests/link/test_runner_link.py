@@ -15,6 +15,7 @@ from ostler.base.errors import (
     FileMissing,
     InstallFailed,
     SessionBusy,
+    Unprocessable,
     UnsupportedAgent,
 )
 from ostler.link.protocol import Connection, Runner
@@ -342,5 +343,5 @@ async def test_the_catalogue_arrives_whole(linked: Linked, tmp_path: Path) -> No
         assert await seen.catalogue() == await local.catalogue()
         assert await seen.describe("small") == await local.describe("tiny")
         assert (await seen.install("mock", None)).agent == "mock"
-        assert (await raised(seen.install("mock", None, reinstall=True)))[0] is InstallFailed
+        assert (await raised(seen.install("mock", None, reinstall=True)))[0] is Unprocessable
         await seen.close()

@@ -21,6 +21,7 @@ FOR_ANYONE = {
     "/api/v1/healthz": "the same",
     "/api/v1/readyz": "the same",
     "/api/v1/uploads/{ticket:str}": "the address is the permission",
+    "/api/v1/triggers/{trigger:str}/deliveries": "the signature of an event is the permission",
     "/api/v1/runners/register": "the token that a runner brings is the permission",
 }
 

@@ -326,7 +326,7 @@ async def _obey(handle: Handle, frame: _Frame) -> None:
 @route(
     "/v1/desktop/{what:path}",
     http_method=["GET", "POST", "DELETE"],
-    role="viewer",
+    role="operator",
     sync_to_thread=False,
     include_in_schema=False,
 )
