@@ -72,6 +72,8 @@ def test_a_fence_by_the_relay_brings_what_is_new_and_takes_away_what_is_gone(
         (tree / "src" / "one.txt").rename(tree / "src" / "two.txt")
         done = ostler("agent", "sync-fence", talk.id, "--folder", str(tree))
         assert done.returncode == 1, "lin-02 has no copy"
+        unknown = ostler("agent", "sync-fence", talk.id, "--host", "lin-09")
+        assert (unknown.returncode, "no follower 'lin-09'" in unknown.stderr) == (1, True)
         assert files_of(copy) == {
             **{name: text for name, text in wanted.items() if name != "src/one.txt"},
             "src/two.txt": "one",

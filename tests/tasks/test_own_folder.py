@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.http_helpers import assert_problem
 from tests.support.ordering import Json, say, settled
+from tests.support.patience import wait_until
 from tests.support.places import git, make_repository
 
 
@@ -109,3 +110,16 @@ def test_lines_that_were_changed_since_are_not_taken_back(api: httpx.Client, pro
     refused = api.post(f"/sessions/{session}/undo", json={"turn": 1})
     assert "src/main.py" in assert_problem(refused, "unprocessable", field="paths")["detail"]
     assert (project / "a.txt").exists()
+
+
+def test_a_turn_is_taken_back_when_the_session_is_over(api: httpx.Client, project: Path) -> None:
+    session = own_session(api, project)
+    say(api, session, "mock: edit src/main.py one -> 1")
+    assert api.post(f"/sessions/{session}/stop").is_success
+    wait_until(lambda: api.get(f"/sessions/{session}").json()["status"] == "stopped", "it is over")
+    undone = api.post(f"/sessions/{session}/undo", json={"turn": 1})
+    assert undone.is_success, undone.text
+    assert undone.json()["paths"] == ["src/main.py"]
+    assert "one" in (project / "src" / "main.py").read_text()
+    again = api.post(f"/sessions/{session}/undo", json={"turn": 1})
+    assert again.json()["paths"] == [], again.text

@@ -94,9 +94,11 @@ async def _chosen(
 ) -> tuple[AsyncSession, list[Follower]]:
     opened = await client.sessions.open(session)
     found = chosen((await client.followers.list()).items, opened.id, hosts, tags)
-    if not found:
+    missing = sorted({*hosts} - {each.name for each in found})
+    if missing or not found:
+        what = f"no follower '{missing[0]}'" if missing else "no such follower"
         raise click.ClickException(
-            f"Session '{session}' has no such follower. Start one there: ostler follower {session} --name NAME"
+            f"Session '{session}' has {what}. Start one there: ostler follower {session} --name {(*missing, 'NAME')[0]}"
         )
     return opened, found
 

@@ -117,8 +117,7 @@ class RunEverywhere:
 
 def chosen(followers: Sequence[Follower], session: str, hosts: Sequence[str], tags: Sequence[str]) -> list[Follower]:
     """The followers of a session that are named, or have all of these tags."""
-    if hosts:
-        known = {each.name: each for each in followers}
-        return [known.get(name) or Follower(name=name, os="unknown", tags=()) for name in dict.fromkeys(hosts)]
     mine = [each for each in followers if any(there.session_id == session for there in each.sessions)]
+    if hosts:
+        return [each for each in mine if each.name in hosts]
     return [each for each in mine if set(tags) <= {*each.tags, f"os={each.os}"}]

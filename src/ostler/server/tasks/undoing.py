@@ -26,9 +26,8 @@ class Undoing:
         self._live = live
 
     async def undo(self, wanted: UndoTurn) -> Undone:
-        """Between two turns, and nothing else meanwhile."""
+        """Between two turns, or after the last; and nothing else meanwhile."""
         live = self._live
-        live.refuse_if_over("undone turns")
         workspace_of(live)
         await live.chores.do(patience=REQUEST_SECONDS)
         done = await live.chores.alone(lambda: self._undo(wanted), patience=REQUEST_SECONDS)
@@ -59,7 +58,7 @@ class Undoing:
         state = self._live.state
         if state.turn is not None:
             raise SessionBusy(session=self._live.id, turn=state.turn.turn_id)
-        if state.status != "running":
+        if state.status != "running" and not state.ended:
             raise InvalidTransition(session=self._live.id, status=state.status, verb="get files back")
 
     async def _of_agent(self, number: int, changed: set[str]) -> set[str]:
