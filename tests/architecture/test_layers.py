@@ -142,6 +142,7 @@ def test_a_program_started_on_its_own_needs_only_the_standard_library(module: st
     assert foreign_imports(module) - {"ostler"} - sys.stdlib_module_names == set()
 
 
+@pytest.mark.lane("server")  # a minute, and the fast lane sees circles at the top
 def test_each_module_can_be_imported_alone() -> None:
     names = [name for name in modules() if part_of(name) != "__main__"]
     told = json.dumps({name: sorted(imports(name, late=False) - {name}) for name in names})

@@ -3,7 +3,7 @@
 `make test` runs `fast`; whoever names files or tests gets those, whatever their lane.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
@@ -108,6 +108,8 @@ OPEN: dict[str, str] = {}
 FAST_SECONDS = 120
 """The bound of a fast test that has none of its own, on a quiet machine."""
 
+_FILES_TOLD = 25
+
 
 class Spent(NamedTuple):
     """What a lane took, added up over all workers."""
@@ -164,6 +166,7 @@ class Lanes:
         self._chosen = chosen_lanes(config)
         config.option.lanes = " ".join(self._chosen)  # a worker is told its files by name, as if a person had
         self._spent: dict[str, Spent] = defaultdict(Spent)
+        self._of_files: Counter[str] = Counter()
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         """A file of another lane is not even imported."""
@@ -195,12 +198,15 @@ class Lanes:
         lane = str(dict(report.user_properties).get("lane", "?"))
         tests, seconds = self._spent[lane]
         self._spent[lane] = Spent(tests + (report.when == "call"), seconds + report.duration)
+        self._of_files[report.nodeid.partition("::")[0]] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """One line per lane, and the tests that are open."""
+        """One line per lane, the files that took longest, and the tests that are open."""
         terminalreporter.section("lanes")
         for lane, (tests, seconds) in sorted(self._spent.items()):
             terminalreporter.write_line(f"{lane:12} {tests:6} tests {seconds:8.0f} s of all workers")
+        for name, seconds in self._of_files.most_common(_FILES_TOLD):
+            terminalreporter.write_line(f"{seconds:8.0f} s {name}")
         for name, reason in OPEN.items():
             terminalreporter.write_line(f"OPEN {name}: {reason}")
 

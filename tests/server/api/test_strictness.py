@@ -15,6 +15,8 @@ BEYOND_A_SCHEMA = {
     r"|must be provided when|cannot be combined with|needs repo\.mode=git|data\.messages is required"
     r"|is required, unless|fill a template; name it"
     r"|needs the ask's id|pull request needs a token|which forge|Acp-(Connection|Session)-Id is missing",
+    "fields of one kind of thing": r"(is for|is required for|is required with|with) the (scope|policy|scheme) ",
+    "places without a session": r"give an absolute path",
     "something to say, in one of several places": r"prompt is empty|must not be empty|has no text, image or file",
     "who spoke last": r"must be from the user|decides no permission|last message must be the user's",
     "what the agent offers": r"agentMode:|takes none",

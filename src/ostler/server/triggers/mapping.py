@@ -83,7 +83,7 @@ def _contradictions(wanted: NewTrigger) -> dict[str, str]:
         if mapping.prompt is None:
             faults["mapping.prompt"] = "is required with the policy fixed"
     elif wanted.template is None:
-        faults["template"] = "is required"
+        faults["template"] = "is required, unless the policy is fixed"
     if policy != "fixed" and wanted.session is not None:
         faults["session"] = "is for the policy fixed"
     if (policy == "mapped") != (mapping.key is not None):

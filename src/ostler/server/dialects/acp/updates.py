@@ -48,7 +48,7 @@ KINDS = frozenset(
     }
 )
 _OUTPUT_SHOWN = 8192
-"""Of a running command only the end is shown, since each update repeats it; the result has all of it."""
+"""Of what a command printed, updates that repeat it show only the end; the result has all of it, once."""
 
 
 class _Call:
@@ -178,7 +178,9 @@ class AcpUpdates:
         sent = self._sent.setdefault(call, _Call())
         sent.is_answered, sent.answer = True, result.output
         status = "failed" if item.status == "failed" else "completed"
-        return [{**_update(call, sent), "status": status, "rawOutput": {"output": result.output}}]
+        told = {**_update(call, sent), "status": status, "rawOutput": {"output": result.output}}
+        sent.answer = result.output[-_OUTPUT_SHOWN:]
+        return [told]
 
     def _left(self) -> list[Json]:
         """The calls that have no result are over with their turn."""

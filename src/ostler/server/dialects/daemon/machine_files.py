@@ -108,7 +108,8 @@ class MachineFiles:
         """Where a command begins that names no folder."""
         found = await self._workspaces.folders("", 1)
         if not found.path and not found.folders:
-            raise InvalidRequest(reason="cwd: name a folder; there is none that could be meant.", errors={"cwd": [""]})
+            reason = "name a folder; there is none that could be meant"
+            raise InvalidRequest(reason=f"cwd: {reason}.", errors={"cwd": [reason]})
         return found.folders[0].path if not found.path else found.path
 
     async def find(self, path: str, *, whole: bool = False) -> Place:
@@ -122,8 +123,8 @@ class MachineFiles:
                 return Place(self._workspaces, made.workspace_id, inside, made.path)
             path = path if path.startswith("/") else f"{folders[0]}/{path}"
         elif not path.startswith("/"):
-            reason = "path: without a sessionId give an absolute path."
-            raise InvalidRequest(reason=reason, errors={"path": [path[:200]]})
+            reason = f"'{path[:200]}' is not absolute; without a sessionId give an absolute path"
+            raise InvalidRequest(reason=f"path: {reason}.", errors={"path": [reason]})
         return _exactly(self._workspaces, await self._workspaces.allowed_path(path, folders, whole=whole))
 
     async def find_both(self, path: str, to: str) -> tuple[Place, str]:
