@@ -272,6 +272,10 @@ def tracked_files() -> tuple[Path, ...]:
     return tuple(ROOT / name for name in sorted(set(names)) if name and (ROOT / name).is_file())
 
 
+_LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.alias)
+"""What nothing is imported in."""
+
+
 @cache
 def modules() -> dict[str, Path]:
     """Every module of the package by its dotted name."""
@@ -298,17 +302,26 @@ def part_of(module: str) -> str:
 @cache
 def imports(module: str, *, late: bool) -> frozenset[str]:
     """What a module imports of ours: at its top, or (late) inside functions."""
-    top = tree(modules()[module])
-    inside = {id(node) for function in _functions(top) for node in ast.walk(function)}
-    chosen = [node for node in ast.walk(top) if (id(node) in inside) == late]
-    return frozenset(name for node in chosen for name in _imported(node) if name.split(".")[0] == "ostler")
+    return frozenset(name for name, inside in _all_imports(module) if inside == late and name.split(".")[0] == "ostler")
 
 
 @cache
 def foreign_imports(module: str) -> frozenset[str]:
     """The top-level packages a module imports, anywhere in it."""
-    names = (name for node in ast.walk(tree(modules()[module])) for name in _imported(node))
-    return frozenset(name.split(".")[0] for name in names)
+    return frozenset(name.split(".")[0] for name, _ in _all_imports(module))
+
+
+@cache
+def _all_imports(module: str) -> frozenset[tuple[str, bool]]:
+    """What a module imports, and whether it does so inside a function; one walk over the file for all who ask."""
+    found: set[tuple[str, bool]] = set()
+    left: list[tuple[ast.AST, bool]] = [(tree(modules()[module]), False)]
+    while left:
+        node, inside = left.pop()
+        found.update((name, inside) for name in _imported(node))
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        left += [(child, inside) for child in ast.iter_child_nodes(node) if not isinstance(child, _LEAVES)]
+    return frozenset(found)
 
 
 @cache
@@ -331,17 +344,18 @@ def methods(module: str, name: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _functions(top: ast.Module) -> list[ast.AST]:
-    return [node for node in ast.walk(top) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-
-
 def _imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
         found = [f"{node.module}.{alias.name}" for alias in node.names]
         return [name if name in modules() else node.module for name in found]
-    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module") and node.args:
+    if isinstance(node, ast.Call) and _name_of(node.func) == "import_module" and node.args:
         start = node.args[0].values[0] if isinstance(node.args[0], ast.JoinedStr) else node.args[0]
         return [str(start.value).rstrip(".")] if isinstance(start, ast.Constant) else []
     return []
+
+
+def _name_of(function: ast.expr) -> str:
+    """The last word of what is called."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
