@@ -178,9 +178,9 @@ class AcpUpdates:
         sent = self._sent.setdefault(call, _Call())
         sent.is_answered, sent.answer = True, result.output
         status = "failed" if item.status == "failed" else "completed"
-        told = {**_update(call, sent), "status": status, "rawOutput": {"output": result.output}}
+        update: Json = {**_update(call, sent), "status": status, "rawOutput": {"output": result.output}}
         sent.answer = result.output[-_OUTPUT_SHOWN:]
-        return [told]
+        return [update]
 
     def _left(self) -> list[Json]:
         """The calls that have no result are over with their turn."""
