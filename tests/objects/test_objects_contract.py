@@ -71,7 +71,7 @@ def test_a_folder_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("file:///tmp", "must begin with s3://, gs:// or az://"),
+        ("ftp://somewhere/x", "must begin with s3://, gs:// or az://"),
         ("s3://no-such-bucket/x", "cannot be used"),
     ],
 )

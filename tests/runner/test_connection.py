@@ -124,7 +124,7 @@ async def test_frames_that_make_no_sense_are_recorded_and_the_turn_goes_on(tmp_p
     assert getattr(second, "error", "").startswith("DecodeError: ")
     assert (getattr(third, "error", ""), getattr(third, "location", "")) == ("unknown frame", "$")
     assert getattr(fourth, "error", "") == "RuntimeError: bang"
-    assert getattr(fourth, "location", "").startswith("tools.py:")
+    assert getattr(fourth, "location", "").startswith("runner_parts.py:")
     assert stats == RunnerStats(processes=1, frames={"tiny": 6}, unparsed_frames={"tiny": 4})
 
 
